@@ -1,0 +1,280 @@
+"""The one place that writes Prolog text, and so the one place that quotes.
+
+Numbers are exact: integers, and rationals (`3r2`) for decimals, never floats. Equal numbers are then equal terms, which
+is what joins on a number need, and `1.10` and `1.1` are one value as they are in Python.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+
+from grammar.errors import HapaxError
+from grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from grammar.terms import (
+    Arithmetic,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Term,
+    Value,
+    Variable,
+    expression_variables,
+)
+
+MODULE = "hapax"
+MAXIMUM_POWER = 1000
+"""Largest power of ten of a decimal: beyond it the exact rational would fill the memory."""
+
+_PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_NUMBER = re.compile(r"-?\d+(?:r\d+|(?:\.\d+)?(?:[eE][+-]?\d+)?)")
+
+_SYSTEM_NAMES = """
+    abolish/1 acyclic_term/1 arg/3 asserta/1 assertz/1 at_end_of_stream/1 atom/1 atom_chars/2 atom_codes/2
+    atom_concat/3 atom_length/2 atomic/1 call/1 call/2 call/3 call/4 call/5 call/6 call/7 call/8 callable/1 catch/3
+    char_code/2 char_conversion/2 clause/2 close/1 close/2 compare/3 compound/1 copy_term/2
+    current_char_conversion/2 current_input/1 current_op/3 current_output/1 current_predicate/1
+    current_prolog_flag/2 discontiguous/1 dynamic/1 float/1 flush_output/1 functor/3 get_byte/1 get_byte/2
+    get_char/1 get_char/2 get_code/1 get_code/2 ground/1 halt/1 integer/1 is/2 keysort/2 length/2
+    message_queue_create/2 message_queue_destroy/1 message_queue_property/2 multifile/1 mutex_create/2
+    mutex_destroy/1 mutex_lock/1 mutex_property/2 mutex_trylock/1 mutex_unlock/1 nl/1 nonvar/1 number/1
+    number_chars/2 number_codes/2 once/1 op/3 open/3 open/4 peek_byte/1 peek_byte/2 peek_char/1 peek_char/2
+    peek_code/1 peek_code/2 put_byte/1 put_byte/2 put_char/1 put_char/2 put_code/1 put_code/2 read/1 read/2
+    read_term/2 read_term/3 retract/1 retractall/1 set_input/1 set_output/1 set_prolog_flag/2 set_stream_position/2
+    sort/2 stream_property/2 sub_atom/5 subsumes_term/2 term_variables/2 thread_create/3 thread_detach/1
+    thread_get_message/1 thread_get_message/2 thread_get_message/3 thread_peek_message/1 thread_peek_message/2
+    thread_property/2 thread_self/1 thread_send_message/2 thread_signal/2 throw/1 unify_with_occurs_check/2 var/1
+    with_mutex/2 write/1 write/2 write_canonical/1 write_canonical/2 write_term/2 write_term/3 writeq/1 writeq/2
+"""
+SYSTEM_NAMES = frozenset(_SYSTEM_NAMES.split())
+"""Indicators that SWI-Prolog does not let a program define."""
+
+
+def prolog_atom(text: str) -> str:
+    """The text as a Prolog atom. Raises HapaxError for NUL and lone surrogates, which Prolog cannot hold."""
+    if _PLAIN_ATOM.fullmatch(text):
+        return text
+    refused = _UNSTORABLE.search(text)
+    if refused:
+        raise HapaxError(
+            f"The text {text[:40]!r} holds U+{ord(refused[0]):04X}, which Prolog cannot store. Take it out."
+        )
+    return "'" + "".join(map(_escaped, text)) + "'"
+
+
+def prolog_value(value: Value) -> str:
+    """A constant's value as a Prolog atom, integer or rational."""
+    if isinstance(value, str):
+        return prolog_atom(value)
+    if isinstance(value, int):
+        return str(value)
+    if not value.is_finite() or abs(value.adjusted()) > MAXIMUM_POWER:
+        raise HapaxError(
+            f"The number {value} has no exact Prolog form. Write one between 1e-{MAXIMUM_POWER} and 1e{MAXIMUM_POWER}."
+        )
+    numerator, denominator = value.as_integer_ratio()
+    return str(numerator) if denominator == 1 else f"{numerator}r{denominator}"
+
+
+def number_of_prolog(text: str) -> int | Decimal | None:
+    """The value of a number as Prolog writes it (`7`, `3r2`, `1.5`), or None if the text is no number.
+
+    A rational without an exact decimal form (`1r3`) is cut at 28 digits.
+    """
+    if not _NUMBER.fullmatch(text):
+        return None
+    if "r" in text:
+        fraction = Fraction(text.replace("r", "/"))
+        return Decimal(fraction.numerator) / Decimal(fraction.denominator)
+    return int(text) if text.lstrip("-").isdigit() else Decimal(text)
+
+
+def term_text(term: Term) -> str:
+    """A term; a variable's name in a rule is a Prolog variable's name."""
+    return term.name if isinstance(term, Variable) else prolog_value(term.value)
+
+
+def atom_goal(atom: Atom) -> str:
+    """An atom as a Prolog goal, head or fact."""
+    return f"{prolog_atom(atom.predicate)}({', '.join(map(term_text, atom.arguments))})"
+
+
+def clause_text(rule: Rule, library: Library) -> str:
+    """The rule as one Prolog clause. What only tests comes right after what binds its variables."""
+    if rule.conclusion.negated:
+        raise HapaxError(
+            f"Rule {rule.name} concludes a negation, which Prolog cannot. Conclude the opposite predicate."
+        )
+    goals: list[str] = []
+    bound: set[str] = set()
+    for item in evaluation_order(rule.premise, library):
+        goals.append(_goal(item, bound, library))
+        bound.update(variable.name for variable in item.variables)
+    body = ",\n    ".join(goals) or "true"
+    return f"{atom_goal(rule.conclusion.atom)} :-\n    {body}."
+
+
+def definition_text(signature: PredicateSignature) -> str:
+    """The clause of a computed predicate."""
+    if signature.definition is None:
+        raise HapaxError(f"The computed predicate {signature.indicator} has no definition. Declare it with := .")
+    bound = {variable.name for variable in signature.parameters}
+    assigned = assignment(signature.definition, bound)
+    goal = comparison_goal(signature.definition, bound - {assigned} if assigned else bound, Library())
+    return f"{atom_goal(Atom(signature.name, signature.parameters))} :-\n    {goal}."
+
+
+def program_text(library: Library, module: str = MODULE) -> str:
+    """Everything the library says as one Prolog module; fact predicates are dynamic, so that facts can be added."""
+    from grammar.dependencies import recursive_predicates  # the only place here that needs graphs
+
+    signatures = library.completed().signatures
+    _refuse_system_names(signatures)
+    computed = [one for one in signatures if one.kind is PredicateKind.COMPUTED and one.definition is not None]
+    only_computed = {one.indicator for one in computed} - library.derived
+    indicators = {one.indicator: f"{prolog_atom(one.name)}/{len(one.argument_types)}" for one in signatures}
+    asserted = [text for indicator, text in indicators.items() if indicator not in only_computed]
+    tabled = [indicators[indicator] for indicator in sorted(recursive_predicates(library))]
+    blocks = [
+        f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).",
+        _directives("dynamic", asserted),
+        _directives("discontiguous", indicators.values()),
+        _directives("table", tabled),
+        "\n".join(f"{atom_goal(fact)}." for fact in library.facts),
+        *(definition_text(signature) for signature in computed),
+        *(f"% {_comment(rule.name)}\n{clause_text(rule, library)}" for rule in library.rules),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def evaluation_order(premise: Iterable[BodyLiteral], library: Library) -> Iterator[BodyLiteral]:
+    """The premise with every test (comparison, negation, computed predicate) as soon as its variables are bound.
+
+    A test whose variables are never bound comes last; `check` reports it.
+    """
+    binding: list[BodyLiteral] = []
+    tests: list[BodyLiteral] = []
+    for item in premise:
+        (tests if _is_test(item, library) else binding).append(item)
+    bound: set[str] = set()
+    while binding or tests:
+        ready = next((test for test in tests if _is_ready(test, bound, library)), None)
+        item = ready or (binding[0] if binding else tests[0])
+        (tests if item in tests else binding).remove(item)
+        bound.update(variable.name for variable in item.variables)
+        yield item
+
+
+def assignment(comparison: Comparison, bound: set[str]) -> str | None:
+    """The variable that `V = expression` gives its value: not in the expression, whose variables are all bound."""
+    if comparison.operator != "=":
+        return None
+    for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+        names = {variable.name for variable in expression_variables(source)}
+        if isinstance(target, Variable) and target.name not in names and names <= bound:
+            return target.name
+    return None
+
+
+def comparison_goal(comparison: Comparison, bound: set[str], library: Library) -> str:
+    """The comparison as Prolog goals. It is false, not an error, for texts in arithmetic and for division by zero."""
+    left, right, operator = comparison.left, comparison.right, comparison.operator
+    target = assignment(comparison, bound)
+    if target is not None and target not in bound:
+        source = right if isinstance(left, Variable) and left.name == target else left
+        assign = f"{target} {'is' if isinstance(source, Arithmetic) else '='} {_expression_text(source)}"
+        return ", ".join([*(_guards(source) if isinstance(source, Arithmetic) else ()), assign])
+    numeric = _is_numeric(left, library) and _is_numeric(right, library)
+    if operator in ("=", "\\=") and not numeric:
+        sign = "==" if operator == "=" else "\\=="
+        return f"{_expression_text(left)} {sign} {_expression_text(right)}"
+    sign = {"=": "=:=", "\\=": "=\\="}.get(operator, operator)
+    guards = dict.fromkeys((*_guards(left), *_guards(right)))
+    return ", ".join([*guards, f"{_expression_text(left)} {sign} {_expression_text(right)}"])
+
+
+def _escaped(character: str) -> str:
+    if character in "'\\":
+        return "\\" + character
+    # SWI-Prolog 9.0.4 refuses the escape of U+D8000: it takes the digits read so far for a surrogate.
+    raw = character.isprintable() or ord(character) > 0xFFFF
+    return character if raw else f"\\x{ord(character):x}\\"
+
+
+def _goal(item: BodyLiteral, bound: set[str], library: Library) -> str:
+    if isinstance(item, Comparison):
+        return comparison_goal(item, bound, library)
+    return f"\\+ {atom_goal(item.atom)}" if item.negated else atom_goal(item.atom)
+
+
+def _is_test(item: BodyLiteral, library: Library) -> bool:
+    return isinstance(item, Comparison) or item.negated or _definition(item, library) is not None
+
+
+def _definition(literal: Literal, library: Library) -> PredicateSignature | None:
+    indicator = literal.atom.indicator
+    if not library.knows(indicator) or indicator in library.derived:
+        return None
+    signature = library.signature(indicator)
+    return signature if signature.definition is not None else None
+
+
+def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
+    missing = {variable.name for variable in test.variables} - bound
+    if not missing:
+        return True
+    if isinstance(test, Comparison):
+        return {assignment(test, bound)} == missing
+    signature = _definition(test, library)
+    if test.negated or signature is None or signature.definition is None:
+        return False
+    arguments = dict(zip((one.name for one in signature.parameters), test.atom.arguments, strict=True))
+    known = {name for name, term in arguments.items() if isinstance(term, Constant) or term.name in bound}
+    assigned = assignment(signature.definition, known)
+    return assigned is not None and {arguments[assigned]} == {one for one in test.variables if one.name in missing}
+
+
+def _is_numeric(expression: Expression, library: Library) -> bool:
+    if isinstance(expression, Variable):
+        return library.is_numeric(expression.data_type)
+    return isinstance(expression, Arithmetic) or expression.is_number
+
+
+def _guards(expression: Expression) -> Iterator[str]:
+    """What must hold for the expression to have a value, in the order in which it must be tested."""
+    if isinstance(expression, Arithmetic):
+        yield from _guards(expression.left)
+        yield from _guards(expression.right)
+        if expression.operator == "/" and not (isinstance(expression.right, Constant) and expression.right.value):
+            yield f"{_expression_text(expression.right)} =\\= 0"
+    elif isinstance(expression, Variable) or not expression.is_number:
+        yield f"number({term_text(expression)})"
+
+
+def _expression_text(expression: Expression) -> str:
+    """Fully bracketed, so that no operator table decides; `/` is exact division."""
+    if isinstance(expression, Arithmetic):
+        operator = "rdiv" if expression.operator == "/" else expression.operator
+        return f"({_expression_text(expression.left)} {operator} {_expression_text(expression.right)})"
+    text = term_text(expression)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _directives(name: str, indicators: Iterable[str]) -> str:
+    return "\n".join(f":- {name} {indicator}." for indicator in indicators)
+
+
+def _refuse_system_names(signatures: Iterable[PredicateSignature]) -> None:
+    taken = sorted({one.indicator for one in signatures} & SYSTEM_NAMES)
+    if taken:
+        raise HapaxError(f"Prolog keeps the name {', '.join(taken)} for itself. Rename the predicate.")
+
+
+def _comment(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)

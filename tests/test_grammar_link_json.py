@@ -1,0 +1,132 @@
+"""LINK's rules.json, read and written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grammar import (
+    Atom,
+    HapaxError,
+    Library,
+    Literal,
+    PredicateKind,
+    Rule,
+    RulesRejected,
+    Variable,
+    from_link_json,
+    load_library,
+    parse_library,
+    to_link_json,
+)
+from grammar.defaults import default_polarity, default_principle
+
+EXAMPLE = Path(__file__).parents[2] / "shared" / "data" / "link" / "rules_example.json"
+
+ENTRY = {
+    "premise_map": {"is_Ancient(A, B)": "[A] is Ancient and A [B]", "was_invented_in(A, Y)": "[A] was invented in [Y]"},
+    "conclusion_map": {"cannot_use(B, A)": "[B] cannot use [A]"},
+    "variables": {
+        "A": ["A", "Tool", False, None],
+        "B": ["B", "Person", True, None],
+        "Y": ["Y", "Year", False, "factual"],
+    },
+}
+
+
+@pytest.mark.skipif(not EXAMPLE.exists(), reason="the papers' data (../shared) is not here")
+def test_the_released_example_round_trips() -> None:
+    """JSON -> library -> JSON gives the same object."""
+    text = EXAMPLE.read_text(encoding="utf-8")
+    library = from_link_json(text, "rules.json")
+
+    assert json.loads(to_link_json(library)) == json.loads(text)
+    assert load_library([EXAMPLE]) == library
+
+
+def test_slots_are_replaced_as_whole_tokens() -> None:
+    """The A of "Ancient" is no slot (LINK's str.replace made it one)."""
+    library = from_link_json(json.dumps({"r": ENTRY}), "f")
+    templates = library.signature("is_Ancient/2").templates
+
+    assert templates is not None
+    assert templates.affirmative == "[1] is Ancient and A [2]"
+    assert json.loads(to_link_json(library)) == {"r": ENTRY}
+
+
+def test_a_factual_variable_makes_its_predicate_functional() -> None:
+    """One right value is a property of the predicate."""
+    library = from_link_json(json.dumps({"r": ENTRY}), "f")
+
+    assert library.signature("was_invented_in/2").kind is PredicateKind.FUNCTIONAL
+    assert library.rule("r").generic == ("B",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        "[" * 100_000,
+        '{"r": 1}',
+        '{"r": {}}',
+        '{"r": {"variables": {}, "premise_map": 3}}',
+        json.dumps({"r": {**ENTRY, "variables": {"A": ["A", "T\n@name x", False, None]}}}),
+        json.dumps({"r": {**ENTRY, "premise_map": {"p(Q)": None}}}),
+        json.dumps({"r": {**ENTRY, "premise_map": {"p(A) -> q(A)\nfact": None}}}),
+        json.dumps({"r": {**ENTRY, "conclusion_map": {}}}),
+    ],
+)
+def test_other_json_is_refused(text: str) -> None:
+    """What is not LINK's form is an error that names the file."""
+    with pytest.raises(HapaxError, match=r"^f: "):
+        from_link_json(text, "f")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["not p(Person X) & q(Person X) -> r(Person X)", "p(Age A) & A < 3 -> q(Age A)", 'p(Age A, "b") -> q(Age A)'],
+)
+def test_rules_that_link_cannot_say_are_named(text: str) -> None:
+    """Negations, comparisons and constants have no place in LINK's JSON."""
+    with pytest.raises(HapaxError, match="rule1"):
+        to_link_json(parse_library([("f", text)]))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("pq"), st.lists(st.sampled_from("XAB"), min_size=1, max_size=3)),
+        min_size=1,
+        max_size=4,
+        unique_by=str,
+    ),
+    st.sets(st.sampled_from("XAB")),
+    st.none() | st.text(min_size=1).filter(str.strip),
+)
+def test_rules_go_to_json_and_back(atoms: list[tuple[str, list[str]]], generic: set[str], domain: str | None) -> None:
+    """Any rule LINK can hold comes back equal."""
+    premise = tuple(
+        Literal(Atom(f"{name}_{len(letters)}", tuple(Variable(one, f"Type {one}") for one in letters)))
+        for name, letters in atoms
+    )
+    conclusion = Literal(Atom("cannot_r", (premise[0].atom.arguments[0],)))
+    used = {variable.name for item in premise for variable in item.variables}
+    polarity = default_polarity(conclusion)
+    order = dict.fromkeys(variable.name for item in premise for variable in item.variables)
+    names = tuple(name for name in order if name in generic & used)
+    rule = Rule("r", premise, conclusion, domain, default_principle(polarity), polarity, names)
+
+    assert from_link_json(to_link_json(Library((rule,))), "f").rules == (rule,)
+
+
+def test_faults_inside_the_rules_are_diagnostics() -> None:
+    """A template for a slot that is not there is told as in a rule file."""
+    entry = {**ENTRY, "conclusion_map": {"cannot_use(B, A)": "[B] cannot use [9]"}}
+    with pytest.raises(RulesRejected, match="HPX048"):
+        from_link_json(json.dumps({"r": entry}), "f")

@@ -1,0 +1,297 @@
+"""Rule text to rules and back, and what is said about text that is none."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grammar import (
+    Arithmetic,
+    Atom,
+    Comparison,
+    Constant,
+    HapaxError,
+    Library,
+    Literal,
+    Polarity,
+    PredicateKind,
+    Principle,
+    Rule,
+    RulesRejected,
+    Variable,
+    format_library,
+    load_library,
+    parse_library,
+    parse_rule,
+)
+from grammar.defaults import default_generic, default_polarity, default_principle
+from grammar.errors import FAULTS_PER_FILE, MEANING_HINTS, SYNTAX_HINTS, Hint
+
+LINK = Path(__file__).parents[2] / "shared" / "data" / "link"
+
+LINES = [
+    line for line in (Path(__file__).parent / "programs" / "identity.rules").read_text("utf-8").split("\n") if line
+]
+
+
+def read(text: str) -> Library:
+    return parse_library([("test.rules", text)])
+
+
+def codes(text: str) -> list[str]:
+    with pytest.raises(RulesRejected) as caught:
+        read(text)
+    return [diagnostic.code for diagnostic in caught.value.diagnostics]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_line_prints_to_what_it_was_read_from(line: str) -> None:
+    """A library prints to text that reads as the same library, and each rule prints to text that reads as the rule."""
+    library = read(line)
+
+    assert read(format_library(library)) == library
+    for rule in library.rules:
+        assert parse_rule(str(rule), library) == rule
+
+
+@pytest.mark.parametrize(
+    ("entry", "example"),
+    [(entry, example) for entry in (*SYNTAX_HINTS, *MEANING_HINTS) for example in entry.examples],
+    ids=lambda value: value.label if isinstance(value, Hint) else "",
+)
+def test_every_malformed_example_gets_its_own_diagnostic(entry: Hint, example: str) -> None:
+    """A fault's message is proved by the examples beside it."""
+    assert codes(example) == [entry.code]
+
+
+def test_codes_and_labels_are_unique() -> None:
+    """A code names one fault."""
+    entries = (*SYNTAX_HINTS, *MEANING_HINTS)
+
+    assert len({entry.code for entry in entries}) == len({entry.label for entry in entries}) == len(entries)
+
+
+@pytest.mark.skipif(not LINK.exists(), reason="the papers' data (../shared) is not here")
+def test_the_papers_rules_parse() -> None:
+    """The rules printed in section 2.2 and tables 2 and 5 of the paper are read, stray blanks included."""
+    library = load_library([LINK / "paper_rules.txt"])
+
+    assert len(library.rules) == 6
+    assert library.rule("rule3").premise[1] == Literal(
+        Atom("is_ingredient_in", (Variable("Z", "Ingredient"), Variable("B", "Name of a dish or food")))
+    )
+    assert library.rule("rule3").conclusion.atom.arguments[0] == Variable("P", "Person")
+
+
+def test_one_variable_has_the_most_specific_of_its_types() -> None:
+    """A type and its declared supertype, or Object, settle on the more specific one wherever the variable occurs."""
+    rule = read("type Car < Vehicle\np(Vehicle B, Age Y) & q(Object B) & r(Car B) -> s(Object B)").rules[0]
+
+    assert {variable.data_type for variable in rule.variables if variable.name == "B"} == {"Car"}
+    assert rule.conclusion.atom.arguments == (Variable("B", "Car"),)
+
+
+def test_unrelated_types_stay_for_the_check_to_report() -> None:
+    """Where a variable's types have nothing to do with each other each occurrence keeps its own."""
+    rule = read("p(Person B) & q(Vehicle B) -> r(B)").rules[0]
+
+    assert [atom.arguments[0] for atom in rule.atoms] == [
+        Variable("B", "Person"),
+        Variable("B", "Vehicle"),
+        Variable("B", "Person"),
+    ]
+
+
+def test_types_compare_without_case_and_keep_one_spelling() -> None:
+    """The first spelling met is used throughout."""
+    rule = read("p(Person X, Food allergen A) & q(Food  Allergen A) -> r(person X)").rules[0]
+
+    assert str(rule.conclusion) == "r(Person X)"
+    assert str(rule.premise[1]) == "q(Food allergen A)"
+
+
+def test_defaults_follow_the_conclusion() -> None:
+    """Polarity, principle and generic variable are inferred."""
+    rule = read("likes(Person X, Plant Y) & p(Plant Y, Area A) -> cannot_plant(Person X, Plant Y)").rules[0]
+
+    assert (rule.polarity, rule.principle) == (Polarity.NEGATIVE, Principle.EXCLUSION)
+    assert (rule.generic, rule.name) == (("X",), "rule1")
+
+
+def test_generic_falls_back_to_the_first_argument_of_the_premise() -> None:
+    """Without a person the first premise atom's first argument is generic if the conclusion speaks of it, else none."""
+    library = read(
+        "holds(Drawer B, Tool C) & larger(Tool A, Tool C) -> cannot_be_in(Tool A, Drawer B)\n"
+        "larger(Tool C, Tool A) -> smaller(Tool A, Tool D)\n"
+        "likes(Person X, Tool C) -> liked(Tool C, Person P)"
+    )
+
+    assert [rule.generic for rule in library.rules] == [("B",), (), ()]
+
+
+def test_statements_go_on_over_newlines() -> None:
+    """Parentheses and operators carry a statement on; comments and blank lines between do not matter."""
+    text = "p(Person X,\n  Food A) &  # and\n\n q(Food A)\n  -> r(Person X).\n"
+    text += 'oracle p(Person, Food):\n "[1] p [2]"\n / "n"'
+    library = read(text)
+
+    assert str(library.rules[0]).endswith("p(Person X, Food A) & q(Food A) -> r(Person X)")
+    assert library.signature("p/2").templates is not None
+
+
+def test_keywords_are_words_inside_types() -> None:
+    """ "Blood type" and "Given Fact" are data types although type, given and fact begin statements."""
+    rule = read("has(Person X, Blood type B) & p(Given fact C, Blood type B) -> q(Person X)").rules[0]
+
+    assert rule.premise[0].variables[1] == Variable("B", "Blood type")
+
+
+def test_a_fault_ends_with_its_statement() -> None:
+    """All faults of all files are told at their places; a forgotten parenthesis does not swallow the next rule."""
+    broken = "p(Person X & q(Person X) -> r(Person X)\nfact p(ada)\n@nmae x\np(Person X), q(Person X) -> r(Person X)\n"
+    with pytest.raises(RulesRejected) as caught:
+        parse_library([("a", broken), ("b", "p(Person X)")])
+
+    places = [(fault.code, fault.place.file, fault.place.line) for fault in caught.value.diagnostics]
+    assert places == [
+        ("HPX012", "a", 1),
+        ("HPX043", "a", 2),
+        ("HPX049", "a", 3),
+        ("HPX002", "a", 4),
+        ("HPX004", "b", 1),
+    ]
+    assert str(caught.value).startswith('a:1:12: error HPX012: a "(" is not closed')
+
+
+def test_a_whole_file_of_garbage_gives_fifty_faults_and_a_count() -> None:
+    """A megabyte of nonsense is refused without listing all of it."""
+    found = codes('%& ( $$ ]\n$$$ nonsense ( ( 1.e9 "\n' * 40_000)
+
+    assert len(found) == FAULTS_PER_FILE + 1
+    assert found[-1] == "HPX061"
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 30_000, "(" * 15_000 + ")" * 15_000, "p(" * 15_000, "p(T X) & X < " + "-" * 30_000]
+)
+def test_nesting_is_refused_not_followed(text: str) -> None:
+    """30 kB of brackets or signs give a diagnostic."""
+    assert len(codes(text)) == 1
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.sampled_from('pqXA(), &->:=."\\[]/\n@#%<not type fact\0é→🙂3'), max_size=80))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """No text makes the reader fail in another way than by diagnostics."""
+    try:
+        library = read(text)
+    except RulesRejected as fault:
+        told = len(fault.diagnostics) > 0
+    else:
+        told = read(format_library(library)) == library
+
+    assert told
+
+
+TYPES = st.sampled_from(["Person", "Dish", "Name of a dish or food", "Anti-malarial Drug", "Year", "20th century Song"])
+VALUES = st.one_of(
+    st.text(max_size=20),
+    st.integers(-(10**30), 10**30),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-1000, max_value=1000),
+)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    variables = [
+        Variable(f"{letter}{number}", draw(TYPES)) for letter, number in (("X", ""), ("A", ""), ("B", 1), ("Z", 22))
+    ]
+    terms = st.one_of(st.sampled_from(variables), st.builds(Constant, VALUES))
+    names = st.sampled_from(["is_in", "cannot_eat", "not_p", "type", "fact", "größer_als"])
+    atoms = st.builds(Atom, names, st.lists(terms, min_size=1, max_size=3).map(tuple))
+    expressions = st.recursive(
+        terms, lambda inner: st.builds(Arithmetic, st.sampled_from("+-*/"), inner, inner), max_leaves=6
+    )
+    comparisons = st.builds(Comparison, st.sampled_from(["<", "=<", ">", ">=", "=", "\\="]), expressions, expressions)
+    every = Literal(Atom("all_of", tuple(variables)))
+    others = draw(st.lists(st.one_of(st.builds(Literal, atoms, st.booleans()), comparisons), max_size=4))
+    conclusion = Literal(draw(atoms))
+    polarity = draw(st.sampled_from([default_polarity(conclusion), *Polarity]))
+    return Rule(
+        draw(st.text(min_size=1, max_size=8).filter(str.strip)),
+        (every, *others),
+        conclusion,
+        draw(st.none() | st.text(min_size=1, max_size=8).filter(str.strip)),
+        draw(st.sampled_from([default_principle(polarity), *Principle])),
+        polarity,
+        draw(st.sampled_from([default_generic((every, *others), conclusion), (), ("A", "Z22")])),
+    )
+
+
+@settings(deadline=None)
+@given(rules())
+def test_a_rule_prints_to_what_reads_as_itself(rule: Rule) -> None:
+    """parse(str(rule)) == rule, whatever its texts hold."""
+    assert parse_rule(str(rule)) == rule
+
+
+def test_numbers_and_texts_are_told_apart() -> None:
+    """A quoted number is a text, a decimal is exact."""
+    library = read('fact p("1876", 1876, -2.50, "a\\"b\\\\c\\u{1F642}")')
+
+    assert library.facts[0].arguments == (
+        Constant("1876"),
+        Constant(1876),
+        Constant(Decimal("-2.5")),
+        Constant('a"b\\c🙂'),
+    )
+
+
+def test_declarations_hold_what_they_say() -> None:
+    """Kind, types, templates and definition are read; slots may go by name; undeclared predicates are inferred."""
+    library = read(
+        'computed is_before(Year A, Year B) := A < B: "[A] is before [B]" / "" / "is [1] before [2]?"\n'
+        "functional born(Person, Year)\np(Person X, Food A) -> q(Person X)"
+    )
+
+    before = library.signature("is_before/2")
+    assert before.templates is not None
+    assert (before.templates.affirmative, before.templates.negated) == ("[1] is before [2]", None)
+    assert before.definition == Comparison("<", Variable("A", "Year"), Variable("B", "Year"))
+    assert library.signature("born/2").kind is PredicateKind.FUNCTIONAL
+    assert not library.signature("p/2").declared
+    assert library.signature("p/2").argument_types == ("Person", "Food")
+    assert library.derived == {"q/1"}
+
+
+def test_a_bare_variable_takes_its_type_from_a_declaration() -> None:
+    """Where no atom of the rule types a variable, the declared predicate does."""
+    assert read("oracle p(Person, Food)\np(X, A) -> q(X)").rules[0].conclusion.variables == (Variable("X", "Person"),)
+
+
+def test_rules_without_name_in_two_files_do_not_collide() -> None:
+    """The second file's name tells its rule1 from the first one's."""
+    library = parse_library([("a.rules", "p(Person X) -> q(Person X)"), ("b.rules", "q(Person X) -> r(Person X)")])
+
+    assert [rule.name for rule in library.rules] == ["rule1", "b_rule1"]
+
+
+def test_files_that_cannot_be_read_are_told_with_the_others(tmp_path: Path) -> None:
+    """A missing file, one that is not UTF-8 and a broken JSON are told, and so is the faulty rule beside them."""
+    (tmp_path / "latin.rules").write_bytes(b'fact p("caf\xe9")')
+    (tmp_path / "bad.rules").write_text("p(Person X")
+    (tmp_path / "bad.json").write_text("[" * 100_000)
+    with pytest.raises(RulesRejected) as caught:
+        load_library([tmp_path, tmp_path / "missing.rules"])
+
+    assert sorted(fault.code for fault in caught.value.diagnostics) == ["HPX012", "HPX060", "HPX060", "HPX060"]
+
+
+def test_parse_rule_wants_one_rule() -> None:
+    """Anything beside a single rule is refused."""
+    with pytest.raises(HapaxError, match="one rule"):
+        parse_rule("p(Person X) -> q(Person X)\nq(Person X) -> r(Person X)")

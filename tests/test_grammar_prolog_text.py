@@ -1,0 +1,163 @@
+"""Prolog text, read back by the real SWI-Prolog."""
+
+from __future__ import annotations
+
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grammar import HapaxError, Library, clause_text, parse_library, program_text, prolog_atom, prolog_value
+from grammar.prolog_text import SYSTEM_NAMES, number_of_prolog
+
+
+def read(text: str) -> Library:
+    return parse_library([("test.rules", text)])
+
+
+def swipl(program: str, goal: str, folder: Path) -> str:
+    """What the goal prints over the program; any warning or error of the load fails the test."""
+    path = folder / "program.pl"
+    path.write_text(program, encoding="utf-8")
+    command = [
+        "swipl",
+        "-q",
+        "-g",
+        f"set_stream(user_output, encoding(utf8)), use_module('{path}'), {goal}",
+        "-t",
+        "halt",
+    ]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=True)
+
+    assert done.stderr == ""
+    return done.stdout
+
+
+HOSTILE = [
+    "'",
+    "\\",
+    "a'), halt, p('",
+    "é→🙂",
+    "\n\r\t",
+    "\x01\x7f\u2028\ufeff",
+    "[]",
+    "{}",
+    "Upper",
+    "_x",
+    "",
+    "dynamic",
+    "is",
+    "a b",
+    "%",
+    "/* */",
+    "\\x41\\",
+    "x" * 100_000,
+    "ﷺ",
+    "\ufffe",
+    "\U0010ffff",
+    "~w",
+    "0'a",
+    ":-",
+    "end_of_file",
+]
+
+
+def test_texts_come_back_from_prolog_character_by_character(tmp_path: Path) -> None:
+    """Quoting holds for hostile texts: Prolog sees the same code points."""
+    facts = "\n".join(f"t({prolog_value(text)})." for text in HOSTILE)
+    program = f":- encoding(utf8).\n:- module(m, [t/1]).\n{facts}\n"
+    printed = swipl(program, "forall(t(T), (atom(T), atom_codes(T, C), print(C), nl))", tmp_path)
+
+    assert printed.splitlines() == ["[" + ",".join(str(ord(one)) for one in text) + "]" for text in HOSTILE]
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=50, max_size=50))
+def test_any_batch_of_texts_comes_back(tmp_path: Path, texts: list[str]) -> None:
+    """Quoting holds for any Unicode text."""
+    program = ":- encoding(utf8).\n:- module(m, [t/1]).\n" + "\n".join(f"t({prolog_value(text)})." for text in texts)
+    printed = swipl(program + "\n", "forall(t(T), (atom(T), atom_codes(T, C), print(C), nl))", tmp_path)
+
+    assert printed.splitlines() == ["[" + ",".join(str(ord(one)) for one in text) + "]" for text in texts]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_what_prolog_cannot_hold_is_refused(text: str) -> None:
+    """NUL and lone surrogates are an error that names them."""
+    with pytest.raises(HapaxError, match="U\\+"):
+        prolog_atom(text)
+
+
+@pytest.mark.parametrize("value", [0, -3, 10**40, Decimal("1.5"), Decimal("-0.001"), Decimal("2.0"), Decimal("1e20")])
+def test_numbers_are_exact(value: int | Decimal) -> None:
+    """A number written for Prolog reads back as the same number."""
+    assert number_of_prolog(prolog_value(value)) == value
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), Decimal("1e999999")])
+def test_numbers_without_an_exact_form_are_refused(value: Decimal) -> None:
+    """Neither NaN nor what would fill the memory is written."""
+    with pytest.raises(HapaxError, match="exact"):
+        prolog_value(value)
+
+
+def test_texts_are_no_numbers() -> None:
+    """Only Prolog's number notation is read as a number."""
+    assert [number_of_prolog(text) for text in ("", "1r", "a", "1 2", "--1", "1.5", "7")] == [
+        None,
+        None,
+        None,
+        None,
+        None,
+        Decimal("1.5"),
+        7,
+    ]
+
+
+def test_tests_come_after_what_binds_their_variables() -> None:
+    """Comparisons, negations and computed predicates move behind the literals they need; assignments bind."""
+    library = read(
+        "computed later(Year A, Year B) := A > B\n"
+        "not q(Person X) & A \\= 3 & C = A + 1 & later(C, B) & p(Person X, Year A) & p(Person Y, Year B)"
+        " -> r(X, Year C)"
+    )
+
+    assert clause_text(library.rules[0], library) == (
+        "r(X, C) :-\n    p(X, A),\n    \\+ q(X),\n    number(A), A =\\= 3,\n    number(A), C is (A + 1),\n"
+        "    p(Y, B),\n    later(C, B)."
+    )
+
+
+PROGRAM = """
+computed ratio_over_two(Year A, Year B) := A / B > 2
+computed sum_of(Number A, Number B, Number C) := C = A + B
+fact weighs("a", 1.5)
+fact weighs("b", 3)
+fact weighs("c", 0)
+fact weighs("d", "heavy")
+fact link("x", "y")
+fact link("y", "x")
+weighs(Thing A, Number W) & weighs(Thing B, Number V) & V = W * 2 -> twice(B, A)
+weighs(Thing A, Number W) & weighs(Thing B, Number V) & sum_of(W, W, V) & A \\= B -> double(B, A)
+weighs(Thing A, Number W) & weighs(Thing B, Number V) & W / V < 1 & not link(A, B) -> lighter(A, B)
+link(Town A, Town B) -> path(A, B)
+path(Town A, Town B) & link(Town B, Town C) -> path(A, C)
+"""
+
+
+def test_a_program_loads_without_warning_and_computes(tmp_path: Path) -> None:
+    """Exact arithmetic, recursion and negation work; division by zero and arithmetic on texts are false."""
+    goal = "forall(member(G, [twice(X, Y), double(X, Y), lighter(X, Y), path(X, Y)]), (setof(X-Y, G, L), print(L), nl))"
+    printed = swipl(program_text(read(PROGRAM)), goal, tmp_path)
+
+    assert printed.splitlines() == ["[b-a,c-c]", "[b-a]", "[a-b,c-a,c-b]", "[x-x,x-y,y-x,y-y]"]
+
+
+def test_names_that_prolog_keeps_are_refused() -> None:
+    """A predicate that SWI-Prolog will not let a module define is an error with a remedy."""
+    assert "write/1" in SYSTEM_NAMES
+    with pytest.raises(HapaxError, match="Rename"):
+        program_text(read("write(Person X) -> p(Person X)"))

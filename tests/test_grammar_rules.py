@@ -1,0 +1,77 @@
+"""What a library answers about types, names and opposites."""
+
+from __future__ import annotations
+
+import pytest
+
+from grammar import Diagnostic, HapaxError, Library, Place, Severity, parse_library
+
+LIBRARY = parse_library(
+    [
+        (
+            "test.rules",
+            "type Car < Vehicle. type Period < Year. type Patient < Person. opposite likes hates\n"
+            "likes(Patient X, Car A) -> is_able_to_drive(Patient X, Car A)",
+        )
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "expected"),
+    [
+        ("Car", "vehicle", True),
+        ("Vehicle", "Car", False),
+        ("Period", "Number", True),
+        ("Car", "Object", True),
+        ("Patient", "Object", False),
+        ("Patient", "Person", True),
+        ("X  y", "x Y", True),
+        ("Car", "Person", False),
+    ],
+)
+def test_subtypes_close_over_declarations(lower: str, upper: str, expected: bool) -> None:
+    """Subtyping is reflexive and transitive, blind to case, and puts all but persons under Object."""
+    assert LIBRARY.is_subtype(lower, upper) is expected
+
+
+def test_circles_of_types_end() -> None:
+    """A circle makes its members subtypes of each other and hangs nothing."""
+    library = Library(subtypes=(("A", "B"), ("B", "A")))
+
+    assert library.is_subtype("A", "B")
+    assert library.is_subtype("B", "A")
+
+
+def test_numeric_types_descend_from_number() -> None:
+    """Year, Age and what is declared below them hold numbers."""
+    assert [LIBRARY.is_numeric(name) for name in ("Number", "age", "Period", "Car")] == [True, True, True, False]
+
+
+def test_opposites_are_declared_or_built_in() -> None:
+    """Both directions hold; a name without opposite has none."""
+    pairs = [
+        LIBRARY.opposite_of(name) for name in ("likes", "hates", "can_fly", "is_not_able_to_drive", "runs", "can_")
+    ]
+
+    assert pairs == ["hates", "likes", "cannot_fly", "is_able_to_drive", None, None]
+
+
+def test_generic_defaults_know_subtypes_of_person() -> None:
+    """A Patient is a person, so it is the one a statement speaks about."""
+    assert LIBRARY.rules[0].generic == ("X",)
+
+
+def test_unknown_names_are_errors_that_help() -> None:
+    """A missing rule or predicate is told with the nearest known name."""
+    with pytest.raises(HapaxError, match="Did you mean rule1"):
+        LIBRARY.rule("rule11")
+    with pytest.raises(HapaxError, match="Did you mean likes/2"):
+        LIBRARY.signature("like/2")
+
+
+def test_diagnostics_read_as_one_line() -> None:
+    """Place, severity, code, fact, remedy, other places."""
+    fault = Diagnostic("HPX100", Severity.WARNING, Place("a", 1, 2), "it is so", "Do that.", (Place("b", 3, 4),))
+
+    assert str(fault) == "a:1:2: warning HPX100: it is so. Do that. (see also b:3:4)"
