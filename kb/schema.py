@@ -1,0 +1,200 @@
+"""The tables, as migrations. A migration that was released never changes; a new one is added below it.
+
+Foreign keys are there for people who browse the file (Datasette follows them) and are not enforced: records arrive in
+any order, and two files merge table by table.
+"""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+migrations = Migrations("hapax")
+
+
+@migrations()
+def m001_initial(db: Database) -> None:
+    """All tables of the first release."""
+    _run_tables(db)
+    _library_tables(db)
+    _question_tables(db)
+    _judgement_tables(db)
+    _result_tables(db)
+
+
+def _run_tables(db: Database) -> None:
+    db.table("runs").create(
+        {
+            "id": str,
+            "command": str,
+            "settings": str,
+            "fingerprint": str,
+            "started": str,
+            "finished": str,
+            "status": str,
+            "summary": str,
+        },
+        pk="id",
+        not_null={"command", "settings", "fingerprint", "started", "status", "summary"},
+    ).create_index(["fingerprint"])
+
+
+def _library_tables(db: Database) -> None:
+    db.table("rules").create(
+        {"name": str, "text": str, "domain": str, "principle": str, "polarity": str}, pk="name", not_null={"text"}
+    )
+    db.table("predicates").create(
+        {
+            "indicator": str,
+            "name": str,
+            "argument_types": str,
+            "kind": str,
+            "affirmative": str,
+            "negated": str,
+            "question": str,
+        },
+        pk="indicator",
+        not_null={"name", "argument_types", "kind"},
+    )
+    db.table("constants").create({"constant_id": str, "constant": str}, pk="constant_id", not_null={"constant"})
+    db.table("type_facts").create(
+        {"constant_id": str, "data_type": str, "probability": float},
+        pk=("constant_id", "data_type"),
+        foreign_keys=[("constant_id", "constants", "constant_id")],
+    ).create_index(["data_type"])
+
+
+def _question_tables(db: Database) -> None:
+    db.table("questions").create(
+        {
+            "id": str,
+            "patterns": str,
+            "data_type": str,
+            "functional": int,
+            "calls": int,
+            "calls_without_acceptance": int,
+            "exhausted": int,
+        },
+        pk="id",
+        not_null={"patterns", "data_type", "functional", "calls", "calls_without_acceptance", "exhausted"},
+    )
+    db.table("question_patterns").create(
+        {"question_id": str, "position": int, "predicate": str, "pattern_key": str},
+        pk=("question_id", "position"),
+        not_null={"predicate", "pattern_key"},
+        foreign_keys=[("question_id", "questions", "id")],
+    ).create_index(["pattern_key"])
+    db.table("calls").create(
+        {
+            "request_id": str,
+            "role": str,
+            "model": str,
+            "request": str,
+            "response": str,
+            "prompt_tokens": int,
+            "completion_tokens": int,
+            "cost": float,
+            "created": str,
+        },
+        pk="request_id",
+        not_null={"role", "model", "request", "response", "prompt_tokens", "completion_tokens", "created"},
+    )
+    db.table("candidates").create(
+        {
+            "id": str,
+            "question_id": str,
+            "value": str,
+            "raw": str,
+            "call_id": str,
+            "position": int,
+            "rejected_by_parser": str,
+        },
+        pk="id",
+        not_null={"question_id", "value", "raw", "call_id", "position"},
+        foreign_keys=[("question_id", "questions", "id"), ("call_id", "calls", "request_id")],
+    ).create_index(["question_id"])
+
+
+def _judgement_tables(db: Database) -> None:
+    db.table("assessments").create(
+        {
+            "id": str,
+            "text": str,
+            "measure": str,
+            "model": str,
+            "score": float,
+            "token_count": int,
+            "call_id": str,
+        },
+        pk="id",
+        not_null={"text", "measure", "model", "score", "token_count"},
+        foreign_keys=[("call_id", "calls", "request_id")],
+    )
+    decisions = db.table("decisions").create(
+        {
+            "id": str,
+            "run_id": str,
+            "gate": str,
+            "subject": str,
+            "accepted": int,
+            "score": float,
+            "threshold": float,
+            "reason": str,
+            "rule": str,
+            "distribution": str,
+            "step": int,
+            "assessment_ids": str,
+        },
+        pk="id",
+        not_null={"run_id", "gate", "subject", "accepted", "reason", "assessment_ids"},
+        foreign_keys=[("run_id", "runs", "id"), ("rule", "rules", "name")],
+    )
+    decisions.create_index(["subject"])
+    decisions.create_index(["run_id", "gate"])
+
+
+def _result_tables(db: Database) -> None:
+    facts = db.table("facts").create(
+        {
+            "id": str,
+            "predicate": str,
+            "arguments": str,
+            "types": str,
+            "source": str,
+            "probability": float,
+            "candidate_id": str,
+            "run_id": str,
+        },
+        pk="id",
+        not_null={"predicate", "arguments", "types", "source"},
+        foreign_keys=[("candidate_id", "candidates", "id"), ("run_id", "runs", "id")],
+    )
+    facts.create_index(["predicate"])
+    facts.create_index(["candidate_id"])
+    statements = db.table("statements").create(
+        {
+            "key": str,
+            "id": str,
+            "rule": str,
+            "distribution": str,
+            "run_id": str,
+            "substitution": str,
+            "premise": str,
+            "conclusion": str,
+            "ranking_text": str,
+            "log_likelihood": float,
+        },
+        pk="key",
+        not_null={"id", "rule", "distribution", "run_id", "substitution", "premise", "conclusion", "ranking_text"},
+        foreign_keys=[("rule", "rules", "name"), ("run_id", "runs", "id")],
+    )
+    statements.create_index(["id"])
+    statements.create_index(["run_id", "rule"])
+    statements.create_index(["rule"])
+    db.table("proofs").create(
+        {"key": str, "proof": str}, pk="key", not_null={"proof"}, foreign_keys=[("key", "statements", "key")]
+    )
+    db.table("votes").create(
+        {"id": str, "statement_id": str, "question": str, "voter": str, "answer": str, "comment": str},
+        pk="id",
+        not_null={"statement_id", "question", "voter", "answer", "comment"},
+    ).create_index(["statement_id"])

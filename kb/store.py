@@ -1,0 +1,311 @@
+"""The knowledge base: one SQLite file that holds every answer, every score, every verdict and what followed from them.
+
+All methods take and give frozen records, and all writing is idempotent: the same record twice is one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from grammar.errors import HapaxError
+from grammar.terms import Value
+from kb import exchange, merge, rows, story, values
+from kb.connection import open_database, translated
+from kb.records import (
+    Assessment,
+    CallRecord,
+    Candidate,
+    Decision,
+    Distribution,
+    FactRecord,
+    PredicateRecord,
+    Question,
+    QuestionState,
+    RuleRecord,
+    RunRecord,
+    StatementRecord,
+    TypeFact,
+    VoteRecord,
+    content_id,
+)
+from kb.rows import OnConflict, Table
+
+R = TypeVar("R")
+
+_IDS_PER_QUERY = 500
+"""Below SQLite's limit on parameters in every build."""
+
+
+class KnowledgeBase:
+    """An open knowledge base; `path` None keeps it in memory. Use it as a context manager or `close` it.
+
+    One object belongs to one thread, as SQLite connections do; several processes may write to one file. Raises
+    HapaxError when the file is none, is of a later version, or may not be read or written.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
+        self.path = Path(path) if path is not None else None
+        self.database = open_database(self.path, read_only)
+
+    def __enter__(self) -> KnowledgeBase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def place(self) -> str:
+        """What messages call this knowledge base."""
+        return str(self.path) if self.path else "the knowledge base in memory"
+
+    def close(self) -> None:
+        self.database.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All writing inside becomes visible at once, or, when an exception leaves the block, not at all. Nests.
+
+        Takes the write lock at its beginning, so what is read inside is still true when it is written.
+        """
+        with translated(self.place):
+            if self.database.conn.in_transaction:
+                with self.database.atomic():
+                    yield
+                return
+            self.database.conn.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.database.conn.execute("COMMIT")
+            except BaseException:
+                self.database.rollback()
+                raise
+
+    # -- calls
+
+    def record_call(self, call: CallRecord) -> None:
+        """Keep a paid answer; when this returns, it is on the disk. The first answer to a request stays."""
+        self.record_calls([call])
+
+    def record_calls(self, calls: Iterable[CallRecord]) -> None:
+        """Keep the answers of one batch in one commit."""
+        if self.database.conn.in_transaction:
+            raise RuntimeError("an answer recorded inside a transaction is not safe yet; record it outside")
+        self.add(rows.CALLS, calls)
+
+    def call(self, request_id: str) -> CallRecord | None:
+        return self.calls([request_id]).get(request_id)
+
+    def calls(self, request_ids: Iterable[str] | None = None) -> dict[str, CallRecord]:
+        """The answered ones among the requests by id; None: all."""
+        if request_ids is None:
+            found = self.select(rows.CALLS)
+        else:
+            found = self.select_in(rows.CALLS, "request_id", request_ids)
+        return {call.request_id: call for call in found}
+
+    # -- questions and candidates
+
+    def add_questions(self, questions: Iterable[Question]) -> None:
+        """Make questions known; the state of a known one stays."""
+        self._write_questions(((question, QuestionState()) for question in questions), OnConflict.KEEP)
+
+    def set_question_state(self, question: Question, state: QuestionState) -> None:
+        self._write_questions([(question, state)], OnConflict.REPLACE)
+
+    def question_state(self, question: Question) -> QuestionState:
+        """The question's journal line; a question never asked has no calls."""
+        row = self._one(rows.QUESTIONS, id=question.id)
+        return row.state if row else QuestionState()
+
+    def question(self, question_id: str) -> Question | None:
+        row = self._one(rows.QUESTIONS, id=question_id)
+        return row.question if row else None
+
+    def add_candidates(self, candidates: Iterable[Candidate]) -> int:
+        """Keep what models proposed; gives the number of new ones."""
+        return self.add(rows.CANDIDATES, candidates)
+
+    def candidates(self, question: Question | str) -> list[Candidate]:
+        """All candidates of a question (or question id) in the order they came."""
+        return self.matching(rows.CANDIDATES, question_id=question if isinstance(question, str) else question.id)
+
+    def candidate(self, candidate_id: str) -> Candidate | None:
+        return self._one(rows.CANDIDATES, id=candidate_id)
+
+    # -- scores and verdicts
+
+    def add_assessments(self, assessments: Iterable[Assessment]) -> int:
+        return self.add(rows.ASSESSMENTS, assessments)
+
+    def assessments(self, texts: Iterable[str], measure: str, model: str) -> dict[str, Assessment]:
+        """The known scores of the texts under one model, by text."""
+        identities = [content_id("assessment", text, measure, model) for text in dict.fromkeys(texts)]
+        return {found.text: found for found in self.select_in(rows.ASSESSMENTS, "id", identities)}
+
+    def add_decisions(self, decisions: Iterable[Decision]) -> int:
+        return self.add(rows.DECISIONS, decisions)
+
+    def decisions(
+        self, *, subject: str | None = None, run_id: str | None = None, gate: str | None = None
+    ) -> list[Decision]:
+        """The verdicts in the order they were given; the last one on a subject is the one that holds."""
+        return self.matching(rows.DECISIONS, subject=subject, run_id=run_id, gate=gate)
+
+    # -- facts
+
+    def add_facts(self, facts: Iterable[FactRecord]) -> int:
+        """Hold facts true; gives how many rows changed. A given fact beats a model's, a surer one a less sure one."""
+        return self.add(rows.FACTS, facts, OnConflict.BEST)
+
+    def facts(self, predicate: str | None = None) -> list[FactRecord]:
+        """All facts, or those of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
+        name, _, arity = (predicate or "").partition("/")
+        found = self.matching(rows.FACTS, predicate=name or None)
+        return [fact for fact in found if not arity or str(len(fact.arguments)) == arity]
+
+    def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
+        """The fact, if it is held. Raises `ValueRefused` for arguments that no fact can have."""
+        rows.VALUES.encode(tuple(arguments))
+        return self._one(rows.FACTS, id=content_id("fact", predicate, list(arguments)))
+
+    def retract_fact(self, fact_id: str) -> bool:
+        """No longer hold a fact true; its candidate and the decisions on it stay. False: there was none."""
+        return bool(self._write("DELETE FROM facts WHERE id = ?", [(fact_id,)]))
+
+    def add_type_facts(self, type_facts: Iterable[TypeFact]) -> int:
+        return self.add(rows.TYPE_FACTS, type_facts, OnConflict.BEST)
+
+    def type_facts(self, constant: Value | None = None, data_type: str | None = None) -> list[TypeFact]:
+        identity = None if constant is None else content_id("constant", constant)
+        return self.matching(rows.TYPE_FACTS, constant_id=identity, data_type=data_type)
+
+    # -- rules, statements, runs, votes
+
+    def add_rules(self, rules: Iterable[RuleRecord]) -> None:
+        """Keep rules as their library writes them now; an earlier wording of the same name goes."""
+        self.add(rows.RULES, rules, OnConflict.REPLACE)
+
+    def rules(self) -> list[RuleRecord]:
+        return self.select(rows.RULES)
+
+    def add_predicates(self, predicates: Iterable[PredicateRecord]) -> None:
+        """Keep predicates as their library declares them now."""
+        self.add(rows.PREDICATES, predicates, OnConflict.REPLACE)
+
+    def predicates(self) -> list[PredicateRecord]:
+        return self.select(rows.PREDICATES)
+
+    def add_statements(self, statements: Iterable[StatementRecord]) -> int:
+        """Keep derived statements, once for each run and distribution; a later record of the same replaces."""
+        return self.add(rows.STATEMENTS, statements, OnConflict.REPLACE)
+
+    def statements(
+        self, *, run_id: str | None = None, rule: str | None = None, distribution: Distribution | None = None
+    ) -> list[StatementRecord]:
+        return self.matching(rows.STATEMENTS, run_id=run_id, rule=rule, distribution=distribution)
+
+    def start_run(self, run: RunRecord) -> None:
+        """Note that a run began, or goes on."""
+        self.add(rows.RUNS, [run], OnConflict.REPLACE)
+
+    def finish_run(self, run_id: str, status: str = "done", summary: Mapping[str, Any] | None = None) -> None:
+        """Note how a run ended. Raises HapaxError for a run that was never started."""
+        summary_text = rows.TREE.encode(summary or {})
+        finished = datetime.now(UTC).isoformat(timespec="milliseconds")
+        update = "UPDATE runs SET finished = ?, status = ?, summary = ? WHERE id = ?"
+        if not self._write(update, [(finished, status, summary_text, run_id)]):
+            raise HapaxError(f"{self.place}: there is no run {run_id!r}. Start it before it is finished.")
+
+    def runs(self, fingerprint: str | None = None) -> list[RunRecord]:
+        """The runs in the order they were started first."""
+        return self.matching(rows.RUNS, fingerprint=fingerprint)
+
+    def run(self, run_id: str) -> RunRecord | None:
+        return self._one(rows.RUNS, id=run_id)
+
+    def add_votes(self, votes: Iterable[VoteRecord]) -> None:
+        self.add(rows.VOTES, votes, OnConflict.REPLACE)
+
+    def votes(self, statement_id: str | None = None) -> list[VoteRecord]:
+        return self.matching(rows.VOTES, statement_id=statement_id)
+
+    # -- the whole
+
+    def counts(self) -> dict[str, int]:
+        """Rows by table."""
+        with translated(self.place):
+            return {table.name: self.database.table(table.name).count for table in rows.TABLES}
+
+    def story(self, predicate: str, arguments: Sequence[Value], texts: Iterable[str] = ()) -> story.FactStory:
+        """Everything known about a fact, held or not. `texts`: claims about it whose scores belong to the story."""
+        return story.tell(self, predicate, tuple(arguments), tuple(texts))
+
+    def merge(self, other: str | Path) -> merge.MergeReport:
+        """Take over everything that another knowledge base knows, all or nothing."""
+        return merge.merge(self, Path(other))
+
+    def import_facts(
+        self, source: str | Path | IO[str], *, form: str | None = None, skip_faulty: bool = False
+    ) -> exchange.ImportReport:
+        """Given facts from CSV or JSONL; see `exchange.import_facts`."""
+        return exchange.import_facts(self, source, form=form, skip_faulty=skip_faulty)
+
+    def export_facts(self, form: str, stream: IO[str], predicate: str | None = None) -> exchange.ExportReport:
+        """Facts as `prolog`, `csv` or `jsonl`; see `exchange.export_facts`."""
+        return exchange.export_facts(self, form, stream, predicate)
+
+    # -- by table, for this room
+
+    def add(self, table: Table[R], records: Iterable[R], on_conflict: OnConflict = OnConflict.KEEP) -> int:
+        """Write records in one transaction; gives how many rows of the main table are new or changed."""
+        records = list(records)
+        if not records:
+            return 0
+        with self.transaction():
+            changed = [
+                self._write(part.insert(on_conflict), [part.row(record) for record in records]) for part in table.tables
+            ]
+        return changed[0]
+
+    def select(self, table: Table[R], condition: str = "", parameters: Sequence[object] = ()) -> list[R]:
+        """Records in the order they were first written. `condition` begins with WHERE and holds no value."""
+        sql = f"{table.select} {condition} ORDER BY {table.name}.rowid"
+        with translated(self.place):
+            found = self.database.conn.execute(sql, tuple(parameters)).fetchall()
+        return [table.read(row) for row in found]
+
+    def select_in(self, table: Table[R], column: str, wanted: Iterable[str]) -> list[R]:
+        """Records whose `column` is one of the wanted texts."""
+        # A half character is in no cell, and SQLite would not take it.
+        keys = [key for key in dict.fromkeys(wanted) if values.refusal(key) is None]
+        found: list[R] = []
+        for start in range(0, len(keys), _IDS_PER_QUERY):
+            chunk = keys[start : start + _IDS_PER_QUERY]
+            found += self.select(table, f"WHERE {table.name}.{column} IN ({','.join('?' * len(chunk))})", chunk)
+        return found
+
+    def matching(self, table: Table[R], **columns: str | None) -> list[R]:
+        """Records with these texts in these columns; None does not ask."""
+        asked = {name: value for name, value in columns.items() if value is not None}
+        if any(values.refusal(value) for value in asked.values()):
+            return []
+        condition = " AND ".join(f"{table.name}.{name} = ?" for name in asked)
+        return self.select(table, f"WHERE {condition}" if condition else "", list(asked.values()))
+
+    def _one(self, table: Table[R], **columns: str) -> R | None:
+        found = self.matching(table, **columns)
+        return found[0] if found else None
+
+    def _write_questions(self, questions: Iterable[tuple[Question, QuestionState]], on_conflict: OnConflict) -> None:
+        pairs = list(questions)
+        with self.transaction():
+            self.add(rows.QUESTIONS, [rows.QuestionRow.of(*pair) for pair in pairs], on_conflict)
+            self.add(rows.PATTERN_INDEX, [entry for question, _ in pairs for entry in rows.pattern_index(question)])
+
+    def _write(self, sql: str, parameters: Sequence[Sequence[object]]) -> int:
+        with translated(self.place):
+            return self.database.conn.executemany(sql, parameters).rowcount

@@ -1,0 +1,186 @@
+"""Opening the file: what may be opened, and how the others are told."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlite_utils import Database, Migrations
+
+from grammar.errors import HapaxError
+from kb import CallRecord, FactRecord, KnowledgeBase, RunRecord, Source, connection, schema
+
+FACT = FactRecord("is_old", ("Ur",), (), Source.GIVEN)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_new_file_is_in_wal_and_forces_every_commit(tmp_path):
+    """Readers need not wait, and what was committed survives a power cut."""
+    with KnowledgeBase(tmp_path / "odd ?#% name.db") as kb:
+        assert kb.database.journal_mode == "wal"
+        assert kb.database.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert "odd ?#% name.db" in names(tmp_path)
+
+
+def test_what_is_no_knowledge_base_is_told(tmp_path):
+    """A text file, a folder, a missing folder and another program's database are refused, and left as they are."""
+    text, other = tmp_path / "notes.txt", tmp_path / "other.db"
+    text.write_text("no database at all" * 100, encoding="utf-8")
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE notes (body)")
+    before = [text.read_bytes(), other.read_bytes()]
+    for path, message in (
+        (text, "the file is no SQLite database"),
+        (tmp_path, "this is a folder"),
+        (tmp_path / "no" / "x.db", "its folder does not exist"),
+        (other, "belongs to another program"),
+    ):
+        for read_only in (False, True):
+            with pytest.raises(HapaxError, match=message) as caught:
+                KnowledgeBase(path, read_only=read_only)
+            assert str(path) in str(caught.value)
+
+    assert [text.read_bytes(), other.read_bytes()] == before
+
+
+def test_a_later_schema_is_refused(tmp_path):
+    """A file written by a later version is not touched; the message says to update."""
+    path = tmp_path / "hapax.db"
+    with KnowledgeBase(path) as kb:
+        kb.database.table("_sqlite_migrations").insert(
+            {"migration_set": "hapax", "name": "m999_later", "applied_at": ""}
+        )
+    for read_only in (False, True):
+        with pytest.raises(HapaxError, match=r"m999_later.*Update Hapax"):
+            KnowledgeBase(path, read_only=read_only)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_only):
+    """What an earlier version wrote is kept, and the new tables appear, even when one only wants to read."""
+    path = tmp_path / "hapax.db"
+    with KnowledgeBase(path) as kb:
+        kb.add_facts([FACT])
+    later = Migrations("hapax")
+    later()(schema.m001_initial)
+
+    @later()
+    def m002_notes(db: Database) -> None:
+        db.table("notes").create({"id": int})
+
+    monkeypatch.setattr(connection.schema, "migrations", later)
+    with KnowledgeBase(path, read_only=read_only) as kb:
+        assert kb.facts() == [FACT]
+        assert "notes" in kb.database.table_names()
+
+
+def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    """A migration that fails half way is undone."""
+    broken = Migrations("hapax")
+    broken()(schema.m001_initial)
+
+    @broken()
+    def m002_broken(db: Database) -> None:
+        db.table("notes").create({"id": int})
+        db.execute("SELECT * FROM nowhere")
+
+    path = tmp_path / "hapax.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(connection.schema, "migrations", broken)
+        with pytest.raises(HapaxError, match="SQLite says: no such table: nowhere"):
+            KnowledgeBase(path)
+    with KnowledgeBase(path) as kb:
+        assert "notes" not in kb.database.table_names()
+
+
+def test_reading_needs_a_file_and_cannot_write(tmp_path):
+    """Reading only creates nothing, and writing through it is an expected error."""
+    path = tmp_path / "hapax.db"
+    with pytest.raises(HapaxError, match="there is no such file"):
+        KnowledgeBase(path, read_only=True)
+    assert names(tmp_path) == []
+
+    KnowledgeBase(path).close()
+    with KnowledgeBase(path, read_only=True) as kb, pytest.raises(HapaxError, match="may not be written"):
+        kb.add_facts([FACT])
+
+
+def test_a_reader_does_not_wait_for_a_writer(tmp_path):
+    """While one process is in the middle of writing, others open and read what was there before."""
+    path = tmp_path / "hapax.db"
+    with KnowledgeBase(path) as writer:
+        writer.record_call(CallRecord("r1", "knowledge", "m", {}, {}))
+        with writer.transaction():
+            writer.add_facts([FACT])
+            with KnowledgeBase(path, read_only=True) as reader:
+                assert reader.call("r1") is not None
+                assert reader.facts() == []
+        with KnowledgeBase(path, read_only=True) as reader:
+            assert reader.facts() == [FACT]
+
+
+def test_two_writers_do_not_wait_for_ever(tmp_path, monkeypatch):
+    """A writer that another one keeps out too long is told so."""
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.01)
+    path = tmp_path / "hapax.db"
+    with KnowledgeBase(path) as one, KnowledgeBase(path) as other:
+        with one.transaction():
+            one.add_facts([FACT])
+            with pytest.raises(HapaxError, match="another process has been writing"):
+                other.start_run(RunRecord("r", "search", {}, "f", "now"))
+        assert other.facts() == [FACT]
+
+
+@pytest.fixture
+def read_only_folder(tmp_path):
+    """A folder that may not be written, if this user knows such a thing."""
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    with KnowledgeBase(folder / "hapax.db") as kb:
+        kb.add_facts([FACT])
+    for path in (folder / "hapax.db", folder):
+        path.chmod(path.stat().st_mode & 0o555)
+    yield folder
+    folder.chmod(0o755)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_can_be_read(read_only_folder):
+    """A knowledge base on a read-only medium opens for reading; for writing, the message says what to do."""
+    with KnowledgeBase(read_only_folder / "hapax.db", read_only=True) as kb:
+        assert kb.facts() == [FACT]
+    with pytest.raises(HapaxError, match="cannot be opened or created"):
+        KnowledgeBase(read_only_folder / "new.db")
+    with pytest.raises(HapaxError, match="may not be written"), KnowledgeBase(read_only_folder / "hapax.db") as kb:
+        kb.add_facts([FACT])
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which even root cannot create files")
+def test_a_folder_in_which_nothing_can_be_created_is_told():
+    """A file that cannot be created is an expected error with a remedy."""
+    with pytest.raises(HapaxError, match=r"cannot be opened or created .*Allow writing"):
+        KnowledgeBase("/proc/hapax.db")
+
+
+def test_without_the_index_of_the_wal_the_file_is_read_as_it_is(tmp_path, monkeypatch):
+    """When SQLite cannot write beside the file and no WAL is there, the file is complete and read as immutable."""
+    path = tmp_path / "hapax.db"
+    KnowledgeBase(path).close()
+    connect = connection._connected
+
+    def unwritable(uri: str) -> Database:
+        if "mode=ro" in uri:
+            raise sqlite3.OperationalError("unable to open database file")
+        return connect(uri)
+
+    monkeypatch.setattr(connection, "_connected", unwritable)
+    with KnowledgeBase(path, read_only=True) as kb:
+        assert kb.facts() == []
+    (tmp_path / "hapax.db-wal").touch()
+    with pytest.raises(HapaxError, match="cannot be opened"):
+        KnowledgeBase(path, read_only=True)

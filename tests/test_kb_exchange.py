@@ -1,0 +1,274 @@
+"""Facts from and to files."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grammar.errors import HapaxError
+from kb import FactRecord, FactsRejected, KnowledgeBase, PredicateRecord, Source
+from kb.exchange import cell_text, parse_cell
+
+ANY_VALUE = st.one_of(st.text(), st.integers(), st.decimals(allow_nan=False, allow_infinity=False))
+HARD_TEXTS = st.sampled_from(
+    [
+        "",
+        " ",
+        "1984",
+        "-0",
+        "1.5",
+        "1E+5",
+        '"',
+        '"x"',
+        '{"decimal": "1"}',
+        '{"decimal',
+        "a,b",
+        "a\nb",
+        "\r",
+        "\0",
+        "predicate",
+        "true",
+    ]
+)
+FACTS = st.lists(
+    st.builds(
+        lambda predicate, arguments: FactRecord(predicate, tuple(arguments), (), Source.GIVEN),
+        st.sampled_from(["predicate", "is_old", "ünder", "X"]),
+        st.lists(ANY_VALUE | HARD_TEXTS, min_size=1, max_size=4),
+    ),
+    max_size=8,
+    unique_by=lambda fact: fact.id,
+)
+
+
+def imported(text: str, form: str = "csv", **options: bool) -> list[FactRecord]:
+    """The facts of a text, through an empty knowledge base."""
+    with KnowledgeBase() as kb:
+        kb.import_facts(io.StringIO(text), form=form, **options)
+        return kb.facts()
+
+
+def exported(kb: KnowledgeBase, form: str) -> str:
+    stream = io.StringIO()
+    kb.export_facts(form, stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@given(FACTS)
+@settings(max_examples=25, deadline=None)
+def test_what_is_exported_imports_as_the_same_facts(form, facts):
+    """Facts with any texts and numbers survive the way through a file, exactly."""
+    with KnowledgeBase() as kb:
+        kb.add_facts(facts)
+        again = imported(exported(kb, form), form)
+
+    assert sorted(map(repr, again)) == sorted(map(repr, facts))
+
+
+@given(ANY_VALUE | HARD_TEXTS)
+def test_a_cell_reads_back_as_its_value(value):
+    """The text of a CSV cell says whether it is a text, an integer or a decimal."""
+    assert repr(parse_cell(cell_text(value))) == repr(value)
+
+
+def test_csv_rows_become_given_facts():
+    """Numbers are numbers, texts are texts, a header and empty rows do not count."""
+    text = 'predicate,who,when\nwas_born_in,Ada, 1815 \n\nis_called,1984,"""1984"""\ncosts,tea,2.50\ncode,007\npadded,a,,\n'
+
+    assert [(fact.predicate, *fact.arguments) for fact in imported(text)] == [
+        ("was_born_in", "Ada", 1815),
+        ("is_called", 1984, "1984"),
+        ("costs", "tea", Decimal("2.50")),
+        ("code", "007"),
+        ("padded", "a"),
+    ]
+    assert {fact.source for fact in imported(text)} == {Source.GIVEN}
+
+
+def test_jsonl_rows_become_given_facts():
+    """Numbers with a point are decimals; types may stand in the row."""
+    text = (
+        '{"predicate": "costs", "arguments": ["tea", 2.50], "types": ["Drink", "Number"]}\n\n'
+        '{"predicate": "was_born_in", "arguments": ["Ada", 1815], "probability": 0.5, "source": "model"}\n'
+    )
+
+    assert imported(text, "jsonl") == [
+        FactRecord("costs", ("tea", Decimal("2.50")), ("Drink", "Number"), Source.GIVEN),
+        FactRecord("was_born_in", ("Ada", 1815), (), Source.GIVEN),
+    ]
+
+
+def test_types_come_from_the_declaration(fresh_kb):
+    """A row without types gets those of the predicate, if the knowledge base knows it."""
+    fresh_kb.add_predicates([PredicateRecord("was_born_in", ("Person", "Year"), "given")])
+    fresh_kb.import_facts(io.StringIO("was_born_in,Ada,1815\nwas_born_in,Ada\n"), form="csv")
+
+    assert [fact.types for fact in fresh_kb.facts()] == [("Person", "Year"), ()]
+
+
+def test_every_fault_of_a_csv_file_is_told_at_once(tmp_path):
+    """Each faulty row is named by file and line, and nothing of the file is imported."""
+    file = tmp_path / "facts.csv"
+    file.write_bytes(
+        b"\xef\xbb\xbfis_old,Ur\n"  # 1: fine, after a byte order mark
+        b"1st,x\n"  # 2: no name
+        b"is_old\n"  # 3: no argument
+        b'is_old,"two\nlines"\n'  # 4 and 5: fine
+        b"is_old,caf\xe9\n"  # 6: Latin-1
+        b'is_old,"""open"\n'  # 7: a JSON string that does not end
+        b"is_old,,x\n"  # 8: an empty cell in between
+        b'is_old,"a"b\n'  # 9: no CSV
+        b"is_old," + b"9" * 5000 + b"\n"  # 10: too long a number
+        b"is_old,1E+99999999999999999999999\n"  # 11: too big a number
+    )
+    with KnowledgeBase() as kb:
+        with pytest.raises(FactsRejected) as caught:
+            kb.import_facts(file)
+
+        assert kb.facts() == []
+    assert [fault.line for fault in caught.value.faults] == [2, 3, 6, 7, 8, 9, 10, 11]
+    assert f"{file}:6: argument 1 of is_old: the byte 0xE9 is not UTF-8" in str(caught.value)
+    assert "Nothing was imported" in str(caught.value)
+
+
+def test_every_fault_of_a_jsonl_file_is_told_at_once():
+    """What is no JSON, no object, or no fact is a fault of its line."""
+    lines = [
+        '{"predicate": "is_old", "arguments": ["Ur"]}',
+        "{",
+        "[1]",
+        '{"arguments": ["x"]}',
+        '{"predicate": "p", "arguments": []}',
+        '{"predicate": "p", "arguments": "x"}',
+        '{"predicate": "p", "arguments": [true]}',
+        '{"predicate": "p", "arguments": [null]}',
+        '{"predicate": "p", "arguments": [["x"]]}',
+        '{"predicate": "p", "arguments": [NaN]}',
+        '{"predicate": "p", "arguments": ["\\ud83d"]}',
+        '{"predicate": "p", "arguments": ["x"], "types": ["A", "B"]}',
+        '{"predicate": "p", "arguments": ["x"], "types": "A"}',
+        '{"predicate": "p", "arguments": ["x"], "types": ["\\ud83d"]}',
+        "[" * 100_000,
+        '{"predicate": "p", "arguments": [' + "9" * 5000 + "]}",
+    ]
+    with pytest.raises(FactsRejected) as caught:
+        imported("\n".join(lines), "jsonl")
+
+    assert [fault.line for fault in caught.value.faults] == list(range(2, len(lines) + 1))
+
+
+def test_a_long_list_of_faults_is_cut_in_the_message():
+    """The message shows twenty faults and counts the rest; the error holds them all."""
+    with pytest.raises(FactsRejected, match="and 80 more faults") as caught:
+        imported("1,x\n" * 100)
+
+    assert len(caught.value.faults) == 100
+
+
+def test_faulty_rows_can_be_skipped(fresh_kb):
+    """On request the sound rows are imported and the report lists the others."""
+    report = fresh_kb.import_facts(io.StringIO("is_old,Ur\n???,x\nis_old,Troy\n"), form="csv", skip_faulty=True)
+
+    assert (report.read, report.added, [fault.line for fault in report.faults]) == (2, 2, [2])
+
+
+def test_given_facts_beat_model_facts(fresh_kb):
+    """An imported fact that a model had proposed becomes a given one; a model's later word does not take it back."""
+    model_fact = FactRecord("is_old", ("Ur",), ("City",), Source.MODEL, 0.99, "c", "r")
+    fresh_kb.add_facts([model_fact])
+    first = fresh_kb.import_facts(io.StringIO("is_old,Ur\nis_old,Ur\nis_old,Troy\n"), form="csv")
+    second = fresh_kb.import_facts(io.StringIO("is_old,Ur\n"), form="csv")
+    fresh_kb.add_facts([model_fact])
+
+    assert (first.read, first.added, first.promoted, first.known) == (2, 1, 1, 0)
+    assert (second.added, second.promoted, second.known) == (0, 0, 1)
+    assert {fact.source for fact in fresh_kb.facts()} == {Source.GIVEN}
+
+
+def test_a_text_of_a_megabyte_goes_through_both_formats(fresh_kb):
+    """Long texts are not cut, nor refused by a reader's limit."""
+    fact = FactRecord("is_long", ('"x\n,' * 250_000,), (), Source.GIVEN)
+    fresh_kb.add_facts([fact])
+
+    assert imported(exported(fresh_kb, "csv")) == imported(exported(fresh_kb, "jsonl"), "jsonl") == [fact]
+
+
+def test_formats_and_files_that_do_not_exist_are_told(fresh_kb, tmp_path):
+    """An unknown ending, an unknown format and a missing file give the remedy."""
+    with pytest.raises(HapaxError, match=r"facts\.xml: facts come as csv or jsonl"):
+        fresh_kb.import_facts(tmp_path / "facts.xml")
+    with pytest.raises(HapaxError, match="No such file"):
+        fresh_kb.import_facts(tmp_path / "facts.csv")
+    with pytest.raises(HapaxError, match="exported as prolog, csv, jsonl"):
+        fresh_kb.export_facts("xml", io.StringIO())
+
+
+@pytest.mark.skipif(shutil.which("swipl") is None, reason="needs SWI-Prolog")
+def test_prolog_text_loads_without_a_warning_and_runs_nothing(fresh_kb, tmp_path):
+    """SWI-Prolog reads every fact back, hostile ones included, and says nothing on stderr."""
+    hostile = [
+        "'). :- halt. p('",
+        "a\\nb\\",
+        "line\nbreak",
+        "\u202eright to left",
+        "{}",
+        "[]",
+        "😀",
+        "Xyz",
+        "_",
+        "%",
+        "/*",
+        "",
+    ]
+    facts = [FactRecord("text", (text, position), (), Source.GIVEN) for position, text in enumerate(hostile)]
+    facts += [FactRecord("costs", (number,), (), Source.GIVEN) for number in (-1, 2**70, Decimal("2.50"))]
+    facts += [FactRecord("text", ("arity one",), (), Source.GIVEN), FactRecord("Odd name", (1,), (), Source.GIVEN)]
+    fresh_kb.add_facts([facts[0], facts[-1], *facts[1:-1]])
+    file = tmp_path / "facts.pl"
+    with file.open("w", encoding="utf-8") as stream:
+        report = fresh_kb.export_facts("prolog", stream)
+    goal = "forall(text(T,I),(atom_codes(T,C),print(I-C),nl)),forall(costs(N),(print(N),nl)),text(_),'Odd name'(1)"
+    done = subprocess.run(
+        ["swipl", "-q", "-g", goal, "-t", "halt", str(file)], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert (done.stderr, report.written, report.left_out) == ("", len(facts), ())
+    codes = [f"{position}-[{','.join(str(ord(c)) for c in text)}]" for position, text in enumerate(hostile)]
+    assert done.stdout.split() == [*codes, "-1", str(2**70), "5r2"]
+
+
+def test_what_prolog_cannot_hold_is_left_out_and_reported(fresh_kb):
+    """NUL and Prolog's own predicates do not spoil the rest of the export."""
+    good = FactRecord("is_old", ("Ur",), (), Source.GIVEN)
+    bad = [FactRecord("is_old", ("a\0b",), (), Source.GIVEN), FactRecord("halt", (1,), (), Source.GIVEN)]
+    fresh_kb.add_facts([good, *bad])
+    stream = io.StringIO()
+    report = fresh_kb.export_facts("prolog", stream)
+
+    assert stream.getvalue() == ":- encoding(utf8).\nis_old('Ur').\n"
+    assert {left.fact for left in report.left_out} == set(bad)
+    assert all(left.reason for left in report.left_out)
+
+
+def test_one_predicate_can_be_exported_alone(fresh_kb):
+    """An export may be limited to a predicate, by name or indicator."""
+    fresh_kb.import_facts(io.StringIO("p,1\np,1,2\nq,1\n"), form="csv")
+    by_name, by_indicator = io.StringIO(), io.StringIO()
+    fresh_kb.export_facts("csv", by_name, "p")
+    fresh_kb.export_facts("csv", by_indicator, "p/2")
+
+    assert by_name.getvalue() == "predicate,argument1,argument2\np,1\np,1,2\n"
+    assert by_indicator.getvalue() == "predicate,argument1,argument2\np,1,2\n"
+
+
+def test_a_stream_without_a_name_is_named_in_faults():
+    """Faults of standard input and the like still have a place."""
+    with pytest.raises(FactsRejected, match=r"^<stream>:1: "):
+        imported("1,2\n")
