@@ -142,7 +142,9 @@ def program_text(library: Library, module: str = MODULE) -> str:
     asserted = [text for indicator, text in indicators.items() if indicator not in only_computed]
     tabled = [indicators[indicator] for indicator in sorted(recursive_predicates(library))]
     blocks = [
-        f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).",
+        f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).\n"
+        # Variables keep the rule's names, also one that only says "there is some".
+        ":- style_check(-singleton).",
         _directives("dynamic", asserted),
         _directives("discontiguous", indicators.values()),
         _directives("table", tabled),

@@ -1,0 +1,1 @@
+"""The rule library: data files, one a theme."""

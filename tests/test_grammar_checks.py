@@ -1,0 +1,181 @@
+"""The static checks: each fault's example, the paper's own rules, and what must be left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from grammar.checks import CHECKS, check_library
+from grammar.errors import Diagnostic, Severity
+from grammar.faults import FAULTS, Fault
+from grammar.parser import parse_library
+from grammar.rules import Library
+
+ROOT = Path(__file__).parent.parent
+NOT_DECLARED = {"HPX201", "HPX202"}
+
+# Section 2.2, table 2 and table 5 as the paper prints them, stray blanks and all.
+PAPER = r"""exists(Person X, Location  A) & lives(Plant Y, Climate  B) & has_climate(Location  A, Climate B) \to can_plant(Person X, Plant Y)
+exists(Person X, Time Period  A) & exists(Plant Y, Time Period  B) & is_much_later_than(Time Period  A, Time Period B) \to cannot_plant(Person X, Plant Y)
+is_allergic_to(Person X, Food allergen A)& is_ ingredient_in(Ingredient Z, Name of a dish or food B) & is_one_type_of(Ingredient Z, Food allergen A) \to is_not_able_to_eat(Person P, Name of a dish or food B)
+is_of_age(Person A, Age X) & requires_a_ minimal_operating_age_of(Object B, Age Y) & is_smaller_than(Age X, Age Y) \to cannot_drive(Person A, Vehicle B)
+is_of_age(Person A, Age X) & requires_a_ minimal_age_of(Object B, Age Y) & is_smaller_than(Age X, Age Y) \to cannot_operate(Person A, Object B)
+allergic_to(Person X, Allergen A) \to reacts_badly_to(Person X, Allergen A)
+"""  # noqa: E501 - the paper's lines
+
+
+def library_of(text: str) -> Library:
+    return parse_library([("t.rules", text)])
+
+
+def codes(text: str) -> list[str]:
+    return [one.code for one in check_library(library_of(text)) if one.code not in NOT_DECLARED]
+
+
+def messages(found: Sequence[Diagnostic], severity: Severity) -> list[tuple[int, str]]:
+    return [(one.place.line, one.code) for one in found if one.severity is severity]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.code)
+def test_every_fault_is_found_in_its_example_alone(fault: Fault) -> None:
+    """A fault's example shows that fault, and beside it nothing but missing declarations."""
+    found = check_library(library_of(fault.example))
+    others = {one.code for one in found} - NOT_DECLARED - {fault.code}
+
+    assert [one.severity for one in found if one.code == fault.code]
+    assert all(one.severity is fault.severity for one in found if one.code == fault.code)
+    assert others <= ({"HPX212"} if fault.code == "HPX116" else set())
+
+
+def test_codes_are_unique_and_every_check_has_its_reason() -> None:
+    """One code names one fault, and each check says why it is there."""
+    assert len({fault.code for fault in FAULTS}) == len(FAULTS)
+    assert all(check.__doc__ for check in CHECKS)
+
+
+def test_the_papers_rules_get_the_verdicts_they_deserve() -> None:
+    """Table 2's misprint and the two-variable rule are errors, all other rules pass."""
+    found = check_library(library_of(PAPER))
+
+    assert messages(found, Severity.ERROR) == [(3, "HPX101"), (6, "HPX105")]
+    assert {code for _, code in messages(found, Severity.WARNING)} == {"HPX201", "HPX204", "HPX207", "HPX211"}
+
+
+def test_the_misprint_comes_with_its_hint() -> None:
+    """The error says where, what and which variable was most likely meant."""
+    error = next(one for one in check_library(library_of(PAPER)) if one.code == "HPX101")
+
+    assert str(error) == (
+        "t.rules:3:1: error HPX101: unbound head variable: Person P of the conclusion is not in the premise of rule "
+        "rule3. Did you mean Person X?"
+    )
+
+
+def test_opposite_conclusions_name_both_rules_and_places() -> None:
+    """A contradiction between two rules points at both."""
+    warning = next(one for one in check_library(library_of(PAPER)) if one.code == "HPX207")
+
+    assert "rule2" in warning.message
+    assert "rule1" in warning.message
+    assert [place.line for place in (warning.place, *warning.related)] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("declared", "first", "second"),
+    [
+        (
+            "functional has_used(Person, Plant, Year)",
+            "has_used(Person X, Plant B, Year N) & N < 10",
+            "has_used(Person A, Plant C, Year N) & N > 20",
+        ),
+        (
+            "functional lives_in(Person, City)",
+            "lives_in(Person X, City A) & grows_in(Plant B, City A)",
+            "lives_in(Person A, City B) & not grows_in(Plant C, City B)",
+        ),
+        (
+            "functional lives_in(Person, City)",
+            "lives_in(Person X, City A) & can_grow_in(Plant B, City A)",
+            "lives_in(Person A, City B) & cannot_grow_in(Plant C, City B)",
+        ),
+    ],
+)
+def test_premises_that_exclude_each_other_do_not_oppose(declared: str, first: str, second: str) -> None:
+    """Comparisons, a negated literal and an opposite predicate each keep two rules apart."""
+    rules = f"{first} -> can_plant(Person X, Plant B)\n{second} -> cannot_plant(Person A, Plant C)"
+
+    assert "HPX207" not in codes(f"{declared}\n{rules}")
+    assert "HPX207" in codes(rules.replace("not grows", "grows").replace("cannot_grow", "can_grow"))
+
+
+def test_opposites_over_unrelated_types_do_not_meet() -> None:
+    """Nobody is told that a rule about drugs contradicts one about plants."""
+    text = """has(Person X, Illness A) & helps(Drug B, Illness A) -> can_use(Person X, Drug B)
+    lacks(Person X, Tool A) & needs(Machine B, Tool A) -> cannot_use(Person X, Machine B)"""
+
+    assert "HPX207" not in codes(text)
+
+
+def test_a_definition_may_have_two_variables() -> None:
+    """Rules whose conclusion other rules use, and rules without a generic variable, define something."""
+    used = """in_town(Place A, Place B) -> within(Place A, Place B)
+    loves(Person X, Place A) & within(Place B, Place A) -> visits(Person X, Place B)"""
+
+    assert codes(used) == []
+    assert codes("@generic none\nin_town(Place A, Place B) -> within(Place A, Place B)") == []
+
+
+def test_subtypes_make_types_related() -> None:
+    """A city where a location is wanted is no fault; Object stands above all that is no person."""
+    text = """type City < Location
+    oracle has_climate(Location, Climate)
+    lives_in(Person X, City A) & has_climate(City A, Climate B) & stands(Object C, City A) & suits(Climate B, Machine C)
+      -> uses(Person X, Machine C)"""
+
+    assert codes(text) == []
+
+
+def test_numbers_where_texts_belong_and_the_other_way_round() -> None:
+    """Constants must be of the kind that their position has; a Time may be a year."""
+    assert codes('functional born(Author, Year)\nfact born("Ada", "1815")') == ["HPX113"]
+    assert codes('oracle is_in(Dish, Menu)\nfact is_in(3, "lunch")') == ["HPX113"]
+    assert codes('type Year < Time\nfunctional born(Author, Time)\nfact born("Ada", 1815)') == []
+
+
+def test_arithmetic_over_texts_is_told_in_computed_predicates_too() -> None:
+    """The definition of a computed predicate needs numbers."""
+    assert codes("computed is_longer(Name A, Name B) := A > B") == ["HPX112", "HPX112"]
+    assert codes('computed is_odd(Year A) := A = "odd"') == ["HPX113"]
+
+
+def test_named_things_may_be_measured() -> None:
+    """The height of a tower or the hardness of a mineral is known; a minimal age is required of a kind."""
+    text = """functional has_height(Tower, Height)
+    oracle requires_a_minimal_age_of(Object, Age)
+    climbs(Person X, Tower A) & has_height(Tower A, Height B) & is_named(Tower A, Word C) -> sees(Person X, Word C)"""
+
+    assert codes(text) == []
+
+
+def test_faults_of_several_files_come_together() -> None:
+    """All faults of all files at once, by file and line."""
+    library = parse_library([("b.rules", FAULTS[0].example), ("a.rules", FAULTS[4].example)])
+    found = [one for one in check_library(library) if one.severity is Severity.ERROR]
+
+    assert [(one.place.file, one.code) for one in found] == [("a.rules", "HPX105"), ("b.rules", "HPX101")]
+
+
+def test_checking_the_shipped_rules_loads_nothing_heavy() -> None:
+    """`check` must start at once: neither networkx nor torch nor the Prolog bridge is imported."""
+    program = (
+        "import sys; from grammar.parser import load_library; from grammar.checks import check_library;"
+        "check_library(load_library(['rules']));"
+        "print({'networkx', 'torch', 'pyswip', 'wordfreq'} & set(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert result.stdout == "set()\n"

@@ -1,0 +1,45 @@
+"""Theta-subsumption between rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from grammar.parser import parse_library
+from grammar.subsumption import subsumes
+
+TYPES = "type Cheese < Food\ntype Year < Time\n"
+
+
+@pytest.mark.parametrize(
+    ("general", "special", "forward", "backward"),
+    [
+        ("p(A X, B Y) -> c(A X, B Y)", "p(A U, B V) -> c(A U, B V)", True, True),
+        ("p(A X, B Y) -> c(A X, B Y)", "q(B V) & p(A U, B V) -> c(A U, B V)", True, False),
+        ("p(A X, Food Y) -> c(A X, Food Y)", "p(A X, Cheese Y) -> c(A X, Cheese Y)", True, False),
+        ("p(A X, A Y) & p(A Y, A Z) -> c(A X, A Z)", "p(A X, A X) -> c(A X, A X)", True, False),
+        ("p(A X, B Y) -> c(A X, B Y)", 'p(A X, "b") -> c(A X, "b")', True, False),
+        ("p(A X, B Y) & q(A X, B Z) -> c(A X, B Y)", "p(A X, B Y) & q(A X, B Y) -> c(A X, B Y)", True, False),
+        ("p(Year X, Year Y) & X < Y -> c(Year X, Year Y)", "p(Year X, Year Y) & Y > X -> c(Year X, Year Y)", True, True),
+        ("p(Year X, Year Y) & X < Y -> c(Year X, Year Y)", "p(Year X, Year Y) & X > Y -> c(Year X, Year Y)", False, False),
+        ("p(Year X, Year Y) & X = Y + 1 -> c(Year X, Year Y)", "p(Year X, Year Y) & Y + 1 = X -> c(Year X, Year Y)", True, True),
+        ("p(A X, B Y) & not q(A X) -> c(A X, B Y)", "p(A X, B Y) & q(A X) -> c(A X, B Y)", False, False),
+        ("p(A X, B Y) -> c(A X, B Y)", "p(A X, B Y) -> d(A X, B Y)", False, False),
+        ("p(A X, B Y) -> c(A X, B Y)", "p(A X, C Y) -> c(A X, C Y)", False, False),
+    ],
+)
+def test_one_rule_says_all_that_another_says(general: str, special: str, forward: bool, backward: bool) -> None:
+    """Renaming, fewer premises, wider types and merged variables make a rule general; signs and operators must agree."""
+    library = parse_library([("t", f"{TYPES}{general}\n{special}")])
+    first, second = library.rules
+
+    assert (subsumes(first, second, library), subsumes(second, first, library)) == (forward, backward)
+
+
+def test_a_hard_comparison_is_given_up() -> None:
+    """Subsumption is NP-complete: a pair that would take ages counts as not subsumed."""
+    wheel = " & ".join(f"p(A V{i}, A V{(i + 1) % 15})" for i in range(15))
+    odd = " & ".join(f"p(A W{i}, A W{j})" for i in range(9) for j in range(9) if i != j)
+    library = parse_library([("t", f"{wheel} & q(A V0) -> c(A V0)\n{odd} & r(A W0) -> c(A W0)")])
+    first, second = library.rules
+
+    assert not subsumes(first, second, library)
