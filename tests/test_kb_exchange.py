@@ -80,7 +80,10 @@ def test_a_cell_reads_back_as_its_value(value):
 
 def test_csv_rows_become_given_facts():
     """Numbers are numbers, texts are texts, a header and empty rows do not count."""
-    text = 'predicate,who,when\nwas_born_in,Ada, 1815 \n\nis_called,1984,"""1984"""\ncosts,tea,2.50\ncode,007\npadded,a,,\n'
+    text = (
+        "predicate,who,when\nwas_born_in,Ada, 1815 \n\n"
+        'is_called,1984,"""1984"""\ncosts,tea,2.50\ncode,007\npadded,a,,\n'
+    )
 
     assert [(fact.predicate, *fact.arguments) for fact in imported(text)] == [
         ("was_born_in", "Ada", 1815),

@@ -68,7 +68,7 @@ def filled(path: Path, contents: dict[rows.Table[object], list[object]]) -> Path
 
 def content(kb: KnowledgeBase) -> dict[str, set[tuple[object, ...]]]:
     """All rows of all tables, without their order."""
-    return {table.name: set(map(tuple, kb.database.execute(f"SELECT * FROM {table.name}"))) for table in rows.TABLES}
+    return {table.name: {tuple(row.values()) for row in kb.database.table(table.name).rows} for table in rows.TABLES}
 
 
 @given(CONTENTS, CONTENTS, CONTENTS)

@@ -6,8 +6,8 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import islice
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -374,18 +374,22 @@ def test_a_vote_can_be_corrected(fresh_kb):
     assert fresh_kb.votes("none") == []
 
 
+def add_and_fail(kb: KnowledgeBase, value: str) -> None:
+    with kb.transaction():
+        kb.add_facts([some_fact(value)])
+        raise ZeroDivisionError
+
+
 def test_a_transaction_is_all_or_nothing(fresh_kb):
     """What an exception leaves half done is undone; an inner transaction can fail alone."""
-    with pytest.raises(ZeroDivisionError), fresh_kb.transaction():
-        fresh_kb.add_facts([some_fact("Ur")])
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        add_and_fail(fresh_kb, "Ur")
     assert fresh_kb.facts() == []
 
     with fresh_kb.transaction():
         fresh_kb.add_facts([some_fact("Ur")])
-        with pytest.raises(ZeroDivisionError), fresh_kb.transaction():
-            fresh_kb.add_facts([some_fact("Troy")])
-            raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError):
+            add_and_fail(fresh_kb, "Troy")
 
     assert fresh_kb.facts() == [some_fact("Ur")]
 
@@ -455,7 +459,7 @@ while True:
 
 @pytest.mark.parametrize("moment", ["inside", "anywhere"])
 def test_a_killed_writer_loses_no_acknowledged_call(tmp_path, moment):
-    """kill -9, inside a transaction or while calls stream in, loses no call that was recorded and leaves no half batch."""
+    """kill -9, inside a transaction or while calls stream in, loses no recorded call and leaves no half batch."""
     path = tmp_path / "hapax.db"
     writer = child(KILLED, path, moment)
     assert writer.stdout is not None

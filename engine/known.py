@@ -1,0 +1,80 @@
+"""What is held true already: facts of the store and of the rule files, read once a run and kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from engine.arithmetic import holds
+from engine.inquiry import atom_values
+from grammar.rules import Library, PredicateKind
+from grammar.terms import Atom, Constant, Term, Value
+from kb.records import FactRecord, Source
+from kb.store import KnowledgeBase
+
+
+class KnownFacts:
+    """Facts by indicator and arguments. Given facts are never replaced by a model's."""
+
+    def __init__(self, kb: KnowledgeBase, library: Library) -> None:
+        self._kb, self._library = kb, library
+        self._facts: dict[str, dict[tuple[Value, ...], FactRecord]] = {}
+        self._supports: dict[str, set[str]] = {}
+
+    def of(self, indicator: str) -> dict[tuple[Value, ...], FactRecord]:
+        """The predicate's facts by their arguments."""
+        if indicator not in self._facts:
+            stored = {fact.arguments: fact for fact in self._kb.facts(indicator)}
+            for atom in self._library.facts:
+                if atom.indicator == indicator:
+                    types = self._library.signature(indicator).argument_types
+                    stored[atom_values(atom)] = FactRecord(atom.predicate, atom_values(atom), types, Source.GIVEN)
+            self._facts[indicator] = stored
+        return self._facts[indicator]
+
+    def given(self, atom: Atom, name: str) -> list[Value]:
+        """Values of the variable `name` for which the atom is a given fact, its other variables having any value."""
+        facts = self.of(atom.indicator).values()
+        found = (_matched(atom.arguments, fact.arguments) for fact in facts if fact.source is Source.GIVEN)
+        return list(dict.fromkeys(match[name] for match in found if match is not None))
+
+    def add(self, facts: Sequence[FactRecord]) -> None:
+        """Hold these true, in the store too (inside the caller's transaction)."""
+        self._kb.add_facts(facts)
+        for fact in facts:
+            known = self.of(f"{fact.predicate}/{len(fact.arguments)}")
+            earlier = known.get(fact.arguments)
+            if earlier is None or earlier.source is not Source.GIVEN:
+                known[fact.arguments] = fact
+            self._supports.setdefault(fact.id, set()).add(fact.candidate_id or "")
+
+    def reject(self, facts: Iterable[FactRecord]) -> None:
+        """No longer hold what stands on a candidate that the gate now rejects, unless this run found other support."""
+        for fact in facts:
+            known = self.of(f"{fact.predicate}/{len(fact.arguments)}")
+            standing = known.get(fact.arguments)
+            supports = self._supports.get(fact.id, set())
+            supports.discard(fact.candidate_id or "")
+            if standing is not None and standing.candidate_id == fact.candidate_id and not supports:
+                self._kb.retract_fact(fact.id)
+                del known[fact.arguments]
+
+    def truth(self, atom: Atom) -> float | None:
+        """1 or 0 where no model is needed: given facts and arithmetic. A given predicate holds of nothing else."""
+        signature = self._library.signature(atom.indicator)
+        if signature.kind is PredicateKind.COMPUTED and signature.definition is not None:
+            bindings = dict(zip((one.name for one in signature.parameters), atom_values(atom), strict=True))
+            return 1.0 if holds(signature.definition, bindings) else 0.0
+        fact = self.of(atom.indicator).get(atom_values(atom))
+        if fact is not None and fact.source is Source.GIVEN:
+            return 1.0
+        return 0.0 if signature.kind is PredicateKind.GIVEN else None
+
+
+def _matched(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:
+    """What the variables must be for the terms to be these values; None if they cannot."""
+    bound: dict[str, Value] = {}
+    for term, value in zip(terms, values, strict=True):
+        expected = term.value if isinstance(term, Constant) else bound.setdefault(term.name, value)
+        if expected != value:
+            return None
+    return bound

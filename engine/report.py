@@ -1,0 +1,190 @@
+"""What a search is told to do, and what it tells afterwards: settings, rule reports, the whole report, progress."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+from engine.gates import KEEP_SHARE, TYPE_FLOOR, CriticRule
+from engine.oracle import OracleSettings
+from grammar.dependencies import BEAM, Preset
+from grammar.errors import HapaxError
+from kb.records import Distribution, StatementRecord
+from llm_oracle.calls import CallStatistics
+from llm_oracle.protocols import GenerationParameters
+
+Ranker = Literal["model", "random", "none"]
+Compat = Literal["paper", "released"]
+
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How a search goes. The defaults are Hapax's own; `compat` brings LINK's paper or LINK's released code.
+
+    `beam`: partial substitutions kept at each step and distribution. `keep_share`: share of a step's pool that the
+    likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablation. `max_statements`: at most so
+    many per rule and distribution; None: all. `rules_together`: how many rules share batches, and so are cut together
+    when a budget ends.
+    """
+
+    distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
+    beam: int = BEAM
+    keep_share: float = KEEP_SHARE
+    calls_per_question: int = 4
+    values_per_call: int = 50
+    critic: bool = True
+    likelihood: Ranker = "model"
+    compat: Compat | None = None
+    plan: Preset = "cheapest"
+    seed: int = 0
+    temperature: float = 0.7
+    max_statements: int | None = None
+    threshold_cap: float = 1.0
+    """The critic's threshold never rises above it."""
+    rules_together: int = 8
+
+    def __post_init__(self) -> None:
+        if self.beam < 1 or self.calls_per_question < 1 or self.values_per_call < 1 or self.rules_together < 1:
+            raise HapaxError("Beam, calls, values and rules at once should each be at least 1.")
+        if not 0.0 < self.keep_share <= 1.0:
+            raise HapaxError(f"The likelihood gate cannot keep {self.keep_share:g} of the beams. Give 0 < share <= 1.")
+        if not self.distributions:
+            raise HapaxError("No distribution to search. Give head, long_tail or both.")
+
+    @property
+    def oracle(self) -> OracleSettings:
+        """How the oracle asks and judges under these settings."""
+        link = self.compat is not None
+        moving_type = CriticRule(floor=TYPE_FLOOR)
+        fixed_type = CriticRule(TYPE_FLOOR, floor=TYPE_FLOOR, fixed=True)
+        return OracleSettings(
+            calls_per_question=self.calls_per_question,
+            values_per_call=self.values_per_call,
+            critic=self.critic,
+            type_rule=moving_type if link else fixed_type,
+            fact_rule=CriticRule(cap=self.threshold_cap, released=self.compat == "released"),
+            fact_first=self.compat == "released",
+            link_exclusion=link,
+            parameters=GenerationParameters(temperature=self.temperature, seed=self.seed),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as the run record keeps them."""
+        return {**asdict(self), "distributions": [one.value for one in self.distributions]}
+
+
+class SearchProgress(Protocol):
+    """What a progress display is told. Rooms know nothing of how it is shown."""
+
+    def started(self, total: int) -> None:
+        """The number of generator calls expected in the whole run."""
+
+    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+        """More calls sent to the knowledge model, answers from the journal, values accepted and rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateCount:
+    """How many passed a gate, of how many that came to it."""
+
+    accepted: int = 0
+    judged: int = 0
+
+    def __add__(self, other: GateCount) -> GateCount:
+        return GateCount(self.accepted + other.accepted, self.judged + other.judged)
+
+    @property
+    def share(self) -> float | None:
+        return self.accepted / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReport:
+    """One rule's line in the closing table.
+
+    `calls`: requests sent for this rule's questions; `hits`: those that the journal or another rule of this run
+    answered. `skipped`: why the rule was not searched; `cut`: the budget ended it before it was complete.
+    """
+
+    rule: str
+    domain: str | None = None
+    statements: Mapping[Distribution, tuple[StatementRecord, ...]] = field(default_factory=dict)
+    gates: Mapping[str, GateCount] = field(default_factory=dict)
+    questions: int = 0
+    calls: int = 0
+    hits: int = 0
+    skipped: str | None = None
+    cut: bool = False
+
+    def mean_log_likelihood(self, distribution: Distribution) -> float | None:
+        """Mean over the distribution's statements of the evaluator's mean token log-likelihood, in nats."""
+        scores = [one.log_likelihood for one in self.statements.get(distribution, ()) if one.log_likelihood is not None]
+        return math.fsum(scores) / len(scores) if scores else None
+
+    @property
+    def delta(self) -> float | None:
+        """How much likelier head statements are than long-tail ones (paper, section 3.2); None where one is missing."""
+        head = self.mean_log_likelihood(Distribution.HEAD)
+        long_tail = self.mean_log_likelihood(Distribution.LONG_TAIL)
+        return None if head is None or long_tail is None else head - long_tail
+
+    def count(self, distribution: Distribution) -> int:
+        return len(self.statements.get(distribution, ()))
+
+    def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:
+        """The most typical statements of the distribution: its likeliest, or its unlikeliest."""
+        known = [one for one in self.statements.get(distribution, ()) if one.log_likelihood is not None]
+        sign = -1.0 if distribution is Distribution.HEAD else 1.0
+        best = sorted(known, key=lambda one: (sign * (one.log_likelihood or 0.0), one.text))
+        texts = (one.text for one in best or self.statements.get(distribution, ()))
+        return tuple(dict.fromkeys(texts))[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """The closing table: a line per rule, and what was sent by role. `status` is done or budget."""
+
+    run_id: str
+    rules: tuple[RuleReport, ...]
+    statistics: Mapping[str, CallStatistics] = field(default_factory=dict)
+    status: str = "done"
+    budget: str | None = None
+    """The message of the budget that was reached."""
+
+    @property
+    def searched(self) -> tuple[RuleReport, ...]:
+        return tuple(one for one in self.rules if one.skipped is None)
+
+    @property
+    def skipped(self) -> tuple[RuleReport, ...]:
+        return tuple(one for one in self.rules if one.skipped is not None)
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        return tuple(one.rule for one in self.rules if one.cut)
+
+    @property
+    def mean_delta(self) -> float | None:
+        """Mean of the rules' deltas, as the paper averages."""
+        deltas = [one.delta for one in self.rules if one.delta is not None]
+        return math.fsum(deltas) / len(deltas) if deltas else None
+
+    @property
+    def statements(self) -> tuple[StatementRecord, ...]:
+        return tuple(one for rule in self.rules for several in rule.statements.values() for one in several)
+
+    def summary(self) -> dict[str, Any]:
+        """What the run record keeps."""
+        return {
+            "statements": {
+                distribution.value: sum(one.count(distribution) for one in self.rules) for distribution in Distribution
+            },
+            "mean_delta": self.mean_delta,
+            "skipped": [one.rule for one in self.skipped],
+            "cut": list(self.cut),
+            "calls": {role: asdict(counts) for role, counts in self.statistics.items()},
+        }

@@ -1,0 +1,240 @@
+"""The gates: the critic's threshold, retrospective rejection, the likelihood gate, arithmetic."""
+
+import math
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.arithmetic import assigned, holds
+from engine.gates import CriticGate, CriticRule, Judged, keep_count, kept, random_score, repetition_penalty
+from engine.session import PrologSession
+from grammar.prolog_text import clause_text
+from grammar.rules import Library, Rule
+from grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
+from kb.records import Distribution
+
+NO_TYPES = CriticRule(0.0, fixed=True)
+PROBABILITIES = st.floats(0.0, 1.0).map(lambda p: round(p, 3))
+BATCHES = st.lists(st.lists(PROBABILITIES, max_size=6), max_size=5)
+RULES = st.sampled_from([CriticRule(), CriticRule(cap=0.9), CriticRule(released=True), CriticRule(floor=0.65)])
+
+
+def fed(batches, rule=None, **options):
+    gate = CriticGate(NO_TYPES, rule or CriticRule(), **options)
+    for number, batch in enumerate(batches):
+        gate.add([Judged(f"v{number}.{place}", None, p) for place, p in enumerate(batch)])
+    return gate
+
+
+def accepted(gate):
+    return [judged.probability for judged in gate.accepted]
+
+
+def test_paper_starts_at_85_and_keeps_the_threshold_that_found_something():
+    """Steps 1 and 3: what reaches 0.85 is accepted, and the threshold is then set."""
+    gate = fed([[0.86, 0.84], [0.84, 0.2]])
+
+    assert accepted(gate) == [0.86]
+    assert gate.fact_threshold.value == 0.85
+
+
+def test_paper_lowers_by_a_step_for_each_call_without_a_value():
+    """Step 2: a call that leaves nothing accepted takes the threshold down by 0.05, which earlier values may then reach."""
+    assert accepted(fed([[0.78]])) == []
+    assert accepted(fed([[0.78], [0.1]])) == [0.78]
+    assert accepted(fed([[0.82]])) == [0.82]
+
+
+def test_paper_raises_and_rejects_what_was_accepted_before():
+    """Step 4: a better call takes the threshold up by 0.05, and lower values that were accepted fall out with a reason."""
+    gate = fed([[0.86, 0.92], [0.97]])
+
+    assert gate.fact_threshold.value == 0.9
+    assert accepted(gate) == [0.92, 0.97]
+    assert "rose after it was accepted" in gate.verdicts[0].reason
+
+
+def test_cap_stops_the_threshold():
+    """With a cap the threshold does not climb beyond it."""
+    assert fed([[0.99]] * 4, CriticRule(cap=0.9)).fact_threshold.value == 0.9
+    assert fed([[0.99]] * 4).fact_threshold.value == 0.95
+
+
+def test_released_code_starts_where_the_best_value_lies():
+    """LINK's code: floor(max P / 0.05) * 0.05, at most 0.85, and up when a later call has a better one."""
+    gate = fed([[0.62, 0.58]], CriticRule(released=True))
+    assert (gate.fact_threshold.value, accepted(gate)) == (0.6, [0.62])
+
+    gate = fed([[0.62], [0.99, 0.84]], CriticRule(released=True))
+    assert (gate.fact_threshold.value, accepted(gate)) == (0.85, [0.99])
+
+
+def test_released_code_judges_the_mean_of_the_beam():
+    """The score of a value is the mean of the probabilities of all values in its beam."""
+    gate = fed([[0.7]], CriticRule(released=True), prior=(0.9, 0.8))
+
+    assert gate.verdicts[0].score == pytest.approx(0.8)
+
+
+@given(BATCHES, RULES)
+def test_threshold_never_falls_once_set(batches, rule):
+    """Whatever comes, a threshold that is set only rises."""
+    gate = CriticGate(NO_TYPES, rule)
+    was = None
+    for batch in batches:
+        gate.add([Judged("v", None, p) for p in batch])
+        now = gate.fact_threshold
+        assert was is None or not was.is_set or (now.is_set and now.value >= was.value)
+        was = now
+
+
+@given(BATCHES, RULES)
+def test_nothing_below_the_final_threshold_is_accepted(batches, rule):
+    """Accepted is exactly what reaches the final threshold."""
+    gate = fed(batches, rule)
+    scores = [p for batch in batches for p in batch]
+
+    assert accepted(gate) == [p for p in scores if p >= gate.fact_threshold.value]
+
+
+@given(BATCHES, RULES, st.randoms(use_true_random=False))
+def test_order_within_a_batch_does_not_matter(batches, rule, rng):
+    """Shuffling the values of each call leaves threshold and accepted values as they are."""
+    shuffled = [rng.sample(batch, len(batch)) for batch in batches]
+
+    assert fed(batches, rule).fact_threshold == fed(shuffled, rule).fact_threshold
+    assert sorted(accepted(fed(batches, rule))) == sorted(accepted(fed(shuffled, rule)))
+
+
+@pytest.mark.parametrize(("fact_first", "threshold"), [(False, 0.85), (True, 0.9)])
+def test_which_check_comes_first_decides_who_moves_the_threshold(fact_first, threshold):
+    """With the type first, a value of a wrong type cannot raise the factual threshold; with the fact first it can."""
+    gate = CriticGate(CriticRule(0.65, fixed=True), CriticRule(), fact_first=fact_first)
+    gate.add([Judged("a", 0.9, 0.86)])
+    gate.add([Judged("b", 0.2, 0.99)])
+
+    assert gate.fact_threshold.value == threshold
+    assert gate.verdicts[1].gate == "type"
+
+
+def test_type_threshold_does_not_fall_below_its_floor():
+    """Step 5: data types need 0.65 whatever the critic says."""
+    gate = CriticGate(CriticRule(floor=0.65), CriticRule())
+    for _ in range(9):
+        gate.add([Judged("a", 0.6, 0.99)])
+
+    assert gate.type_threshold.value == 0.65
+    assert not gate.accepted
+
+
+def test_what_nobody_judged_passes():
+    """Without a claim there is nothing to reject: numbers have no type, open questions no fact."""
+    assert fed([]).add([Judged(1876)]) == 1
+
+
+SCORES = [-3.0, -1.0, -4.0, -2.0, -1.5]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "beam", "expected"),
+    [("long_tail", 200, [2, 0, 3, 4]), ("head", 200, [1, 4, 3, 0]), ("long_tail", 2, [2, 0]), ("head", 2, [1, 4])],
+)
+def test_kept_sets_on_a_fixed_table(distribution, beam, expected):
+    """Of five beams 75 % stay, rounded up, and never more than the beam: the lowest, or for the head the highest."""
+    assert kept(SCORES, range(5), Distribution(distribution), 0.75, beam) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from([-1.0, -2.0]), st.text(max_size=3)), unique=True, max_size=9), st.randoms())
+def test_ties_are_decided_by_the_values(pairs, rng):
+    """The kept set depends on the beams, not on their order."""
+    shuffled = rng.sample(pairs, len(pairs))
+
+    def chosen(some):
+        places = kept([s for s, _ in some], [t for _, t in some], Distribution.HEAD, 0.5, 200)
+        return [some[place] for place in places]
+
+    assert chosen(pairs) == chosen(shuffled)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 500))
+def test_three_quarters_are_exact(count, beam):
+    """No rounding error of floats takes or adds a beam."""
+    assert keep_count(count, 0.75, beam) == min(beam, -(-3 * count // 4))
+
+
+WORDS = st.lists(st.sampled_from(["peanut", "Butter", "and", "jelly", "42", "é"]), max_size=6).map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(WORDS, WORDS)
+def test_penalty_is_three_rouge_l(one, other):
+    """The penalty equals 3 x the F measure of the rouge_score package."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    expected = 3 * RougeScorer(["rougeL"]).score(one, other)["rougeL"].fmeasure
+    assert repetition_penalty(one, [other]) == pytest.approx(expected)
+
+
+def test_random_scores_depend_on_their_parts_alone():
+    """The same seed and parts give the same number in [0, 1), other ones another."""
+    scores = [random_score(seed, "rule", ("a", 1)) for seed in range(50)]
+
+    assert len(set(scores)) == 50
+    assert all(0 <= score < 1 for score in scores)
+    assert scores[3] == random_score(3, "rule", ("a", 1))
+
+
+# --- arithmetic
+
+
+def test_texts_have_equality_but_no_order():
+    """Texts compare by = and \\=, never by <; a text is no number."""
+    x, y = Variable("X", "Object"), Variable("Y", "Object")
+
+    assert holds(Comparison("\\=", x, y), {"X": "b", "Y": "a"})
+    assert not holds(Comparison("<", x, y), {"X": "a", "Y": "b"})
+    assert not holds(Comparison("=", x, y), {"X": "1", "Y": 1})
+
+
+def test_division_by_zero_holds_of_nothing():
+    """What has no value is neither equal nor unequal to anything."""
+    broken = Arithmetic("/", Constant(1), Constant(0))
+
+    assert not holds(Comparison("=", broken, Constant(1)), {})
+    assert not holds(Comparison("\\=", broken, Constant(1)), {})
+    assert assigned(broken, {}) is None
+
+
+def test_assigned_values_are_constants():
+    """Integers stay integers, exact decimals become decimals, a third has no form."""
+    thirds = Arithmetic("/", Variable("X", "Number"), Constant(3))
+
+    assert assigned(thirds, {"X": 6}) == 2
+    assert assigned(Arithmetic("/", Constant(1), Constant(4)), {}) == Decimal("0.25")
+    assert assigned(thirds, {"X": 1}) is None
+
+
+def test_python_decides_as_prolog_does():
+    """On a table of numbers and all operators, the evaluator and the generated clause agree."""
+    x, y = Variable("X", "Number"), Variable("Y", "Number")
+    shapes = [Arithmetic(sign, x, Arithmetic("*", y, Constant(Decimal("1.5")))) for sign in "+-*"]
+    comparisons = [Comparison(sign, shape, y) for sign in ("<", "=<", ">", ">=", "=", "\\=") for shape in shapes]
+    numbers = [-3, 0, 2, Decimal("2.50"), 10**30]
+    library, clauses = Library(), []
+    for place, comparison in enumerate(comparisons):
+        rule = Rule("r", (comparison,), Literal(Atom(f"test_{place}", (x, y))))
+        clauses.append(clause_text(rule, library))
+    with PrologSession() as session:
+        session.load("\n".join(clauses) + "\n")
+        for place, comparison in enumerate(comparisons):
+            goal = f"member(X, [-3, 0, 2, 5r2, {10**30}]), member(Y, [-3, 0, 2, 5r2, {10**30}]), test_{place}(X, Y)"
+            rows = {tuple(map(Decimal, map(str, row))) for row in session.solutions(goal, ["X", "Y"]).rows}
+            pairs = {(Decimal(a), Decimal(b)) for a in numbers for b in numbers if holds(comparison, {"X": a, "Y": b})}
+            assert rows == pairs, comparison
+
+
+def test_infinite_scores_rank_without_complaint():
+    """An empty text ranks below everything."""
+    assert kept([-math.inf, -1.0], "ab", Distribution.HEAD, 0.5, 9) == [1]

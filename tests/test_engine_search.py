@@ -1,0 +1,420 @@
+"""Knowledge beam search on a simulated world and on scripted models."""
+
+import pytest
+
+from evaluation.ablation import ablation
+from engine.beams import RuleSearch, substitution_subject
+from engine.gates import Judged
+from engine.inquiry import Answer
+from engine.report import SearchSettings
+from engine.search import search, unanswerable
+from grammar.dependencies import plan
+from grammar.errors import HapaxError
+from grammar.parser import parse_library
+from grammar.terms import Constant
+from kb.records import Distribution, FactRecord, Source
+from kb.store import KnowledgeBase
+from llm_oracle.calls import Budget, Journal
+from llm_oracle.protocols import ModelIdentity, Models
+from llm_oracle.scripted import ScriptedModel
+from llm_oracle.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
+
+VOCABULARY = """
+oracle is_ingredient_in(Ingredient, Dish): "[1] is an ingredient in [2]" / "[1] is not an ingredient in [2]" / "?".
+oracle is_one_type_of(Ingredient, Allergen): "[1] is one type of [2]" / "[1] is not one type of [2]" / "?".
+functional was_invented_in(Tool, Year): "the [1] was invented in [2]" / "the [1] was not invented in [2]" / "?".
+given owns(Person, Tool): "[1] owns [2]" / "[1] does not own [2]" / "?".
+"""
+ALLERGY = """
+@name allergy
+is_allergic_to(Person X, Allergen A) & is_ingredient_in(Ingredient Z, Dish B) & is_one_type_of(Ingredient Z, Allergen A)
+  -> cannot_eat(Person X, Dish B).
+"""
+OLDER = """
+@name older_tool
+@generic X
+owns(Person X, Tool A) & was_invented_in(Tool A, Year V) & was_invented_in(Tool B, Year W) & W < V
+  -> could_have_owned(Person X, Tool B).
+"""
+HARMLESS = """
+@name harmless
+is_allergic_to(Person X, Allergen A) & is_one_type_of(Ingredient Y, Allergen A) & is_ingredient_in(Ingredient Y, Dish C)
+  & is_ingredient_in(Ingredient Z, Dish C) & not is_one_type_of(Ingredient Z, Allergen A) -> may_eat(Person X, Ingredient Z).
+"""
+RECURSIVE = """
+oracle is_part_of(Part, Part): "[1] is part of [2]" / "[1] is not part of [2]" / "?".
+@name part
+is_part_of(Part A, Part B) -> belongs_to(Part A, Part B).
+@name part_of_part
+is_part_of(Part A, Part B) & belongs_to(Part B, Part C) -> belongs_to(Part A, Part C).
+@name repair
+repairs(Person X, Part A) & belongs_to(Part A, Part B) -> can_work_on(Person X, Part B).
+"""
+SMALL = SimulationSettings(entities_per_type=40, facts_per_argument=6.0)
+BOTH = (Distribution.HEAD, Distribution.LONG_TAIL)
+
+
+def library_of(*texts):
+    return parse_library([("test.rules", "\n".join((VOCABULARY, *texts)))])
+
+
+def simulated(library, seed=1):
+    model = SimulatedModel(SimulatedWorld(library, seed, SMALL))
+    return Models(model, model, model, model)
+
+
+def searched(*texts, rules=None, kb=None, journal=None, **options):
+    library = library_of(*texts)
+    chosen = [library.rule(name) for name in rules] if rules else library.rules
+    settings = SearchSettings(**{"beam": 12, "calls_per_question": 2, "values_per_call": 15, **options})
+    kb = kb or KnowledgeBase()
+    return search(library, chosen, kb, simulated(library), settings, journal=journal), kb, library
+
+
+def test_search_finds_head_and_long_tail_with_a_difference():
+    """Both distributions get statements, the head's are likelier, and everything is in the store."""
+    report, kb, _ = searched(ALLERGY)
+    (line,) = report.rules
+
+    assert all(line.count(one) > 3 for one in BOTH)
+    assert line.delta > 0
+    assert {one.distribution for one in kb.statements(run_id=report.run_id)} == set(BOTH)
+    assert {one.gate for one in kb.decisions(run_id=report.run_id)} >= {"parser", "type", "critic", "likelihood"}
+    assert kb.run(report.run_id).status == "done"
+    assert line.examples(Distribution.HEAD)[0].startswith("If PersonX is allergic to ")
+    assert line.gates["likelihood"].share < 1
+    assert line.calls == report.statistics["knowledge"].calls
+
+
+def test_every_statement_rests_on_stored_facts():
+    """Each statement's constraint atoms are facts of the store."""
+    report, kb, library = searched(ALLERGY)
+    rule = library.rule("allergy")
+    facts = {(fact.predicate, fact.arguments) for fact in kb.facts()}
+
+    for statement in report.statements:
+        bound = dict(statement.substitution)
+        for literal in rule.literals:
+            if not rule.is_information(literal):
+                arguments = tuple(bound[term.name] for term in literal.atom.arguments)
+                assert (literal.atom.predicate, arguments) in facts
+
+
+def test_numbers_are_compared_by_arithmetic_and_never_by_the_critic():
+    """A comparison of two asked years costs no claim and holds in every statement."""
+    report, kb, _ = searched(OLDER)
+
+    for statement in report.statements:
+        bound = dict(statement.substitution)
+        assert bound["W"] < bound["V"]
+    assert report.rules[0].gates["computed"].judged > 0
+    assert not [one for one in kb.calls().values() if "<" in str(one.request.get("claim", ""))]
+
+
+def test_denied_literals_need_a_sure_no():
+    """A beam with `not p` stays only where the critic is sure that p is false, and Prolog then finds no such fact."""
+    report, kb, _ = searched(HARMLESS)
+    assert report.statements
+
+    for statement in report.statements:
+        bound = dict(statement.substitution)
+        claim = f"{bound['Z']} is one type of {bound['A']}."
+        claim = claim[:1].upper() + claim[1:]
+        scores = kb.assessments(
+            [claim], "probability", "simulated@" + simulated(library_of(HARMLESS)).critic.identity.revision
+        )
+        assert all(one.score <= 0.15 + 1e-9 for one in scores.values())
+
+
+def test_derived_predicates_are_searched_by_their_rules():
+    """Values of a recursive predicate come from the rules, and the facts they lack are asked for."""
+    report, kb, _ = searched(RECURSIVE, rules=["repair"], beam=4, values_per_call=4, calls_per_question=1)
+
+    assert report.statements
+    assert kb.facts("is_part_of")
+    assert any(step.get("rule") == "part" for step in report.statements[0].proof["steps"])
+
+
+def test_a_budget_that_ends_a_derivation_denies_nothing():
+    """Where the facts of a derived predicate could not be asked to the end, `not` does not hold for want of them."""
+    text = (
+        RECURSIVE
+        + """
+@name foreign
+repairs(Person X, Part A) & is_part_of(Part A, Part B) & not belongs_to(Part B, Part A) -> leaves_alone(Person X, Part B).
+"""
+    )
+    whole, _, _ = searched(text, rules=["foreign"], beam=3, values_per_call=3, calls_per_question=1)
+    spent = whole.statistics["knowledge"].calls
+    journal = Journal(KnowledgeBase(), Budget(max_calls=spent - 1, roles=frozenset({"knowledge"})))
+    cut, _, _ = searched(text, rules=["foreign"], journal=journal, beam=3, values_per_call=3, calls_per_question=1)
+
+    assert whole.statements
+    assert cut.cut == ("foreign",)
+    assert len(cut.statements) < len(whole.statements)
+
+
+def test_rules_share_their_questions():
+    """A rule that asks what another has asked sends nothing."""
+    twin = ALLERGY.replace("@name allergy", "@name twin")
+    report, _, _ = searched(ALLERGY, twin)
+    first, second = report.rules
+
+    assert first.calls > 0
+    assert (second.calls, second.hits) == (0, first.calls)
+    assert second.count(Distribution.HEAD) == first.count(Distribution.HEAD)
+
+
+def test_the_same_search_again_asks_nothing():
+    """A second run in the same store answers everything from it, with the same statements."""
+    kb = KnowledgeBase()
+    first, _, _ = searched(ALLERGY, kb=kb)
+    again, _, _ = searched(ALLERGY, kb=kb)
+
+    assert {role: one.calls for role, one in again.statistics.items() if one.calls} == {}
+    assert [one.text for one in again.statements] == [one.text for one in first.statements]
+    assert again.run_id == first.run_id
+    assert len(kb.runs()) == 1
+
+
+def test_other_settings_are_another_run():
+    """What changes the result changes the run's identity."""
+    kb = KnowledgeBase()
+    ids = {searched(ALLERGY, kb=kb, beam=beam)[0].run_id for beam in (3, 4)}
+
+    assert len(ids) == 2
+
+
+def test_order_of_a_set_of_rules_does_not_change_a_rules_statements():
+    """Searched with others or alone, a rule gives the same statements."""
+    alone, _, _ = searched(ALLERGY)
+    among, _, _ = searched(OLDER, HARMLESS, ALLERGY)
+
+    def told(report):
+        return [one.text for one in report.statements if one.rule == "allergy"]
+
+    assert told(among) == told(alone)
+
+
+def test_random_ranker_takes_delta_away():
+    """Without likelihoods head and long tail lie closer together than with them."""
+    full, _, _ = searched(ALLERGY, beam=25)
+    random, _, _ = searched(ALLERGY, beam=25, likelihood="random")
+    none, _, _ = searched(ALLERGY, beam=25, likelihood="none")
+
+    assert abs(random.mean_delta) < full.mean_delta
+    assert none.mean_delta == 0
+
+
+def test_budget_cuts_cleanly_and_a_later_run_goes_on():
+    """A budget ends the run with what is complete and names the rules; without it the run goes on from the journal."""
+    kb = KnowledgeBase()
+    journal = Journal(kb, Budget(max_calls=16, roles=frozenset({"knowledge"})))
+    cut, _, _ = searched(OLDER, ALLERGY, kb=kb, journal=journal)
+    assert cut.status == "budget"
+    assert "allergy" in cut.cut
+    assert kb.run(cut.run_id).status == "budget"
+    assert cut.statistics["knowledge"].calls == 16
+
+    whole, _, _ = searched(OLDER, ALLERGY, kb=kb)
+    fresh, _, _ = searched(OLDER, ALLERGY)
+
+    assert whole.statistics["knowledge"].calls + 16 == fresh.statistics["knowledge"].calls
+    assert [one.text for one in whole.statements] == [one.text for one in fresh.statements]
+
+
+def test_ctrl_c_marks_the_run_and_goes_up():
+    """An interrupt is raised again, the run says so, and nothing answered is lost."""
+    library, kb = library_of(ALLERGY), KnowledgeBase()
+    models = simulated(library)
+    calls = []
+
+    def generate(requests, parameters):
+        calls.append(len(requests))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return SimulatedModel.generate(models.knowledge, requests, parameters)
+
+    models.knowledge.generate = generate
+    settings = SearchSettings(beam=6, calls_per_question=2, values_per_call=15)
+    with pytest.raises(KeyboardInterrupt):
+        search(library, library.rules, kb, models, settings)
+
+    assert [run.status for run in kb.runs()] == ["interrupted"]
+    assert sum(call.role == "knowledge" for call in kb.calls().values()) == sum(calls[:2])
+
+
+class Limited:
+    """A model that knows some predicates and types only."""
+
+    def __init__(self, knows=None, types=None):
+        self.identity = ModelIdentity("limited", "1", knows, types)
+
+
+def test_unknown_predicates_and_types_skip_a_rule_with_the_way_out():
+    """The reason names what is not known and the option that brings another model."""
+    library = library_of(ALLERGY)
+    rule = library.rule("allergy")
+    able = Limited()
+    few = Limited(knows=("is_ingredient_in/2",))
+    untyped = Limited(types=("allergen", "dish"))
+
+    assert unanswerable(rule, library, Models(able, able, able, able)) is None
+    reason = unanswerable(rule, library, Models(few, able, able, able))
+    assert reason == "limited does not know is_one_type_of/2. --knowledge and --critic bring a model that does."
+    reason = unanswerable(rule, library, Models(able, untyped, able, able))
+    assert reason == "limited does not know the type Ingredient. --critic brings a model that does."
+
+
+def test_progress_is_told():
+    """The display hears the expected calls and then every call, hit and verdict."""
+
+    class Display:
+        total = 0
+
+        def __init__(self):
+            self.sums = [0, 0, 0, 0]
+
+        def started(self, total):
+            self.total = total
+
+        def advanced(self, *more):
+            self.sums = [a + b for a, b in zip(self.sums, more, strict=True)]
+
+    library, display = library_of(ALLERGY), Display()
+    settings = SearchSettings(beam=6, calls_per_question=2, values_per_call=15)
+    report = search(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=display)
+    calls, hits, accepted, rejected = display.sums
+
+    assert display.total > 0
+    assert (calls, hits) == (report.statistics["knowledge"].calls, report.statistics["knowledge"].hits)
+    assert accepted > 0
+    assert rejected > 0
+
+
+@pytest.mark.parametrize("compat", ["paper", "released"])
+def test_compat_modes_run_through(compat):
+    """LINK's two behaviours give statements of their own; the released one asks for twice the values at first."""
+    report, kb, _ = searched(ALLERGY, compat=compat, plan="link")
+    prompts = [call.request["prompt"] for call in kb.calls().values() if call.role == "knowledge"]
+
+    assert report.statements
+    assert prompts[0].startswith(f"Give me {30 if compat == 'released' else 15} values of ")
+    assert any("Do not generate these values: " in prompt for prompt in prompts)
+
+
+def test_released_code_does_not_rank_the_first_variable():
+    """Under `released` the first step keeps its values as they came."""
+    library = library_of(ALLERGY)
+    steps = {}
+    for compat in (None, "paper", "released"):
+        one = RuleSearch(plan(library.rules[0], library), library, SearchSettings(compat=compat), "run")
+        steps[compat] = one.is_ranked
+
+    assert steps == {None: True, "paper": True, "released": False}
+
+
+def test_ranking_text_tells_what_has_values_with_the_conclusion_last():
+    """Exactly LINK's: every atom whose variables have values, generic ones as PersonX, joined with "and"."""
+    library = library_of(ALLERGY)
+    one = RuleSearch(plan(library.rules[0], library, "premise-first"), library, SearchSettings(), "run")
+    seen = []
+    for value in ("dairy", "butter", "toast"):
+        one.extend({beam: Answer((Judged(value, 0.9, 0.9),)) for beam in one.beams})
+        seen += one.texts().values()
+        one.advance_unranked()
+
+    assert seen == [
+        "PersonX is allergic to dairy.",
+        "PersonX is allergic to dairy and butter is one type of dairy.",
+        "PersonX is allergic to dairy and butter is an ingredient in toast and butter is one type of dairy and "
+        "PersonX cannot eat toast.",
+    ]
+    assert one.substitutions()[Distribution.HEAD][0]["B"] == Constant("toast")
+
+
+def test_head_is_penalised_for_repeated_words():
+    """Of two equally likely beams, the head prefers the one whose values share no word; the long tail does not care."""
+    library = library_of(ALLERGY)
+    one = RuleSearch(plan(library.rules[0], library, "premise-first"), library, SearchSettings(keep_share=0.5), "run")
+    one.extend({beam: Answer((Judged("peanut", 0.9, 0.9),)) for beam in one.beams})
+    one.advance_unranked()
+    values = (Judged("peanut butter", 0.9, 0.9), Judged("satay", 0.9, 0.9))
+    one.extend({beam: Answer(values) for beam in one.beams})
+    one.rank(one.texts(), dict.fromkeys(one.texts().values(), -2.0))
+
+    kept = {distribution: beam.values[-1] for beam in one.beams for distribution in beam.distributions}
+    assert kept == {Distribution.HEAD: "satay", Distribution.LONG_TAIL: "peanut butter"}
+
+
+def test_given_facts_feed_the_search():
+    """A constraint that the user states is searched in the store and never asked."""
+    text = 'given lives_in(Animal, Sea): "[1] lives in [2]" / "?" / "?".\n@name sea\nlikes(Person X, Sea A) & lives_in(Animal B, Sea A) -> may_meet(Person X, Animal B).'
+    kb = KnowledgeBase()
+    kb.add_facts([FactRecord("lives_in", (f"fish {n}", "sea"), ("Animal", "Sea"), Source.GIVEN) for n in range(4)])
+    report, _, _ = searched(text, kb=kb)
+
+    assert {dict(one.substitution)["B"] for one in report.statements} <= {f"fish {n}" for n in range(4)}
+    assert report.statements
+    assert "knowledge" not in report.statistics
+
+
+def test_settings_refuse_what_makes_no_search():
+    """Nonsense is refused with a remedy."""
+    with pytest.raises(HapaxError, match="at least 1"):
+        SearchSettings(beam=0)
+    with pytest.raises(HapaxError, match="share"):
+        SearchSettings(keep_share=1.5)
+    with pytest.raises(HapaxError, match="head, long_tail or both"):
+        SearchSettings(distributions=())
+
+
+def test_subjects_are_canonical():
+    """The text of a substitution depends on its content, not on the order of its variables."""
+    assert (
+        substitution_subject([("B", "x"), ("A", 1)])
+        == substitution_subject([("A", 1), ("B", "x")])
+        == '[["A",1],["B","x"]]'
+    )
+
+
+def test_ablation_fills_the_papers_tables():
+    """All four variants, both distributions: the critic is what makes statements true, the likelihood what parts them."""
+    library = library_of(ALLERGY)
+    world = SimulatedWorld(library, 1, SMALL)
+    models, kb = simulated(library), KnowledgeBase()
+    settings = SearchSettings(beam=25, calls_per_question=2, values_per_call=15)
+    report = ablation(library, library.rules, kb, models, settings, truth=world.holds, type_truth=world.is_a)
+
+    assert len(report.cells) == 8
+    full, bare = (report.cell(name, Distribution.HEAD) for name in ("full", "w/o critic"))
+    assert full.facts.value > bare.facts.value + 0.1
+    assert full.overall.value > bare.overall.value
+    assert report.deltas["full"] > abs(report.deltas["w/o likelihood"])
+    assert kb.facts() == []
+    assert all(report.log_likelihoods["full"][distribution]["allergy"] for distribution in BOTH)
+
+
+def test_scripted_models_make_a_search_that_can_be_followed():
+    """One allergen, one ingredient, two dishes: exactly these statements come out."""
+    script = {
+        "generate": {
+            "[B] where B is an allergen": [],
+            "[A] is one type of [B]": ["dairy"],
+            "[A] is one type of dairy": ["butter"],
+            "butter is an ingredient in [B]": ["toast", "paella"],
+            "PersonX": ["dairy"],
+        },
+        "defaults": {"critic": 0.95, "likelihood": -12, "generate": ["dairy"]},
+    }
+    library, model = library_of(ALLERGY), ScriptedModel(script)
+    models = Models(model, model, model, model)
+    report = search(
+        library, library.rules, KnowledgeBase(), models, SearchSettings(keep_share=1.0, plan="premise-first")
+    )
+
+    assert {(one.distribution, one.text) for one in report.statements} == {
+        (distribution, f"If PersonX is allergic to dairy, then PersonX cannot eat {dish}.")
+        for distribution in BOTH
+        for dish in ("toast", "paella")
+    }
