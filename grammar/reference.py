@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from grammar.checks import check_library
 from grammar.errors import GOAL_HINTS, MEANING_HINTS, SYNTAX_HINTS, Hint
+from grammar.faults import FAULTS, KB_FAULTS, Fault
 from grammar.goals import AGGREGATES, BUILT_INS
+from grammar.parser import parse_library
 
 _TOUR = """# The rule language
 
-<!-- Made by `python -m grammar.reference > docs/language.md`; change grammar/reference.py, rule.lark or errors.py. -->
+<!-- Made by `python -m grammar.reference`; change grammar/reference.py, rule.lark, errors.py or faults.py. -->
 
 A rule file is UTF-8 text. `#` or `%` starts a comment. A statement ends with its line or with a full stop; it goes
 on over the line's end inside parentheses and beside an operator.
@@ -71,6 +74,27 @@ call the predicates of the rule files and
 `aggregate_all/3` computes count, {aggregates}. Nothing else can be called.
 """
 
+_FAULTS = """## Faults
+
+Each has a code, a message, a remedy and here an example that has it. Rules with errors (`HPX0..`, `HPX1..`) are not
+searched; warnings (`HPX2..`) and notes (`HPX3..`) stop nothing.
+
+### Faults of form
+
+All faults of all files are told at once, at most fifty a file. Faults from HPX070 on are those of goals. Words in
+braces stand for what was found.
+"""
+
+_CHECKS = """### Faults of meaning
+
+`hapax check` finds these in rules that are well formed. The sentence is what it says of the example.
+"""
+
+_KB_CHECKS = """### Faults of a knowledge base
+
+`hapax check --db FILE` finds these in facts and statements; each example is rules under which facts can have the fault.
+"""
+
 
 def language_page() -> str:
     """The whole page."""
@@ -82,16 +106,35 @@ def language_page() -> str:
             aggregates=", ".join(f"`{name}`" for name in AGGREGATES),
         ),
         f"## Grammar\n\n`grammar/rule.lark`:\n\n```\n{grammar.rstrip()}\n```\n",
-        "## Faults\n\nAll faults of all files are told at once, at most fifty a file.\n",
-        *map(_section, (*SYNTAX_HINTS, *MEANING_HINTS, *GOAL_HINTS)),
+        _FAULTS,
+        *map(_of_form, (*SYNTAX_HINTS, *MEANING_HINTS, *GOAL_HINTS)),
+        _CHECKS,
+        *map(_of_meaning, FAULTS),
+        _KB_CHECKS,
+        *(_section(fault.code, _name(fault), "", fault.example) for fault in KB_FAULTS),
     ]
     return "\n".join(parts)
 
 
-def _section(entry: Hint) -> str:
+def _of_form(entry: Hint) -> str:
     example = entry.examples[0] or " "
     shortened = example if len(example) <= 100 else f"{example[:97]}..."
-    return f"### {entry.code} {entry.label}\n\n{entry.message}. {entry.remedy}\n\n```\n{shortened}\n```\n"
+    return _section(entry.code, entry.label, f"{entry.message}. {entry.remedy}", shortened)
+
+
+def _of_meaning(fault: Fault) -> str:
+    found = check_library(parse_library([("example.rules", fault.example)]))
+    told = next(str(one) for one in found if one.code == fault.code).partition(f"{fault.code}: ")[2]
+    return _section(fault.code, _name(fault), told, fault.example)
+
+
+def _name(fault: Fault) -> str:
+    return f"{fault.name} ({fault.severity})"
+
+
+def _section(code: str, name: str, told: str, example: str) -> str:
+    parts = [f"#### {code} {name}", told, f"```\n{example}\n```"]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 if __name__ == "__main__":

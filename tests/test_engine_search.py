@@ -2,12 +2,12 @@
 
 import pytest
 
-from evaluation.ablation import ablation
 from engine.beams import RuleSearch, substitution_subject
 from engine.gates import Judged
 from engine.inquiry import Answer
 from engine.report import SearchSettings
 from engine.search import search, unanswerable
+from evaluation.ablation import ablation
 from grammar.dependencies import plan
 from grammar.errors import HapaxError
 from grammar.parser import parse_library

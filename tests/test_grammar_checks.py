@@ -25,7 +25,7 @@ is_allergic_to(Person X, Food allergen A)& is_ ingredient_in(Ingredient Z, Name 
 is_of_age(Person A, Age X) & requires_a_ minimal_operating_age_of(Object B, Age Y) & is_smaller_than(Age X, Age Y) \to cannot_drive(Person A, Vehicle B)
 is_of_age(Person A, Age X) & requires_a_ minimal_age_of(Object B, Age Y) & is_smaller_than(Age X, Age Y) \to cannot_operate(Person A, Object B)
 allergic_to(Person X, Allergen A) \to reacts_badly_to(Person X, Allergen A)
-"""  # noqa: E501 - the paper's lines
+"""
 
 
 def library_of(text: str) -> Library:

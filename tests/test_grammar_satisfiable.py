@@ -114,7 +114,9 @@ def test_too_many_comparisons_are_given_up_as_possible() -> None:
     variables = [Variable(f"V{number}", "Number") for number in range(40)]
     chain = [
         Comparison("<", Arithmetic("+", one, other), Arithmetic("*", Constant(3), third))
-        for one, other, third in zip(variables, variables[7:] + variables[:7], variables[13:] + variables[:13], strict=True)
+        for one, other, third in zip(
+            variables, variables[7:] + variables[:7], variables[13:] + variables[:13], strict=True
+        )
     ]
 
     assert contradiction(chain, Library()) == ()

@@ -24,6 +24,9 @@ from llm_oracle.protocols import ModelIdentity
 LONGEST_INPUT = 4096
 """Tokens, for models that name no limit of their own."""
 
+TELLING = frozenset({"README.md", "measurements.json"})
+"""Files of a folder that tell about its model and change none of its answers."""
+
 HASHED_BYTES = 200 * 2**20
 """A checkpoint folder up to this size is known by its content, a larger one by names, sizes and dates."""
 
@@ -140,7 +143,7 @@ def _revision(folder: Path, config: Any) -> str:
     """What changes when the weights may have changed: the hub's commit, or a hash over a local folder."""
     if not folder.is_dir():
         return str(getattr(config, "_commit_hash", None) or "")
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".md")
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in TELLING)
     by_content = sum(path.stat().st_size for path in files) <= HASHED_BYTES
     digest = hashlib.sha256()
     for path in files:

@@ -1,0 +1,788 @@
+"""The command line: read options, call one function, print. Data goes to stdout, progress and logs to stderr.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 budget reached, 4 rules rejected, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from grammar.errors import Diagnostic, HapaxError, RulesRejected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.explain import Story
+    from engine.kb_checks import KbFinding
+    from engine.plan import Range, RunEstimate
+    from engine.query import QueryResult
+    from engine.report import RuleReport, SearchReport
+    from engine.session import QueryLimits
+    from evaluation.ablation import AblationReport, Share
+    from grammar.dependencies import SearchPlan
+    from grammar.rules import Library, Rule
+    from kb.store import KnowledgeBase
+    from llm_oracle.calls import Journal
+    from llm_oracle.protocols import Models
+
+SHIPPED_RULES = Path(__file__).parent / "rules"
+DEFAULT_DATABASE = "hapax.db"
+
+DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+out = Console(soft_wrap=True, highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+class Commands(click.Group):
+    """Turns every expected error into one line and an exit code; a traceback would be a defect."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from llm_oracle.calls import BudgetReached
+
+        try:
+            return super().invoke(ctx)
+        except RulesRejected as rejected:
+            _print_diagnostics(rejected.diagnostics)
+            ctx.exit(RULES_REJECTED)
+        except BudgetReached as reached:
+            err.print(escape(str(reached)))
+            ctx.exit(BUDGET_REACHED)
+        except HapaxError as fault:
+            err.print(f"[red]error:[/] {escape(str(fault))}")
+            ctx.exit(FAILED)
+        except KeyboardInterrupt:
+            err.print("Interrupted. Everything answered so far is kept; the same command goes on from here.")
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "HAPAX"})
+@click.version_option(package_name="hapax-kb", prog_name="hapax")
+def main() -> None:
+    """Hapax searches for what a language model rarely says, checks it, stores it and reasons over it.
+
+    Every option can also be set by the environment: HAPAX_<COMMAND>_<OPTION>, and HAPAX_DB for --db.
+    """
+
+
+# Options that several commands share
+
+
+def _together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(command: F) -> F:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+with_paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+with_rules = click.option(
+    "--rules", "paths", multiple=True, type=click.Path(path_type=Path), help="Rule files or folders; default: shipped."
+)
+with_database = click.option(
+    "--db",
+    "database",
+    default=DEFAULT_DATABASE,
+    show_default=True,
+    envvar="HAPAX_DB",
+    help="The knowledge base, a file.",
+)
+with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+with_chosen = click.option("--rule", "chosen", multiple=True, help="Only these rules, by name.")
+with_models = _together(
+    click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
+    click.option("--critic", default=None, help="Model that judges; default: the knowledge model."),
+    click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
+    click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
+    click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run."),
+    click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn."),
+)
+with_budget = _together(
+    click.option("--max-calls", type=click.IntRange(0), help="Stop before more requests than this."),
+    click.option("--max-tokens", type=click.IntRange(0), help="Stop before more tokens than this."),
+    click.option("--max-cost", type=click.FloatRange(0), help="Stop before spending more than this."),
+)
+with_limits = _together(
+    click.option("--seconds", default=10.0, show_default=True, help="Time limit of a goal."),
+    click.option("--inferences", default=50_000_000, show_default=True, help="Inference limit of a goal."),
+    click.option("--answers", default=10_000, show_default=True, help="Most answers printed."),
+)
+with_search_settings = _together(
+    click.option(
+        "--distribution",
+        type=click.Choice(["head", "long_tail", "both"]),
+        default="both",
+        show_default=True,
+        help="Which end of the distribution to search.",
+    ),
+    click.option("--beam", default=200, show_default=True, help="Partial substitutions kept at each step."),
+    click.option("--keep-share", default=0.75, show_default=True, help="Share that the likelihood gate keeps."),
+    click.option("--calls", "calls_per_question", default=4, show_default=True, help="Calls per question at most."),
+    click.option("--values", "values_per_call", default=50, show_default=True, help="Values asked for in a call."),
+    click.option("--temperature", default=0.7, show_default=True, help="Sampling temperature."),
+    click.option(
+        "--plan", default="cheapest", show_default=True, help="cheapest, premise-first, conclusion-first, link."
+    ),
+    click.option(
+        "--compat", type=click.Choice(["paper", "released"]), help="Do as LINK's paper or its released code did."
+    ),
+    click.option("--no-critic", is_flag=True, help="Switch the critic gate off (ablation)."),
+    click.option("--no-likelihood", is_flag=True, help="Draw at random instead of ranking (ablation)."),
+)
+
+
+# Rules
+
+
+@main.command()
+@with_paths
+@click.option("--db", "database", default=None, envvar="HAPAX_DB", help="Check against this knowledge base, too.")
+@with_json
+def check(paths: tuple[Path, ...], database: str | None, as_json: bool) -> None:
+    """Check rules for faults, redundancy and contradictions. PATHS: rule files or folders; default: the shipped ones.
+
+    \b
+    hapax check my.rules
+    hapax check rules --db hapax.db
+    """
+    from grammar.checks import check_library
+
+    library = _library(paths)
+    diagnostics = list(check_library(library))
+    findings: tuple[KbFinding, ...] = ()
+    if database is not None:
+        from engine.kb_checks import check_kb
+        from engine.session import PrologSession
+
+        with _kb(database, read_only=True) as kb, PrologSession() as session:
+            findings = check_kb(library, kb, session)
+        diagnostics += (one.diagnostic for one in findings)
+    _print_diagnostics(diagnostics, as_json)
+    if not as_json:
+        _print_proofs(findings)
+    faults = sum(one.severity == "error" for one in diagnostics)
+    if not as_json:
+        err.print(f"{len(library.rules)} rules, {faults} errors, {len(diagnostics) - faults} warnings and notes")
+    sys.exit(RULES_REJECTED if faults else DONE)
+
+
+@main.command()
+@with_paths
+@with_chosen
+@click.option(
+    "--format", "form", type=click.Choice(["prolog", "rules", "link-json"]), default="prolog", show_default=True
+)
+def compile(paths: tuple[Path, ...], chosen: tuple[str, ...], form: str) -> None:  # noqa: A001  # the verb users type
+    """Print rules as a Prolog program, as rule text or as LINK's rules.json.
+
+    \b
+    hapax compile > program.pl && swipl program.pl
+    hapax compile rules.json --format rules
+    """
+    from dataclasses import replace
+
+    from engine.derive import relevant_library
+    from grammar.link_json import to_link_json
+    from grammar.printing import format_library
+    from grammar.prolog_text import program_text
+
+    library = _library(paths)
+    if chosen:
+        rules = _chosen(library, chosen)
+        part = relevant_library(library, *rules)
+        library = replace(part, rules=tuple(dict.fromkeys((*part.rules, *rules))))
+    writers = {"prolog": program_text, "rules": format_library, "link-json": to_link_json}
+    click.echo(writers[form](library).rstrip())
+
+
+@main.command()
+@with_paths
+@with_chosen
+@click.option("--graph", type=click.Choice(["text", "mermaid", "dot"]), help="Print the dependency graph in this form.")
+@with_search_settings
+@with_models
+@with_database
+@with_json
+def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
+    """Show in which order variables would be searched and what a run would cost, before anything is asked.
+
+    \b
+    hapax plan --rule allergy
+    hapax plan --rule allergy --graph mermaid
+    hapax plan --db hapax.db --beam 50
+    """
+    from grammar.dependencies import graph_text, search_plans
+
+    library = _library(paths)
+    rules = _chosen(library, chosen)
+    if graph:
+        click.echo("\n".join(graph_text(rule, library, graph) for rule in rules))  # type: ignore[arg-type]  # click checked it
+        return
+    if chosen:
+        for rule in rules:
+            _print_plans(rule, search_plans(rule, library), options["as_json"])
+    _print_estimate(_estimate(library, rules, options), options["as_json"])
+
+
+# Search
+
+
+@main.command()
+@with_paths
+@with_chosen
+@with_search_settings
+@with_models
+@with_budget
+@with_database
+@with_json
+@click.option("--examples", default=2, show_default=True, help="Example statements per rule and distribution.")
+@click.option("--no-progress", is_flag=True, help="No progress bar.")
+@click.option("--dry-run", is_flag=True, help="Only say what the run would cost.")
+def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
+    """Search head and long-tail knowledge for rules, store it, and derive statements from it.
+
+    The same command goes on where it was interrupted and asks nothing twice.
+
+    \b
+    hapax search
+    hapax search --rule allergy --distribution long_tail --beam 50
+    hapax search my.rules -m hf:meta-llama/Llama-3.1-8B --critic hf:google/flan-t5-xxl --max-calls 5000
+    """
+    from engine.search import search as run_search
+
+    library = _library(paths)
+    _refuse_faulty(library)
+    rules = _chosen(library, chosen)
+    if options["dry_run"]:
+        _print_estimate(_estimate(library, rules, options), options["as_json"])
+        return
+    models = _models(library, options)
+    settings = _settings(options)
+    with _kb(options["database"]) as kb, _progress(not options["no_progress"]) as progress:
+        journal = _journal(kb, models, options)
+        report = run_search(library, rules, kb, models, settings, progress=progress, journal=journal)
+    _print_search(report, options["examples"], options["as_json"], options["database"])
+    sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
+
+
+@main.group()
+def evaluate() -> None:
+    """Run the papers' experiments."""
+
+
+@evaluate.command()
+@with_paths
+@with_chosen
+@with_search_settings
+@with_models
+@with_database
+@with_json
+def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
+    """Search without critic, without likelihood gate, and without both: LINK's tables 8 and 9 and figure 6.
+
+    Truth is judged against the embedded model's atlas, so predicates outside it have no say.
+
+    \b
+    hapax evaluate ablation
+    hapax evaluate ablation --rule allergy --rule currency
+    """
+    from evaluation.ablation import ablation as run_ablation
+    from llm_oracle.embedded.atlas import load_atlas
+
+    library = _library(paths)
+    atlas, models, settings = load_atlas(), _models(library, options), _settings(options)
+    rules = _chosen(library, chosen)
+    with _kb(options["database"]) as kb, _progress(True) as progress:
+        report = run_ablation(
+            library, rules, kb, models, settings, truth=atlas.truth, type_truth=atlas.type_truth, progress=progress
+        )
+    _print_ablation(report, options["as_json"])
+
+
+# Reasoning
+
+
+@main.command()
+@click.argument("goal")
+@with_rules
+@with_database
+@click.option("--assume", multiple=True, help="A ground atom held true for this query only.")
+@click.option("--ask", is_flag=True, help="Ask a model for the facts that the goal lacks.")
+@with_models
+@with_budget
+@with_limits
+@with_json
+def query(
+    goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], ask: bool, **options: Any
+) -> None:
+    """Answer a Prolog goal over the knowledge base.
+
+    \b
+    hapax query 'is_ingredient_in(butter, Dish)'
+    hapax query 'is_not_able_to_eat(tom, Dish)' --assume 'is_allergic_to(tom, shellfish)'
+    hapax query 'aggregate_all(count, is_a_cheese_from(_, "Italy"), N)' --json
+    hapax query 'is_made_from_milk_of(feta, Animal)' --ask
+    """
+    from engine.query import run_query
+
+    library = _library(paths)
+    limits = _limits(options)
+    if not ask:
+        with _kb(database, read_only=True) as kb:
+            _print_answers(run_query(library, kb, goal, assume, limits), options["as_json"])
+        return
+    from engine.demand import run_demand
+    from engine.oracle import Oracle
+
+    with _kb(database) as kb:
+        models = _models(library, options)
+        oracle = Oracle(kb, library, models, run_id="query", journal=_journal(kb, models, options))
+        result = run_demand(library, kb, goal, oracle, assume=assume, limits=limits)
+    _print_answers(result.result, options["as_json"])
+    if result.stopped:
+        err.print(escape(result.stopped))
+    sys.exit(DONE if result.complete else BUDGET_REACHED)
+
+
+@main.command()
+@click.argument("text")
+@with_rules
+@with_database
+@with_json
+def why(text: str, paths: tuple[Path, ...], database: str, as_json: bool) -> None:
+    """Tell the whole story of a statement (its text or id) or of a fact, down to call, prompt, scores and thresholds.
+
+    \b
+    hapax why 'is_ingredient_in(butter, "chicken Kiev")'
+    hapax why 'If PersonX is allergic to milk, then PersonX is not able to eat chicken Kiev.'
+    """
+    from engine.explain import why as explain
+
+    with _kb(database, read_only=True) as kb:
+        _print_story(explain(kb, _library(paths), text), as_json)
+
+
+@main.command("why-not")
+@click.argument("atom")
+@with_rules
+@with_database
+@with_json
+def why_not(atom: str, paths: tuple[Path, ...], database: str, as_json: bool) -> None:
+    """Say which gate stopped a value, or which premise of which rule had no fact.
+
+    \b
+    hapax why-not 'is_ingredient_in(butter, hummus)'
+    """
+    from engine.explain import why_not as explain
+
+    with _kb(database, read_only=True) as kb:
+        _print_story(explain(kb, _library(paths), atom), as_json)
+
+
+# The knowledge base
+
+
+@main.command()
+@with_database
+@with_json
+def stats(database: str, as_json: bool) -> None:
+    """Count what the knowledge base holds."""
+    with _kb(database, read_only=True) as kb:
+        counts = kb.counts()
+    if as_json:
+        click.echo(json.dumps(counts))
+    else:
+        _print_table(("what", "how many"), ((name, str(count)) for name, count in counts.items()))
+
+
+@main.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@with_database
+@click.option("--skip-faulty", is_flag=True, help="Leave faulty lines out instead of refusing the file.")
+def import_(file: Path, database: str, skip_faulty: bool) -> None:
+    """Import given facts from CSV or JSONL.
+
+    \b
+    hapax import facts.csv --db my.db
+    """
+    with _kb(database) as kb:
+        report = kb.import_facts(file, skip_faulty=skip_faulty)
+    for fault in report.faults:
+        err.print(escape(str(fault)))
+    err.print(f"{report.read} facts read, {report.added} of them new; {len(report.faults)} faulty lines left out")
+
+
+@main.command()
+@with_database
+@click.option("--format", "form", type=click.Choice(["prolog", "csv", "jsonl"]), default="prolog", show_default=True)
+@click.option("--predicate", help="Only this predicate's facts.")
+@click.option(
+    "-o", "--output", type=click.File("w", encoding="utf-8", lazy=False), default="-", help="File; default: stdout."
+)
+def export(database: str, form: str, predicate: str | None, output: Any) -> None:
+    """Export facts as a Prolog program, CSV or JSONL.
+
+    \b
+    hapax export --format prolog -o facts.pl
+    hapax export --format csv --predicate is_ingredient_in
+    """
+    with _kb(database, read_only=True) as kb:
+        report = kb.export_facts(form, output, predicate)
+    for left_out in report.left_out:
+        err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
+    err.print(f"{report.written} facts exported")
+
+
+@main.command()
+@click.argument("other", type=click.Path(path_type=Path))
+@with_database
+def merge(other: Path, database: str) -> None:
+    """Take everything that another knowledge base holds into this one.
+
+    \b
+    hapax merge colleague.db --db hapax.db
+    """
+    with _kb(database) as kb:
+        report = kb.merge(other)
+    for name, count in report.added.items():
+        click.echo(f"{count} {name} added")
+    for conflict in report.conflicts:
+        err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")
+
+
+# The machine
+
+
+@main.command("models")
+@with_json
+def list_models(as_json: bool) -> None:
+    """List the model backends and what each can do."""
+    from llm_oracle.registry import list_models as listed
+
+    models = listed()
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in models]))
+        return
+    rows = ((one.name, ", ".join(one.roles), one.abilities, "yes" if one.available else one.remedy) for one in models)
+    _print_table(("model", "roles", "what it does", "usable here"), rows)
+
+
+@main.command()
+@with_json
+def doctor(as_json: bool) -> None:
+    """Say what this machine lacks, and the command that installs it."""
+    from engine.doctor import examine
+
+    findings = examine()
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in findings]))
+    else:
+        rows = ((one.name, one.found or "missing", "" if one.ok else one.remedy) for one in findings)
+        _print_table(("what", "found", "what to do"), rows)
+    sys.exit(DONE if all(one.ok for one in findings) else FAILED)
+
+
+# From options to objects
+
+
+def _library(paths: Sequence[Path]) -> Library:
+    from grammar.parser import load_library
+
+    return load_library(list(paths) or [SHIPPED_RULES])
+
+
+def _refuse_faulty(library: Library) -> None:
+    """Rules with errors are not searched: half of their statements would be wrong."""
+    from grammar.checks import check_library
+
+    faults = [one for one in check_library(library) if one.severity == "error"]
+    if faults:
+        raise RulesRejected(faults)
+
+
+def _chosen(library: Library, names: Sequence[str]) -> list[Rule]:
+    return [library.rule(name) for name in names] if names else list(library.rules)
+
+
+def _kb(database: str | None, read_only: bool = False) -> KnowledgeBase:
+    from kb.store import KnowledgeBase
+
+    return KnowledgeBase(database, read_only=read_only)
+
+
+def _models(library: Library, options: dict[str, Any]) -> Models:
+    from llm_oracle.registry import OpeningOptions, open_models
+
+    opening = OpeningOptions(library=library, seed=options["seed"], device=options["device"])
+    with err.status("Loading models"):
+        return open_models(
+            options["knowledge"], options["critic"], options["likelihood"], options["evaluator"], options=opening
+        )
+
+
+def _estimate(library: Library, rules: Sequence[Rule], options: dict[str, Any]) -> RunEstimate:
+    from engine.plan import plan_run
+    from llm_oracle.registry import price_table
+
+    models = _models(library, options)
+    known = Path(options["database"]).exists()
+    with _kb(options["database"] if known else None, read_only=known) as kb:
+        return plan_run(library, rules, kb, models, _settings(options), prices=price_table(models))
+
+
+def _settings(options: dict[str, Any]) -> Any:
+    from engine.report import SearchSettings
+    from kb.records import Distribution
+
+    wanted = options["distribution"]
+    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "plan", "compat", "seed")
+    return SearchSettings(
+        distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
+        critic=not options["no_critic"],
+        likelihood="random" if options["no_likelihood"] else "model",
+        **{name: options[name] for name in same},
+    )
+
+
+def _journal(kb: KnowledgeBase, models: Models, options: dict[str, Any]) -> Journal:
+    from llm_oracle.calls import Budget, Journal
+    from llm_oracle.registry import price_table
+
+    budget = Budget(options["max_calls"], options["max_tokens"], options["max_cost"])
+    return Journal(kb, budget, price_table(models))
+
+
+def _limits(options: dict[str, Any]) -> QueryLimits:
+    from engine.session import QueryLimits
+
+    return QueryLimits(seconds=options["seconds"], inferences=options["inferences"], answers=options["answers"])
+
+
+# While it runs
+
+
+class _Bar:
+    """The progress bar of a search: calls, hits, accepted, rejected and time left."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("searching", total=None, hits=0, accepted=0, rejected=0)
+        self._counts: dict[str, Any] = {"hits": 0, "accepted": 0, "rejected": 0}
+
+    def started(self, total: int) -> None:
+        self._progress.update(self._task, total=total)
+
+    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+        for name, more in (("hits", hits), ("accepted", accepted), ("rejected", rejected)):
+            self._counts[name] += more
+        self._progress.update(self._task, advance=calls + hits, **self._counts)
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[_Bar | None]:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    if not shown:
+        yield None
+        return
+    counts = TextColumn("hits {task.fields[hits]}, accepted {task.fields[accepted]}, rejected {task.fields[rejected]}")
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TextColumn("calls,"), counts)
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=err.is_terminal) as bar:
+        yield _Bar(bar)
+
+
+# From results to the screen
+
+
+def _print_diagnostics(diagnostics: Iterable[Diagnostic], as_json: bool = False) -> None:
+    if as_json:
+        click.echo(json.dumps([{**asdict(one), "place": str(one.place)} for one in diagnostics], default=str))
+        return
+    for one in diagnostics:
+        out.print(escape(str(one)))
+
+
+def _print_proofs(findings: Iterable[KbFinding]) -> None:
+    from engine.proof import proof_text
+
+    for finding in findings:
+        for number, proof in enumerate(finding.proofs, 1):
+            out.print(escape(f"\n{finding.diagnostic.code}, proof {number}:\n{proof_text(proof)}"))
+
+
+def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    out.print(table)
+
+
+def _print_plans(rule: Rule, plans: Sequence[SearchPlan], as_json: bool) -> None:
+    if as_json:
+        shown = [{"order": one.order, "steps": list(map(str, one.steps)), **asdict(one.cost)} for one in plans]
+        click.echo(json.dumps({"rule": rule.name, "plans": shown}, ensure_ascii=False))
+        return
+    costs = ((str(one.cost.questions), str(one.cost.calls), str(one.cost.checks)) for one in plans)
+    rows = (
+        (" ".join(one.order), *cost, "; ".join(map(str, one.steps))) for one, cost in zip(plans, costs, strict=True)
+    )
+    _print_table(("order", "questions", "calls", "checks", "steps"), rows, title=f"{rule.name}: {rule.sentence}")
+
+
+def _print_estimate(estimate: RunEstimate, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(asdict(estimate), ensure_ascii=False))
+        return
+    rules = [one for one in estimate.rules if one.skipped is None]
+    rows = (
+        (
+            one.rule,
+            " ".join(one.order),
+            *(_total(getattr(step, what) for step in one.steps) for what in ("questions", "calls", "claims")),
+        )
+        for one in rules
+    )
+    _print_table(("rule", "order", "questions", "calls", "claims judged"), rows)
+    for one in estimate.rules:
+        if one.skipped is not None:
+            err.print(f"[yellow]skipped[/] {escape(one.rule)}: {escape(one.skipped)}")
+    out.print()
+    costs = (
+        (
+            role,
+            one.model,
+            _range(one.calls),
+            _range(one.tokens),
+            "unknown" if one.cost is None else f"{one.cost[0]:.2f} to {one.cost[1]:.2f}",
+        )
+        for role, one in estimate.roles.items()
+    )
+    _print_table(("role", "model", "calls", "tokens", "money"), costs, title="The whole run, as expected and at most")
+
+
+def _range(several: Range) -> str:
+    return f"{several.expected}, at most {several.most}"
+
+
+def _total(ranges: Iterable[Range]) -> str:
+    listed = list(ranges)
+    return f"{sum(one.expected for one in listed)}, at most {sum(one.most for one in listed)}"
+
+
+def _print_ablation(report: AblationReport, as_json: bool) -> None:
+    if as_json:
+        cells = [asdict(one) for one in report.cells]
+        click.echo(json.dumps({"cells": cells, "deltas": report.deltas}, ensure_ascii=False))
+        return
+    rows = (
+        (
+            one.distribution.value,
+            one.variant,
+            str(one.statements),
+            *map(_percent, (one.data_type, one.factuality, one.overall, one.facts)),
+        )
+        for one in report.cells
+    )
+    columns = ("distribution", "variant", "statements", "data type", "factuality", "overall", "true facts")
+    _print_table(columns, rows, title="LINK, tables 8 and 9, on our rules and models")
+    out.print()
+    deltas = ((name, _number(delta)) for name, delta in report.deltas.items())
+    _print_table(("variant", "mean delta"), deltas, title="LINK, figure 6, as one figure")
+
+
+def _percent(share: Share) -> str:
+    return "n/a" if share.value is None else f"{100 * share.value:.2f} of {share.known}"
+
+
+def _print_story(story: Story, as_json: bool) -> None:
+    from engine.explain import story_text
+
+    click.echo(json.dumps(story.to_json(), ensure_ascii=False, indent=2) if as_json else story_text(story))
+
+
+def _print_answers(result: QueryResult, as_json: bool) -> None:
+    if as_json:
+        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        click.echo(json.dumps({"answers": rows, "truncated": result.truncated}, ensure_ascii=False, default=_plain))
+    elif not result.columns:
+        click.echo("true" if result.holds else "false")
+    elif result.rows:
+        _print_table(result.columns, (tuple(map(str, row)) for row in result.rows))
+    if not result.rows and result.columns and not as_json:
+        err.print("No answer.")
+    if result.truncated:
+        err.print(f"Only the first {len(result.rows)} answers are shown; --answers raises the limit.")
+
+
+def _plain(value: object) -> object:
+    """A Prolog term or an exact number as JSON."""
+    return float(value) if type(value).__name__ == "Decimal" else str(value)  # type: ignore[arg-type]  # it is a Decimal
+
+
+def _print_search(report: SearchReport, examples: int, as_json: bool, database: str) -> None:
+    if as_json:
+        click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
+        return
+    for rule in report.searched:
+        _print_examples(rule, examples)
+    _print_table(
+        ("rule", "domain", "head", "long tail", "critic", "likelihood", "delta", "calls", "hits"),
+        map(_line, report.searched),
+    )
+    for rule in report.skipped:
+        err.print(f"[yellow]skipped[/] {escape(rule.rule)}: {escape(rule.skipped or '')}")
+    summary = report.summary()
+    out.print(
+        f"\n{summary['statements']['head']} head and {summary['statements']['long_tail']} long-tail statements "
+        f"in {escape(database)}; mean delta {_number(report.mean_delta)}"
+    )
+    if report.budget:
+        err.print(escape(report.budget))
+
+
+def _print_examples(rule: RuleReport, count: int) -> None:
+    from kb.records import Distribution
+
+    for distribution in Distribution:
+        for text in rule.examples(distribution, count):
+            out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
+
+
+def _line(rule: RuleReport) -> tuple[str, ...]:
+    from kb.records import Distribution
+
+    shares = (rule.gates[gate].share if gate in rule.gates else None for gate in ("critic", "likelihood"))
+    return (
+        rule.rule + (" (cut)" if rule.cut else ""),
+        rule.domain or "",
+        str(rule.count(Distribution.HEAD)),
+        str(rule.count(Distribution.LONG_TAIL)),
+        *("-" if share is None else f"{share:.0%}" for share in shares),
+        _number(rule.delta),
+        str(rule.calls),
+        str(rule.hits),
+    )
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+if __name__ == "__main__":
+    main()

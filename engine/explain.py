@@ -1,0 +1,425 @@
+"""Stories: `why` something holds, down to call and prompt, and `why_not`, up to the gate or premise that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.beams import substitution_subject
+from engine.derive import BULK, FactIndex, Prover, atom_key, derivations, relevant_library
+from engine.program import build_program, is_asked, join_order
+from engine.proof import By, Proof, instantiated, proof_from_json, reason
+from engine.query import assumptions, known_atoms, opened, parse_atom, relevant_facts
+from engine.session import PrologSession, PrologTerm
+from grammar.errors import HapaxError
+from grammar.prolog_text import atom_goal, clause_text, prolog_value
+from grammar.rules import Library, PredicateKind, Rule
+from grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable
+from grammar.verbalize import atom_text, literal_text
+from kb.records import Assessment, Decision, FactRecord, Pattern, Question, Source, StatementRecord
+from kb.store import KnowledgeBase
+from kb.story import CandidateStory, FactStory
+
+PROMPT_CHARACTERS = 600
+"""How much of a prompt or answer a story quotes; the knowledge base holds all of it."""
+
+EXAMPLES = 3
+"""How many ways in which a rule came closest to holding are told."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Story:
+    """One line of a story with what stands behind it. `kind` lets programs find lines: goal, call, gate ..."""
+
+    text: str
+    kind: str
+    children: tuple[Story, ...] = ()
+
+    def lines(self) -> Iterator[tuple[int, Story]]:
+        """Every line with its depth, from the top. Not recursive: a proof may be deeper than Python's stack."""
+        waiting = [(0, self)]
+        while waiting:
+            depth, part = waiting.pop()
+            yield depth, part
+            waiting.extend((depth + 1, child) for child in reversed(part.children))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The lines from the top, each with its depth, so that no reader needs a deep stack either."""
+        return [{"depth": depth, "kind": part.kind, "text": part.text} for depth, part in self.lines()]
+
+
+def story_text(story: Story) -> str:
+    """The story as indented lines."""
+    return "\n".join("  " * depth + part.text for depth, part in story.lines())
+
+
+# --- why --------------------------------------------------------------------------------------------------------------
+
+
+def why(
+    kb: KnowledgeBase,
+    library: Library,
+    text: str,
+    assume: Sequence[str | Atom] = (),
+    session: PrologSession | None = None,
+) -> Story:
+    """Why a statement (by id or text) or a ground atom holds. Raises HapaxError if it does not, naming `why-not`."""
+    statement = _statement(kb, text)
+    if statement is not None:
+        return _Teller(kb, library).statement(statement)
+    atom = _atom(text, library)
+    proof = prove(kb, library, atom, assume, session)
+    if proof is None:
+        raise HapaxError(f"{atom} does not hold here. `hapax why-not '{text.strip()}'` says what stopped it.")
+    return _Teller(kb, library).proof(proof)
+
+
+def prove(
+    kb: KnowledgeBase,
+    library: Library,
+    atom: Atom,
+    assume: Sequence[str | Atom] = (),
+    session: PrologSession | None = None,
+) -> Proof | None:
+    """The proof of a ground atom by the facts, the rules and the assumptions, or None."""
+    part = relevant_library(library, goals=[atom.indicator])
+    assumed = known_atoms(assumptions(assume, library), part)
+    index = FactIndex(part, relevant_facts(kb, part), assumed)
+    leaf = index.leaf(atom)
+    if leaf is not None:
+        return leaf
+    with opened(session) as prolog:
+        prolog.load(build_program(part, index.records, assumed=assumed))
+        if not prolog.solutions(atom_goal(atom), (), BULK, trusted=True).rows:
+            return None
+        instances = derivations(prolog, part, f"Roots = [{atom_goal(atom)}]", BULK)
+    return Prover(part, index, instances).item(Literal(atom))
+
+
+def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
+    """The statement of that id or text; blanks at the ends, case and the full stop do not count."""
+    wanted = _plain(text)
+    return next((one for one in kb.statements() if one.id == text.strip() or _plain(one.text) == wanted), None)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).rstrip(".").casefold()
+
+
+def _atom(text: str, library: Library) -> Atom:
+    try:
+        return parse_atom(text, library)
+    except HapaxError as fault:
+        raise HapaxError(f"No statement has this id or text, and as an atom it cannot be read: {fault}") from None
+
+
+class _Teller:
+    """Puts proofs and facts into stories; what was told once is not told again."""
+
+    def __init__(self, kb: KnowledgeBase, library: Library) -> None:
+        self.kb, self.library = kb, library
+        self.told: set[int] = set()
+
+    def statement(self, statement: StatementRecord) -> Story:
+        proof = self.proof(proof_from_json(statement.proof))
+        score = statement.log_likelihood
+        likelihood = (
+            [Story(f"log-likelihood of the statement {score:.3f} nats a token", "likelihood")]
+            if score is not None
+            else []
+        )
+        subject = substitution_subject(statement.substitution)
+        gates = [
+            _decision_story(one) for one in self.kb.decisions(subject=subject) if one.rule in (None, statement.rule)
+        ]
+        title = f"{statement.text}  [{statement.distribution.value}, statement {statement.id}]"
+        return Story(title, "statement", (*likelihood, *gates, proof))
+
+    def proof(self, proof: Proof) -> Story:
+        """Parts first, so that a proof of any depth is told without recursion."""
+        done: dict[int, Story] = {}
+        for part in _bottom_up(proof):
+            again = [child for child in part.children if id(child) in self.told and child.children]
+            children = tuple(
+                Story(f"{self._words(child.goal)}  [see above]", "goal") if child in again else done[id(child)]
+                for child in part.children
+            )
+            self.told.update(id(child) for child in part.children)
+            behind = self._fact(part) if part.by is By.FACT else ()
+            done[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]", "goal", (*children, *behind))
+        return done[id(proof)]
+
+    def _words(self, goal: BodyLiteral) -> str:
+        if not isinstance(goal, Literal):
+            return str(goal)
+        generic = [variable.name for variable in goal.variables]
+        return f"{literal_text(goal, self.library, generic=generic)}  {goal}"
+
+    def _fact(self, proof: Proof) -> tuple[Story, ...]:
+        if not isinstance(proof.goal, Literal):
+            return ()
+        return tuple(fact_lines(self.kb, self.library, proof.goal.atom))
+
+
+def _bottom_up(proof: Proof) -> Iterator[Proof]:
+    """Every part once, after its children."""
+    done: set[int] = set()
+    waiting = [(proof, False)]
+    while waiting:
+        part, ready = waiting.pop()
+        if id(part) in done:
+            continue
+        if ready:
+            done.add(id(part))
+            yield part
+        else:
+            waiting.append((part, True))
+            waiting.extend((child, False) for child in reversed(part.children) if id(child) not in done)
+
+
+def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
+    """What the store knows about an atom, held or not: proposals with their calls, verdicts and scores."""
+    story = kb.story(*atom_key(atom), texts=_claims(atom, library))
+    if story.fact is not None:
+        yield Story(_fact_line(story), "fact")
+    for candidate in story.candidates:
+        yield _candidate_story(candidate)
+    yield from map(_decision_story, kb.decisions(subject=_fact_id(atom)))
+    told = {assessment.id for candidate in story.candidates for assessment in candidate.assessments}
+    yield from (_assessment_story(one) for one in story.assessments if one.id not in told)
+
+
+def _claims(atom: Atom, library: Library) -> tuple[str, ...]:
+    words = atom_text(atom, library)
+    return words, words[:1].upper() + words[1:] + "."
+
+
+def _fact_id(atom: Atom) -> str:
+    return FactRecord(*atom_key(atom), types=(), source=Source.GIVEN).id
+
+
+def _fact_line(story: FactStory) -> str:
+    assert story.fact is not None  # noqa: S101  the caller has looked
+    if story.fact.source is Source.GIVEN:
+        return f"fact {story.fact.id}, given by the user"
+    probability = story.fact.probability
+    sure = "" if probability is None else f", P(yes) {probability:.3f}"
+    return f"fact {story.fact.id}{sure}, run {story.fact.run_id or 'unknown'}"
+
+
+def _candidate_story(story: CandidateStory) -> Story:
+    candidate = story.candidate
+    parts: list[Story] = []
+    if story.call is not None:
+        prompt = story.call.request.get("prompt", story.call.request)
+        parts.append(Story(f"call {story.call.request_id} to {story.call.model}: {_quote(prompt)}", "call"))
+    if candidate.rejected_by_parser is not None:
+        parts.append(Story(f"the parser refused it: {candidate.rejected_by_parser}", "gate"))
+    parts.extend(map(_decision_story, story.decisions))
+    parts.extend(map(_assessment_story, story.assessments))
+    return Story(
+        f"proposed as {_quote(candidate.raw)}, line {candidate.position + 1} of the answer", "candidate", tuple(parts)
+    )
+
+
+def _decision_story(decision: Decision) -> Story:
+    score = "" if decision.score is None else f", score {decision.score:.3f}"
+    threshold = "" if decision.threshold is None else f", threshold {decision.threshold:.3f}"
+    verdict = "accepted" if decision.accepted else "rejected"
+    where = f" for {decision.rule} ({decision.distribution})" if decision.rule and decision.distribution else ""
+    return Story(f"{decision.gate} gate{where}: {verdict}{score}{threshold}: {decision.reason}", "gate")
+
+
+def _assessment_story(assessment: Assessment) -> Story:
+    if assessment.measure == "log_likelihood":
+        mean = f" ({assessment.score / assessment.token_count:.3f} a token)" if assessment.token_count else ""
+        score = f"log-likelihood {assessment.score:.3f} nats over {assessment.token_count} tokens{mean}"
+    else:
+        score = f"P({'type' if assessment.measure == 'type_probability' else 'yes'}) {assessment.score:.3f}"
+    return Story(f"{score} for {_quote(assessment.text)} by {assessment.model}", "assessment")
+
+
+def _quote(text: object) -> str:
+    words = str(text)
+    return repr(words if len(words) <= PROMPT_CHARACTERS else words[:PROMPT_CHARACTERS] + " ...")
+
+
+# --- why not ----------------------------------------------------------------------------------------------------------
+
+
+def why_not(
+    kb: KnowledgeBase,
+    library: Library,
+    text: str,
+    assume: Sequence[str | Atom] = (),
+    session: PrologSession | None = None,
+) -> Story:
+    """What kept a ground atom from holding: the gate, the premise of each rule that had no fact, or that nobody asked.
+
+    Raises HapaxError if the atom does hold, naming `why`.
+    """
+    atom = parse_atom(text, library)
+    with opened(session) as prolog:
+        if prove(kb, library, atom, assume, prolog) is not None:
+            raise HapaxError(f"{atom} does hold. `hapax why '{text.strip()}'` tells by what.")
+        reasons = [*_not_accepted(kb, library, atom), *_no_rule(kb, library, atom, assume, prolog)]
+    return Story(f"{atom_text(atom, library)}  {atom}  [does not hold]", "goal", tuple(reasons))
+
+
+def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
+    """Which gate stopped the value, or how far the asking got."""
+    signature = library.signature(atom.indicator)
+    lines = list(fact_lines(kb, library, atom))
+    if lines:
+        yield from lines
+    elif signature.kind is PredicateKind.COMPUTED:
+        yield Story("arithmetic says no", "computed")
+    elif signature.kind is PredicateKind.GIVEN:
+        yield Story("no given fact says so; a rule file or an import can", "given")
+    elif is_asked(library, signature):
+        yield _asked_or_not(kb, library, atom)
+    elif atom.indicator not in library.derived:
+        yield Story(
+            "it speaks of a person: nothing is stored about one; --assume states it for one query", "assumption"
+        )
+
+
+def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Story:
+    """Nobody proposed the value: were the questions that could have brought it asked?"""
+    asked = [line for question in _questions(library, atom) for line in _question_story(kb, question)]
+    if asked:
+        return Story("it was asked for, and no model proposed it", "question", tuple(asked))
+    return Story("nobody asked; `hapax query --ask` does", "question")
+
+
+def _questions(library: Library, atom: Atom) -> Iterator[Question]:
+    """The questions about this atom with one argument left open, under the types that its signature and rules use."""
+    signature = library.signature(atom.indicator)
+    values = atom_key(atom)[1]
+    for position, declared in enumerate(signature.argument_types):
+        arguments = tuple(None if i == position else value for i, value in enumerate(values))
+        used = (
+            term.data_type
+            for rule in library.rules
+            for one in rule.atoms
+            if one.indicator == atom.indicator and isinstance(term := one.arguments[position], Variable)
+        )
+        for data_type in dict.fromkeys((declared, *used)):
+            for functional in (False, True):
+                yield Question((Pattern(atom.predicate, arguments),), data_type, functional)
+
+
+def _question_story(kb: KnowledgeBase, question: Question) -> Iterator[Story]:
+    state = kb.question_state(question)
+    if state.calls:
+        pattern = question.patterns[0]
+        cells = ", ".join("?" if value is None else str(Constant(value)) for value in pattern.arguments)
+        calls = "1 call" if state.calls == 1 else f"{state.calls} calls"
+        end = "exhausted" if state.exhausted else "not exhausted"
+        yield Story(f"{pattern.predicate}({cells}) as {question.data_type}: {calls}, {end}", "question")
+
+
+def _no_rule(
+    kb: KnowledgeBase, library: Library, atom: Atom, assume: Sequence[str | Atom], session: PrologSession
+) -> Iterator[Story]:
+    """For every rule that concludes the predicate, how far its premise got and what was missing then."""
+    rules = [rule for rule in library.rules if rule.conclusion.atom.indicator == atom.indicator]
+    for rule in rules:
+        bound = _unified(rule.conclusion.atom, atom)
+        if bound is None:
+            yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} says something else", "rule")
+        else:
+            yield _Failure(kb, library, join_order(rule), bound, assumptions(assume, library)).story(session)
+
+
+def _unified(head: Atom, atom: Atom) -> Substitution | None:
+    """The bindings by which a rule's conclusion becomes the ground atom, if it can."""
+    bound: dict[str, Constant] = {}
+    for term, constant in zip(head.arguments, atom.arguments, strict=True):
+        assert isinstance(constant, Constant)  # noqa: S101  the atom is ground
+        if isinstance(term, Constant):
+            if term != constant:
+                return None
+        elif bound.setdefault(term.name, constant) != constant:
+            return None
+    return Substitution(tuple(bound.items()))
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """One rule that does not reach an atom: finds the longest part of its premise that holds."""
+
+    kb: KnowledgeBase
+    library: Library
+    rule: Rule
+    bound: Substitution
+    assumed: tuple[Atom, ...]
+
+    def story(self, session: PrologSession) -> Story:
+        part = relevant_library(self.library, self.rule)
+        facts = relevant_facts(self.kb, part)
+        program = build_program(part, facts, assumed=known_atoms(self.assumed, part))
+        ordered = [
+            *(i for i in self.rule.premise if _generates(i)),
+            *(i for i in self.rule.premise if not _generates(i)),
+        ]
+        session.load(
+            program + "".join(self._clause(number, ordered[:number], part) for number in range(1, len(ordered) + 1))
+        )
+        reached: list[Substitution] = [self.bound]
+        for number in range(1, len(ordered) + 1):
+            found = self._solutions(session, number)
+            if not found:
+                return self._told(ordered[number - 1], reached)
+            reached = found
+        return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
+
+    def _clause(self, number: int, premise: Iterable[BodyLiteral], part: Library) -> str:
+        head = Literal(Atom(f"hapax_prefix_{number}", self.rule.variables))
+        return clause_text(replace(self.rule, premise=tuple(premise), conclusion=head), part) + "\n"
+
+    def _solutions(self, session: PrologSession, number: int) -> list[Substitution]:
+        """A few ways in which the first items of the premise hold together."""
+        names = [variable.name for variable in self.rule.variables]
+        head = f"hapax_prefix_{number}({', '.join(self._argument(name) for name in names)})"
+        limits = replace(BULK, answers=EXAMPLES)
+        rows = session.solutions(head, names, limits, trusted=True, distinct=True).rows
+        return [self._extended(names, row) for row in rows]
+
+    def _argument(self, name: str) -> str:
+        constant = self.bound.get(name)
+        return name if constant is None else prolog_value(constant.value)
+
+    def _extended(self, names: Sequence[str], row: Sequence[Value | PrologTerm]) -> Substitution:
+        pairs = [
+            (name, Constant(cell))
+            for name, cell in zip(names, row, strict=True)
+            if name not in self.bound and not isinstance(cell, PrologTerm)
+        ]
+        return Substitution((*self.bound.bindings, *pairs))
+
+    def _told(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
+        goals = list(dict.fromkeys(instantiated(missing, one) for one in reached))
+        lines = tuple(self._premise(goal) for goal in goals)
+        return Story(f"rule {self.rule.name}: its premise {missing} has no fact", "rule", lines)
+
+    def _premise(self, goal: BodyLiteral) -> Story:
+        if not isinstance(goal, Literal):
+            return Story(f"{goal} is false", "premise")
+        if goal.negated:
+            return Story(f"{goal.atom} holds, and the rule wants that it does not", "premise")
+        behind = tuple(_not_accepted(self.kb, self.library, goal.atom)) if goal.atom.is_ground else ()
+        told = f"nothing makes {goal.atom} hold"
+        if any(variable.name in self.rule.generic for variable in self._named(goal)):
+            told += "; --assume states such a thing for one query"
+        return Story(told, "premise", behind)
+
+    def _named(self, goal: Literal) -> tuple[Variable, ...]:
+        """The variables of the rule's own literal that this goal comes from."""
+        own = (one for one in self.rule.literals if one.atom.indicator == goal.atom.indicator)
+        return tuple(variable for literal in own for variable in literal.variables)
+
+
+def _generates(item: BodyLiteral) -> bool:
+    return isinstance(item, Literal) and not item.negated

@@ -1,0 +1,70 @@
+"""Writes a trained model as a folder that `AutoModelForCausalLM` and `AutoTokenizer` load like any other checkpoint."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from llm_oracle.embedded.corpus import Corpus
+from llm_oracle.embedded.tokenizer import BEGIN, END, PADDING
+
+MODEL_FOLDER = Path(__file__).parent / "model"
+CHAT_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
+"""The message alone, so that a chat request and a completion request give the model the same tokens."""
+ABILITIES_FILE = "hapax.json"
+"""Tells Hapax which predicates the model can be asked about, and how it was made."""
+
+CARD_PROSE = Path(__file__).parent / "card.md"
+"""The model card without its figures; `python -m evaluation.embedded_card` measures them and writes the whole."""
+
+
+def export_model(
+    model: LlamaForCausalLM, tokenizer: Tokenizer, corpus: Corpus, record: Mapping[str, Any], folder: Path
+) -> None:
+    """Writes weights (fp16; they are used in fp32), configuration, tokenizer, abilities and a card without figures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]  # transformers types it in part
+        bos_token_id=model.config.bos_token_id,
+        eos_token_id=model.config.eos_token_id,
+        pad_token_id=model.config.pad_token_id,
+    )
+    exported: Any = copy.deepcopy(model)  # transformers types `to` for classes of its own alone
+    exported.to(torch.float16)
+    exported.config.dtype = torch.float16
+    exported.save_pretrained(folder)
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers types it in part
+        tokenizer_object=tokenizer,
+        bos_token=BEGIN,
+        eos_token=END,
+        pad_token=PADDING,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_max_length=model.config.max_position_embeddings,
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    fast.save_pretrained(folder)
+    _inline_chat_template(folder)
+    predicates = [f"{predicate}/2" for predicate in corpus.atlas.relations]
+    abilities = {"predicates": predicates, "types": list(corpus.atlas.types), "training": record}
+    (folder / ABILITIES_FILE).write_text(json.dumps(abilities, indent=1) + "\n", encoding="utf-8")
+    shutil.copyfile(CARD_PROSE, folder / "README.md")  # figures of an earlier model must not stay
+
+
+def _inline_chat_template(folder: Path) -> None:
+    """Moves the chat template into `tokenizer_config.json`, where every server and older releases look for it."""
+    separate = folder / "chat_template.jinja"
+    if not separate.exists():
+        return
+    path = folder / "tokenizer_config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    settings["chat_template"] = separate.read_text(encoding="utf-8")
+    path.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    separate.unlink()

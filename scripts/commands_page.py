@@ -1,0 +1,57 @@
+"""The page `docs/commands.md`, made from the commands' own help: `python -m scripts.commands_page`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from cli import main
+
+WIDTH = 100
+
+_TOP = """# Commands
+
+<!-- Made by `python -m scripts.commands_page > docs/commands.md`; change the docstrings and options in cli.py. -->
+
+After `make search` or `make test` the program is `.venv/bin/hapax`; `.venv/bin/python cli.py` is the same.
+
+| Exit code | Meaning |
+|---|---|
+| 0 | done |
+| 1 | failed; one line says what and what to do |
+| 2 | wrong usage |
+| 3 | budget reached; what was answered is kept |
+| 4 | rules rejected |
+| 130 | interrupted; what was answered is kept |
+
+Data goes to stdout, everything else to stderr.
+"""
+
+
+def commands_page() -> str:
+    """The whole page: one section per command, in the order of the program's own list."""
+    root = click.Context(
+        main, info_name="hapax", terminal_width=WIDTH, max_content_width=WIDTH, **main.context_settings
+    )
+    return "\n".join([_TOP, *(_section(context) for context in _contexts(root))])
+
+
+def _contexts(context: click.Context) -> Iterator[click.Context]:
+    """The command of a context and all commands below it."""
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            assert command is not None  # noqa: S101  # it was listed
+            yield from _contexts(click.Context(command, parent=context, info_name=name))
+
+
+def _section(context: click.Context) -> str:
+    lines = (line.rstrip() for line in context.command.get_help(context).splitlines())
+    return f"## {context.command_path}\n\n```\n{chr(10).join(lines)}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(commands_page())

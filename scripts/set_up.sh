@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Sets Hapax up in .venv: Python packages as pinned in pyproject.toml, and SWI-Prolog by the system's package manager.
+# Safe to run again: what is there already is left alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { printf 'set-up: %s\n' "$*" >&2; exit 1; }
+
+as_root() {  # runs a command as root, or fails
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+install_system_package() {  # $1: Debian package, $2: Homebrew package, $3: what it is for
+    if command -v apt-get >/dev/null; then
+        printf 'set-up: installing %s (%s)\n' "$1" "$3" >&2
+        as_root apt-get update -qq >&2 && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >&2 && return
+        fail "$3 is missing and this account may not install it. Ask an administrator for: sudo apt-get install $1"
+    elif [ -n "$2" ] && command -v brew >/dev/null; then
+        brew install "$2" >&2 && return
+        fail "$3 is missing and Homebrew could not install it. Try: brew install $2"
+    fi
+    fail "$3 is missing. Install it with your system's package manager (Debian: $1, Homebrew: $2), then run this again."
+}
+
+find_python() {  # the first Python that is new enough
+    for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+        if [ -n "$candidate" ] && command -v "$candidate" >/dev/null &&
+            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+command -v swipl >/dev/null || install_system_package swi-prolog-nox swi-prolog "SWI-Prolog"
+
+python=$(find_python)
+if [ -z "$python" ]; then
+    install_system_package python3 python@3.12 "Python 3.11 or newer"
+    python=$(find_python)
+    [ -n "$python" ] || fail "this system's Python is older than 3.11. Install a newer one and run: PYTHON=/path/to/python3 make search"
+fi
+
+if [ ! -x .venv/bin/python ] || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    "$python" -c 'import ensurepip' 2>/dev/null || install_system_package python3-venv "" "Python's venv module"
+    "$python" -m venv --clear .venv
+fi
+
+pip() { .venv/bin/python -m pip --disable-pip-version-check --quiet "$@"; }
+
+pip install --upgrade "pip>=25.1"
+# Plain `torch` on Linux brings gigabytes of CUDA. The CPU build is taken wherever an index has it; a CUDA build
+# that is already in .venv stays.
+if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
+    torch=$(.venv/bin/python -c 'import tomllib; print(next(d for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if d.startswith("torch==")))')
+    if [ "$(uname -s)" = Linux ]; then
+        pip install "$torch+cpu" 2>/dev/null ||
+            pip install "$torch+cpu" --index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple 2>/dev/null ||
+            pip install "$torch"
+    fi
+fi
+pip install --editable . --group dev
+touch .venv/installed
+printf 'set-up: done\n' >&2

@@ -1,0 +1,276 @@
+"""The demand loop: which questions a goal needs, and that nothing uncertain is answered before they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+
+from engine.demand import DemandBudget, DemandResult, Missing, missing_questions, run_demand
+from engine.gates import Judged
+from engine.inquiry import Answer, Inquiry
+from engine.session import PrologSession
+from grammar.parser import parse_goal, parse_library
+from grammar.rules import Library
+from grammar.terms import Atom, Constant, Value
+from kb.records import FactRecord, Pattern, Question, Source, TypeFact
+from kb.store import KnowledgeBase
+from llm_oracle.calls import BudgetReached, CallStatistics
+
+RULES = """
+oracle is_ingredient_in(Ingredient, Dish).
+oracle falls_under(Ingredient, Food Allergen).
+functional was_invented_in(Thing, Year).
+given is_recalled(Ingredient).
+computed is_before(Year A, Year B) := A < B.
+is_allergic_to(Person X, Food Allergen A) & falls_under(Ingredient Z, Food Allergen A)
+  & is_ingredient_in(Ingredient Z, Dish B)
+  & not is_recalled(Ingredient Z) -> is_not_able_to_eat(Person X, Dish B).
+oracle borders(Place, Place).
+borders(Place A, Place B) -> reaches(Place A, Place B).
+borders(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C).
+"""
+WORLD: set[tuple[str, tuple[Value, ...]]] = {
+    ("falls_under", ("shrimp", "shellfish")),
+    ("falls_under", ("crab", "shellfish")),
+    ("is_ingredient_in", ("shrimp", "paella")),
+    ("is_ingredient_in", ("crab", "bisque")),
+    ("borders", ("a", "b")),
+    ("borders", ("b", "c")),
+    ("borders", ("c", "a")),
+    ("was_invented_in", ("wheel", -3500)),
+}
+
+
+class Table:
+    """An oracle that knows WORLD and writes down what it was asked."""
+
+    def __init__(self) -> None:
+        self.questions: list[Question] = []
+        self.atoms: list[Atom] = []
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, Answer]:
+        return {inquiry: self._answer(inquiry) for inquiry in inquiries}
+
+    def _answer(self, inquiry: Inquiry) -> Answer:
+        assert inquiry.question not in self.questions
+        self.questions.append(inquiry.question)
+        (pattern,) = inquiry.question.patterns
+        free = pattern.arguments.index(None)
+        fits = [
+            values[free]
+            for name, values in sorted(WORLD, key=repr)
+            if name == pattern.predicate
+            and all(
+                want is None or want == got or str(want)[:1] == "["
+                for want, got in zip(pattern.arguments, values, strict=True)
+            )
+        ]
+        return Answer(tuple(Judged(value, None, 1.0) for value in dict.fromkeys(fits)))
+
+    def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
+        assert not set(atoms) & set(self.atoms)
+        self.atoms.extend(atoms)
+        return {
+            one: (one.predicate, tuple(term.value for term in one.arguments if isinstance(term, Constant))) in WORLD
+            for one in atoms
+        }
+
+
+@pytest.fixture(scope="module")
+def prolog() -> Iterator[PrologSession]:
+    with PrologSession() as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return parse_library([("f.rules", RULES)])
+
+
+def question(predicate: str, data_type: str, *arguments: Value | None, functional: bool = False) -> Question:
+    return Question((Pattern(predicate, arguments),), data_type, functional)
+
+
+def missing(prolog: PrologSession, library: Library, goal: str, facts: Sequence[FactRecord] = ()) -> Missing:
+    return missing_questions(prolog, library, parse_goal(goal, library), facts)
+
+
+@pytest.mark.parametrize(
+    ("goal", "expected"),
+    [
+        ("is_ingredient_in(X, paella)", question("is_ingredient_in", "Ingredient", None, "paella")),
+        ("is_ingredient_in(shrimp, X)", question("is_ingredient_in", "Dish", "shrimp", None)),
+        ("is_ingredient_in(X, Y)", question("is_ingredient_in", "Ingredient", None, "[B]")),
+        ("was_invented_in(wheel, Y)", question("was_invented_in", "Year", "wheel", None, functional=True)),
+        ("was_invented_in(T, 1876)", question("was_invented_in", "Thing", None, 1876)),
+        ("\\+ borders(a, X)", question("borders", "Place", "a", None)),
+        ("aggregate_all(count, borders(a, _), N)", question("borders", "Place", "a", None)),
+    ],
+)
+def test_questions_by_what_is_free(prolog: PrologSession, library: Library, goal: str, expected: Question) -> None:
+    """One free argument asks for it; several ask for values of the first one's type first."""
+    assert missing(prolog, library, goal).questions == {expected}
+
+
+def test_ground_atoms_ask_for_verification(prolog: PrologSession, library: Library) -> None:
+    """An atom without free arguments needs a verdict, not values."""
+    found = missing(prolog, library, "borders(a, b)")
+
+    assert found == Missing((), (Atom("borders", (Constant("a"), Constant("b"))),))
+
+
+@pytest.mark.parametrize(
+    "goal", ["is_recalled(X)", "is_allergic_to(X, Y)", "is_before(1, 2)", "is_not_able_to_eat(tom, X)"]
+)
+def test_what_is_never_asked(prolog: PrologSession, library: Library, goal: str) -> None:
+    """Given, computed and derived predicates and what concerns a person lead to no question of their own."""
+    assert not missing(prolog, library, goal)
+
+
+def test_facts_settle_atoms_and_functional_questions(prolog: PrologSession, library: Library) -> None:
+    """A known fact needs no verdict, and one right value leaves no other to ask or verify."""
+    wheel = FactRecord("was_invented_in", ("wheel", -3500), ("Thing", "Year"), Source.MODEL)
+
+    assert not missing(prolog, library, "was_invented_in(wheel, Y), Y < 0", [wheel])
+    assert not missing(prolog, library, "was_invented_in(wheel, 1876)", [wheel])
+    assert missing(prolog, library, "was_invented_in(cart, 1876)", [wheel]).atoms
+
+
+def demand(
+    prolog: PrologSession, library: Library, kb: KnowledgeBase, goal: str, oracle: Table, **options: object
+) -> DemandResult:
+    return run_demand(library, kb, goal, oracle, session=prolog, **options)  # type: ignore[arg-type]
+
+
+def test_rounds_go_on_until_nothing_is_missing(
+    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase
+) -> None:
+    """The answers of one round lead to the questions of the next; each is asked once."""
+    table = Table()
+
+    result = demand(
+        prolog, library, fresh_kb, "is_not_able_to_eat(tom, X)", table, assume=["is_allergic_to(tom, shellfish)"]
+    )
+
+    assert result.result.rows == [("bisque",), ("paella",)]
+    assert result.complete
+    assert result.rounds == 2
+    assert [one.patterns[0].arguments for one in table.questions] == [
+        (None, "shellfish"),
+        ("crab", None),
+        ("shrimp", None),
+    ]
+
+
+def test_recursion_asks_along_the_way(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+    """A recursive goal over a cycle asks for each place once and ends."""
+    table = Table()
+
+    result = demand(prolog, library, fresh_kb, "reaches(a, X)", table)
+
+    assert result.result.rows == [("a",), ("b",), ("c",)]
+    assert {one.patterns[0].arguments for one in table.questions} == {("a", None), ("b", None), ("c", None)}
+
+
+def test_open_goals_go_value_by_value(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+    """With both arguments free, values of the first are proposed, and then each is asked about."""
+    table = Table()
+
+    result = demand(prolog, library, fresh_kb, "is_ingredient_in(X, Y)", table)
+
+    assert result.result.rows == [("crab", "bisque"), ("shrimp", "paella")]
+    assert [one.patterns[0].arguments for one in table.questions] == [(None, "[B]"), ("crab", None), ("shrimp", None)]
+
+
+def test_known_instances_are_asked_about_too(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+    """Values that the store knows to be of the first argument's type join those proposed."""
+    fresh_kb.add_type_facts([TypeFact("saffron", "Ingredient")])
+    table = Table()
+
+    demand(prolog, library, fresh_kb, "is_ingredient_in(X, Y)", table)
+
+    assert ("saffron", None) in [one.patterns[0].arguments for one in table.questions]
+
+
+def test_verification_decides_ground_goals(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+    """True atoms hold, refused ones do not, and neither is asked again."""
+    table = Table()
+
+    assert demand(prolog, library, fresh_kb, "borders(a, b), \\+ borders(b, a)", table).result.holds
+    assert len(table.atoms) == 2
+
+
+def test_a_shared_variable_is_verified(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+    """`borders(X, X)` proposes values for X and judges each pair."""
+    result = demand(prolog, library, fresh_kb, "borders(X, X)", Table())
+
+    assert result.complete
+    assert not result.result.holds
+
+
+def test_uncertain_negation_is_withheld(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+    """While something is missing, a negation that only lacks its fact is not answered."""
+    result = demand(prolog, library, fresh_kb, "\\+ borders(a, b)", Table(), budget=DemandBudget(verifications=0))
+
+    assert not result.complete
+    assert result.withheld
+    assert result.result.rows == []
+    assert "limit" in result.stopped
+
+
+@pytest.mark.parametrize("goal", ["aggregate_all(count, borders(_, _), N)", "is_not_able_to_eat(tom, X)"])
+def test_aggregates_and_negation_in_rules_are_withheld(
+    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase, goal: str
+) -> None:
+    """Counting what is not known yet, or negation anywhere in the rules below, is no answer either."""
+    assume = ["is_allergic_to(tom, shellfish)"]
+
+    assert demand(prolog, library, fresh_kb, goal, Table(), assume=assume, budget=DemandBudget(questions=1)).withheld
+
+
+def test_positive_answers_stand_when_the_budget_ends(
+    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase
+) -> None:
+    """Without negation, what is known is true whatever else is asked: it is answered, marked incomplete."""
+    result = demand(prolog, library, fresh_kb, "reaches(a, X)", Table(), budget=DemandBudget(questions=2))
+
+    assert result.result.rows == [("b",), ("c",)]
+    assert not result.complete
+    assert not result.withheld
+
+
+def test_the_loop_ends_after_its_rounds(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+    """A limit on rounds ends the loop and says so."""
+    result = demand(prolog, library, fresh_kb, "reaches(a, X)", Table(), budget=DemandBudget(rounds=1))
+
+    assert result.rounds == 1
+    assert "rounds" in result.stopped
+
+
+class Spent(Table):
+    """An oracle whose budget is gone."""
+
+    def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
+        raise BudgetReached("max_calls", 1, CallStatistics())
+
+    def _answer(self, inquiry: Inquiry) -> Answer:
+        return Answer(complete=False)
+
+
+@pytest.mark.parametrize("goal", ["borders(a, b)", "borders(a, X)"])
+def test_a_spent_budget_ends_the_loop(
+    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase, goal: str
+) -> None:
+    """When the models' budget is reached, the loop stops with what it has and says why."""
+    result = demand(prolog, library, fresh_kb, goal, Spent())
+
+    assert not result.complete
+    assert result.stopped
+
+
+def test_nothing_assumed_is_stored(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+    """The loop itself writes nothing: facts are the oracle's to store."""
+    demand(prolog, library, fresh_kb, "is_not_able_to_eat(tom, X)", Table(), assume=["is_allergic_to(tom, shellfish)"])
+
+    assert fresh_kb.facts() == []

@@ -1,0 +1,154 @@
+"""Checks of a knowledge base's content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from engine.derive import derive_statements
+from engine.kb_checks import (
+    check_kb,
+    constants_under_two_types,
+    contradictions,
+    contrary_statements,
+    functional_with_two_values,
+)
+from engine.proof import By
+from engine.session import PrologSession
+from grammar.faults import BOTH_WAYS
+from grammar.parser import parse_library
+from grammar.rules import Library
+from grammar.terms import Constant, Substitution, Value
+from kb import KnowledgeBase
+from kb.records import Distribution, FactRecord, Source, TypeFact
+
+RULES = BOTH_WAYS.example.replace("lives_in", "@name plant\nlives_in", 1).replace("\nrents", "\n@name room\nrents")
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[PrologSession]:
+    with PrologSession() as one:
+        yield one
+
+
+def library_of(text: str) -> Library:
+    return parse_library([("t.rules", text)])
+
+
+def fact(predicate: str, *arguments: Value, types: tuple[str, ...] = ()) -> FactRecord:
+    return FactRecord(predicate, arguments, types, Source.GIVEN)
+
+
+def test_what_is_derived_both_ways_is_told_with_both_proofs(fresh_kb: KnowledgeBase, session: PrologSession) -> None:
+    """Given facts that make two rules conclude opposites: both proofs are shown, down to the facts."""
+    fresh_kb.add_facts(
+        [
+            fact("lives_in", "tom", "Rome"),
+            fact("grows_in", "rose", "Rome"),
+            fact("grows_in", "fig", "Rome"),
+            fact("rents", "tom", "attic"),
+            fact("has_no_room_for", "attic", "fig"),
+        ]
+    )
+    (finding,) = contradictions(library_of(RULES), fresh_kb, session)
+
+    assert finding.diagnostic.code == "HPX401"
+    assert 'can_plant("tom", "fig") and cannot_plant("tom", "fig") both hold' in str(finding)
+    assert {proof.rule for proof in finding.proofs} == {"plant", "room"}
+    assert all(child.by is By.GIVEN for proof in finding.proofs for child in proof.children)
+
+
+def test_a_stated_fact_against_a_rule_is_a_contradiction_too(fresh_kb: KnowledgeBase, session: PrologSession) -> None:
+    """One side may be a fact; declared opposites count like the built-in pairs."""
+    library = library_of(
+        "opposite eats spurns\n"
+        "cooks(Person X, Dish A) & is_of(Dish A, Kind B) -> eats(Person X, Kind B)\n"
+        'fact spurns("it\'s", "a \\"b\\"")'
+    )
+    fresh_kb.add_facts([fact("cooks", "it's", "soup"), fact("is_of", "soup", 'a "b"')])
+    (finding,) = contradictions(library, fresh_kb, session)
+
+    assert {proof.by for proof in finding.proofs} == {By.GIVEN, By.RULE}
+
+
+def test_a_consistent_knowledge_base_has_no_findings(fresh_kb: KnowledgeBase, session: PrologSession) -> None:
+    """Nothing is told of an empty knowledge base, or of one whose facts agree."""
+    library = library_of(RULES)
+    assert check_kb(library, fresh_kb, session) == ()
+
+    fresh_kb.add_facts([fact("lives_in", "tom", "Rome"), fact("grows_in", "rose", "Rome")])
+    assert check_kb(library, fresh_kb, session) == ()
+
+
+def test_contrary_statements_are_told_once_with_both_proofs(fresh_kb: KnowledgeBase, session: PrologSession) -> None:
+    """Statements of two rules about one plant contradict each other, whoever the generic person is called."""
+    library = library_of(
+        RULES.replace("Person X, Flat", "Person Y, Flat").replace("cannot_plant(Person X", "cannot_plant(Person Y")
+    )
+    facts = [fact("grows_in", "fig", "Rome"), fact("grows_in", "fig", "Bari"), fact("has_no_room_for", "attic", "fig")]
+    kept = {"plant": [("Rome", "fig"), ("Bari", "fig")], "room": [("attic", "fig")]}
+    for name, rows in kept.items():
+        substitutions = [Substitution((("A", Constant(a)), ("B", Constant(b)))) for a, b in rows]
+        rule = library.rule(name)
+        fresh_kb.add_statements(
+            derive_statements(session, library, rule, {Distribution.HEAD: substitutions}, facts, "run")
+        )
+    (finding,) = contrary_statements(library, fresh_kb)
+
+    assert finding.diagnostic.code == "HPX411"
+    assert len(finding.proofs) == 2
+    assert "(plant)" in str(finding)
+
+
+def test_statements_whose_premises_exclude_each_other_agree(fresh_kb: KnowledgeBase, session: PrologSession) -> None:
+    """Nobody lives in Rome and also not in Rome, so such statements do not contradict each other."""
+    library = library_of(
+        "@name a\nlives_in(Person X, City A) & has_shop(City A, Shop B) -> can_visit(Person X, Shop B)\n"
+        "@name b\nleft(Person X, City A) & not lives_in(Person X, City A) & has_shop(City A, Shop B)"
+        " -> cannot_visit(Person X, Shop B)"
+    )
+    row = {Distribution.HEAD: [Substitution((("A", Constant("Rome")), ("B", Constant("Bar"))))]}
+    for rule in library.rules:
+        fresh_kb.add_statements(
+            derive_statements(session, library, rule, row, [fact("has_shop", "Rome", "Bar")], "run")
+        )
+
+    assert len(fresh_kb.statements()) == 2
+    assert list(contrary_statements(library, fresh_kb)) == []
+
+
+def test_functional_predicates_with_two_values(fresh_kb: KnowledgeBase) -> None:
+    """A tower was built once; predicates that are not functional may have many values."""
+    library = library_of("functional built_in(Tower, Year)\noracle seen_in(Tower, Year)")
+    fresh_kb.add_facts([fact(name, "Torre", year) for name in ("built_in", "seen_in") for year in (1900, 1901)])
+    fresh_kb.add_facts([fact("built_in", "Turm", 1900)])
+    (finding,) = functional_with_two_values(library, fresh_kb)
+
+    assert finding.diagnostic.code == "HPX402"
+    assert 'built_in("Torre", 1900), built_in("Torre", 1901)' in finding.diagnostic.message
+
+
+def test_constants_under_types_that_exclude_each_other(fresh_kb: KnowledgeBase) -> None:
+    """A person is no dish; unrelated types are noted once for all their constants, related ones not at all."""
+    library = library_of("type Author < Person\ntype Author < Entity\ntype Cheese < Food")
+    accepted = [("Dante", "Author"), ("Dante", "Dish"), ("Dante", "Entity"), ("brie", "Cheese"), ("brie", "Food")]
+    accepted += [("Mercury", "Planet"), ("Mercury", "Metal"), ("Io", "Planet"), ("Io", "Metal"), ("Io", "planet")]
+    fresh_kb.add_type_facts(TypeFact(constant, data_type) for constant, data_type in accepted)
+    found = [one.diagnostic for one in constants_under_two_types(library, fresh_kb)]
+
+    assert [one.code for one in found if "Dante" in one.message and "unrelated" not in one.message] == ["HPX412"]
+    assert [one.message for one in found if "Metal" in one.message] == [
+        '2 constants lie under the unrelated types Metal and Planet: "Io", "Mercury"'
+    ]
+    assert not any("brie" in one.message for one in found)
+
+
+def test_types_of_facts_count_as_well(fresh_kb: KnowledgeBase) -> None:
+    """What an argument was accepted as is as good as a type fact."""
+    library = library_of("type Author < Person\noracle wrote(Author, Book)\noracle is_in(Spice, Dish)")
+    fresh_kb.add_facts([replace(fact("wrote", "Basil", "Hexaemeron"), types=("Author", "Book"))])
+    fresh_kb.add_facts([replace(fact("is_in", "Basil", "pesto"), types=("Spice", "Dish"))])
+
+    assert [one.diagnostic.code for one in constants_under_two_types(library, fresh_kb)] == ["HPX412"]

@@ -1,0 +1,257 @@
+"""The Prolog session: programs, goals, limits, and what leaves typed and whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.session import GoalRefused, LimitExceeded, PrologError, PrologSession, PrologTerm, QueryLimits
+from grammar.prolog_text import prolog_value
+
+PROGRAM = """
+:- dynamic edge/2, nothing/1.
+edge(a, b).
+edge(b, c).
+edge(c, a).
+:- table reach/2.
+reach(X, Y) :- edge(X, Y).
+reach(X, Y) :- reach(X, Z), edge(Z, Y).
+hapax_secret(1).
+"""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[PrologSession]:
+    with PrologSession() as session:
+        yield session
+
+
+@pytest.fixture
+def prolog(worker: PrologSession) -> PrologSession:
+    worker.load(PROGRAM)
+    return worker
+
+
+def test_solutions_come_as_rows(prolog: PrologSession) -> None:
+    """One row an answer, one cell a variable, in the order asked for."""
+    assert prolog.solutions("edge(X, Y)", ["Y", "X"]).rows == [("b", "a"), ("c", "b"), ("a", "c")]
+
+
+def test_a_goal_without_variables_holds_or_not(prolog: PrologSession) -> None:
+    """A true goal has one empty row, a false one none."""
+    assert prolog.solutions("edge(a, b)", []).rows == [()]
+    assert prolog.solutions("edge(b, a)", []).rows == []
+
+
+def test_recursion_over_a_cycle_ends(prolog: PrologSession) -> None:
+    """Tabled recursion terminates on cyclic data."""
+    assert sorted(prolog.solutions("reach(a, X)", ["X"]).rows) == [("a",), ("b",), ("c",)]
+
+
+def test_a_predicate_without_facts_fails(prolog: PrologSession) -> None:
+    """The world is closed for declared predicates."""
+    assert prolog.solutions("nothing(X)", ["X"]).rows == []
+
+
+def test_types_stay_apart(prolog: PrologSession) -> None:
+    """Texts, whole numbers, fractions, lists, terms and free variables are told apart."""
+    rows = prolog.solutions("member(X, ['1', 1, 5r2, 1.5, [a, [b]], f(_, 'x y'), _])", ["X"]).rows
+
+    assert [row[0] for row in rows] == [
+        "1",
+        1,
+        Decimal("2.5"),
+        Decimal("1.5"),
+        PrologTerm("[]", ("a", PrologTerm("[]", ("b",)))),
+        PrologTerm("f", (PrologTerm("_"), "x y")),
+        PrologTerm("_"),
+    ]
+
+
+def test_fractions_without_end_are_cut(prolog: PrologSession) -> None:
+    """A third becomes a decimal of 28 digits; what ends stays exact."""
+    rows = prolog.solutions("member(X, [1r3, -1r1024, 1r5])", ["X"]).rows
+
+    assert [row[0] for row in rows] == [Decimal(1) / Decimal(3), Decimal(-1) / Decimal(1024), Decimal("0.2")]
+
+
+def test_infinities_are_no_values(prolog: PrologSession) -> None:
+    """What is no number in Hapax comes as a term."""
+    assert isinstance(prolog.solutions("X is inf", ["X"], trusted=True).rows[0][0], PrologTerm)
+
+
+def test_answers_are_cut_and_say_so(prolog: PrologSession) -> None:
+    """More answers than allowed are cut off, not an error."""
+    answers = prolog.solutions("edge(X, _)", ["X"], QueryLimits(answers=2))
+
+    assert answers.truncated
+    assert len(answers.rows) == 2
+    assert not prolog.solutions("edge(X, _)", ["X"], QueryLimits(answers=3)).truncated
+
+
+def test_distinct_answers(prolog: PrologSession) -> None:
+    """Repeated rows can be left out."""
+    goal = "(edge(a, X) ; edge(a, X))"
+
+    assert len(prolog.solutions(goal, ["X"]).rows) == 2
+    assert len(prolog.solutions(goal, ["X"], distinct=True).rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("goal", "expected"),
+    [
+        ("findall(X, edge(X, _), R)", PrologTerm("[]", ("a", "b", "c"))),
+        ("aggregate_all(count, edge(_, _), R)", 3),
+        ("aggregate_all(max(X), member(X, [1, 7, 2]), R)", 7),
+        ("aggregate_all(bag(X), edge(X, _), R)", PrologTerm("[]", ("a", "b", "c"))),
+        ("aggregate_all(set(X), member(X, [b, a, b]), R)", PrologTerm("[]", ("a", "b"))),
+        ("aggregate_all(sum(X), member(X, [1, 2]), R)", 3),
+        ("aggregate_all(min(X), member(X, [2, 1]), R)", 1),
+        ("aggregate_all(max(X, Y), member(X-Y, [1-a, 3-b]), R)", PrologTerm("max", (3, "b"))),
+        ("aggregate_all(min(X, Y), member(X-Y, [1-a, 3-b]), R)", PrologTerm("min", (1, "a"))),
+        ("nth1(R, [a, b], b)", 2),
+        ("setof(X, Y^edge(X, Y), R)", PrologTerm("[]", ("a", "b", "c"))),
+        ("bagof(X, edge(X, b), R)", PrologTerm("[]", ("a",))),
+        ("(forall(edge(X, _), reach(X, a)) -> R = yes ; R = no)", "yes"),
+        ("length([a, b], R)", 2),
+        ("between(2, 2, R)", 2),
+        ("sort([b, a, b], R)", PrologTerm("[]", ("a", "b"))),
+        ("msort([b, a, b], R)", PrologTerm("[]", ("a", "b", "b"))),
+        ("sum_list([1, 2], R)", 3),
+        ("max_list([1, 2], R)", 2),
+        ("min_list([1, 2], R)", 1),
+        ("nth1(2, [a, b], R)", "b"),
+        ("(\\+ edge(b, a), R = gone)", "gone"),
+        ("R is 7 rdiv 2 * 2", 7),
+    ],
+)
+def test_what_goals_may_call(prolog: PrologSession, goal: str, expected: object) -> None:
+    """The allow-list lets the usual ways of asking through."""
+    assert prolog.solutions(goal, ["R"]).rows == [(expected,)]
+
+
+@pytest.mark.parametrize(
+    ("goal", "kind"),
+    [
+        ("nth1(a, [a], _)", "type_error"),
+        ("length(L, -1)", "domain_error"),
+        ("X is foo + 1", "type_error"),
+        ("X < 1", "instantiation_error"),
+        ("sum_list([a], _)", "type_error"),
+        ("max_list([1|_], _)", "existence_error"),
+        ("edge(a, b", "syntax_error"),
+        ("edge(a, b). edge(a, b)", "syntax_error"),
+        ("", "syntax_error"),
+    ],
+)
+def test_faulty_goals_tell_their_kind(prolog: PrologSession, goal: str, kind: str) -> None:
+    """What Prolog refuses comes with the error's name, and the session goes on."""
+    with pytest.raises(PrologError) as caught:
+        prolog.solutions(goal, [])
+    assert caught.value.kind == kind
+    assert prolog.solutions("edge(a, b)", []).rows == [()]
+
+
+def test_the_program_is_replaced(prolog: PrologSession) -> None:
+    """A second program leaves nothing of the first."""
+    prolog.load(":- dynamic other/1.\nother(x).\n")
+
+    assert prolog.solutions("other(X)", ["X"]).rows == [("x",)]
+    with pytest.raises(GoalRefused):
+        prolog.solutions("edge(X, Y)", ["X"])
+
+
+def test_goals_leave_no_trace(prolog: PrologSession) -> None:
+    """What a goal asserts or retracts is gone with its process."""
+    assert prolog.solutions("assertz(edge(x, y)), retractall(edge(a, _))", [], trusted=True).rows == [()]
+    assert len(prolog.solutions("edge(X, Y)", ["X", "Y"]).rows) == 3
+
+
+def test_several_threads_share_a_session(prolog: PrologSession) -> None:
+    """Goals of several threads queue up; none crashes and each gets its own answers."""
+    found: dict[str, object] = {}
+
+    def ask(start: str) -> None:
+        found[start] = prolog.solutions(f"edge({start}, X)", ["X"]).rows
+
+    threads = [threading.Thread(target=ask, args=(start,)) for start in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert found == {"a": [("b",)], "b": [("c",)], "c": [("a",)]}
+
+
+def test_two_sessions_do_not_mix() -> None:
+    """Each session has a program of its own."""
+    with PrologSession() as first, PrologSession() as second:
+        first.load("p(1).\n")
+        second.load("p(2).\n")
+
+        assert first.solutions("p(X)", ["X"]).rows == [(1,)]
+        assert second.solutions("p(X)", ["X"]).rows == [(2,)]
+
+
+def test_a_dead_worker_is_replaced(prolog: PrologSession) -> None:
+    """After the worker was killed, one goal fails with a clear error and the next is answered from the same program."""
+    assert prolog._process is not None
+    os.kill(prolog._process.pid, signal.SIGKILL)
+    prolog._process.wait()
+
+    with pytest.raises(PrologError, match="started anew"):
+        prolog.solutions("edge(a, X)", ["X"])
+    assert prolog.solutions("edge(a, X)", ["X"]).rows == [("b",)]
+
+
+def test_a_closed_session_starts_again() -> None:
+    """Closing frees the process; using the session again brings the program back."""
+    session = PrologSession()
+    session.load("p(1).\n")
+    session.close()
+
+    assert session.solutions("p(X)", ["X"]).rows == [(1,)]
+    session.close()
+
+
+def test_no_worker_names_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Prolog cannot start, the error says what to run."""
+    monkeypatch.setattr("sys.executable", "/bin/false")
+
+    with pytest.raises(PrologError, match="hapax doctor"):
+        PrologSession().solutions("true", [])
+
+
+def test_an_unknown_variable_name_is_refused(prolog: PrologSession) -> None:
+    """Variable names cannot carry Prolog text into the goal."""
+    with pytest.raises(PrologError, match="variable name"):
+        prolog.solutions("true", ["X), halt, (true"])
+
+
+def test_inference_limit_names_its_option(prolog: PrologSession) -> None:
+    """A goal over its inferences ends with the option that raises them."""
+    with pytest.raises(LimitExceeded, match="--inferences") as caught:
+        prolog.solutions("between(1, inf, X), X < 0", ["X"], QueryLimits(inferences=100_000))
+    assert caught.value.limit == "inferences"
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    values=st.lists(
+        st.one_of(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), st.integers())
+    )
+)
+def test_values_round_trip(worker: PrologSession, values: list[str | int]) -> None:
+    """Any text and any whole number comes back as it went in."""
+    worker.load(":- dynamic v/2.\n" + "".join(f"v({i}, {prolog_value(value)}).\n" for i, value in enumerate(values)))
+
+    rows = worker.solutions("v(I, X)", ["I", "X"]).rows
+
+    assert rows == [(i, value) for i, value in enumerate(values)]
