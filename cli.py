@@ -118,9 +118,11 @@ with_budget = _together(
     click.option("--max-tokens", type=click.IntRange(0), help="Stop before more tokens than this."),
     click.option("--max-cost", type=click.FloatRange(0), help="Stop before spending more than this."),
 )
+with_assume = click.option("--assume", multiple=True, help="A ground atom held true for this call only.")
 with_limits = _together(
     click.option("--seconds", default=10.0, show_default=True, help="Time limit of a goal."),
     click.option("--inferences", default=50_000_000, show_default=True, help="Inference limit of a goal."),
+    click.option("--memory", default=1024, show_default=True, help="Memory limit of a goal, in MB."),
     click.option("--answers", default=10_000, show_default=True, help="Most answers printed."),
 )
 with_search_settings = _together(
@@ -283,7 +285,11 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
 
 @main.group()
 def evaluate() -> None:
-    """Run the papers' experiments."""
+    """Run the papers' experiments.
+
+    \b
+    hapax evaluate ablation --rule allergy
+    """
 
 
 @evaluate.command()
@@ -322,7 +328,7 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
 @click.argument("goal")
 @with_rules
 @with_database
-@click.option("--assume", multiple=True, help="A ground atom held true for this query only.")
+@with_assume
 @click.option("--ask", is_flag=True, help="Ask a model for the facts that the goal lacks.")
 @with_models
 @with_budget
@@ -364,8 +370,9 @@ def query(
 @click.argument("text")
 @with_rules
 @with_database
+@with_assume
 @with_json
-def why(text: str, paths: tuple[Path, ...], database: str, as_json: bool) -> None:
+def why(text: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], as_json: bool) -> None:
     """Tell the whole story of a statement (its text or id) or of a fact, down to call, prompt, scores and thresholds.
 
     \b
@@ -375,15 +382,16 @@ def why(text: str, paths: tuple[Path, ...], database: str, as_json: bool) -> Non
     from engine.explain import why as explain
 
     with _kb(database, read_only=True) as kb:
-        _print_story(explain(kb, _library(paths), text), as_json)
+        _print_story(explain(kb, _library(paths), text, assume), as_json)
 
 
 @main.command("why-not")
 @click.argument("atom")
 @with_rules
 @with_database
+@with_assume
 @with_json
-def why_not(atom: str, paths: tuple[Path, ...], database: str, as_json: bool) -> None:
+def why_not(atom: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], as_json: bool) -> None:
     """Say which gate stopped a value, or which premise of which rule had no fact.
 
     \b
@@ -392,7 +400,7 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, as_json: bool) ->
     from engine.explain import why_not as explain
 
     with _kb(database, read_only=True) as kb:
-        _print_story(explain(kb, _library(paths), atom), as_json)
+        _print_story(explain(kb, _library(paths), atom, assume), as_json)
 
 
 # The knowledge base
@@ -402,7 +410,11 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, as_json: bool) ->
 @with_database
 @with_json
 def stats(database: str, as_json: bool) -> None:
-    """Count what the knowledge base holds."""
+    """Count what the knowledge base holds.
+
+    \b
+    hapax stats --db hapax.db
+    """
     with _kb(database, read_only=True) as kb:
         counts = kb.counts()
     if as_json:
@@ -472,7 +484,11 @@ def merge(other: Path, database: str) -> None:
 @main.command("models")
 @with_json
 def list_models(as_json: bool) -> None:
-    """List the model backends and what each can do."""
+    """List the model backends and what each can do.
+
+    \b
+    hapax models
+    """
     from llm_oracle.registry import list_models as listed
 
     models = listed()
@@ -486,7 +502,11 @@ def list_models(as_json: bool) -> None:
 @main.command()
 @with_json
 def doctor(as_json: bool) -> None:
-    """Say what this machine lacks, and the command that installs it."""
+    """Say what this machine lacks, and the command that installs it.
+
+    \b
+    hapax doctor
+    """
     from engine.doctor import examine
 
     findings = examine()
@@ -571,7 +591,12 @@ def _journal(kb: KnowledgeBase, models: Models, options: dict[str, Any]) -> Jour
 def _limits(options: dict[str, Any]) -> QueryLimits:
     from engine.session import QueryLimits
 
-    return QueryLimits(seconds=options["seconds"], inferences=options["inferences"], answers=options["answers"])
+    return QueryLimits(
+        seconds=options["seconds"],
+        inferences=options["inferences"],
+        answers=options["answers"],
+        memory_mb=options["memory"],
+    )
 
 
 # While it runs

@@ -20,7 +20,7 @@ from grammar.terms import Atom, Comparison, Constant, Literal, Substitution, Ter
 from grammar.verbalize import literal_text
 from kb.records import Decision, Distribution, Pattern, Question
 from kb.values import encode_value
-from llm_oracle.prompts import sentence
+from llm_oracle.prompts import sentence, type_claim
 
 ASKED = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
 
@@ -239,7 +239,10 @@ class RuleSearch:
         return self.settings.compat == "paper" or not numeric
 
     def texts(self) -> dict[Beam, str]:
-        """What is ranked: every atom that has its values, the conclusion last, joined with "and" (LINK section 2.3)."""
+        """What is ranked: every atom that has its values, the conclusion last, joined with "and" (LINK section 2.3).
+
+        Where no atom has all its values yet, the newest value is ranked as what it is: `Saffron is an ingredient.`
+        """
         names = self.names
         known = {*names, *self.plan.rule.generic}
         literals = [
@@ -247,6 +250,9 @@ class RuleSearch:
             for number, literal in enumerate((*self.plan.rule.literals, self.plan.rule.conclusion))
             if {variable.name for variable in literal.variables} <= known
         ]
+        if not literals:
+            data_type = self._now().variable.data_type
+            return {beam: type_claim(str(beam.values[-1]), data_type) for beam in self.beams}
         return {beam: self._text(beam, literals, names) for beam in self.beams}
 
     def _text(self, beam: Beam, literals: Sequence[tuple[int, Literal, list[int]]], names: Sequence[str]) -> str:

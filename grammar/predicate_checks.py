@@ -229,7 +229,7 @@ def templates(library: Library) -> Iterator[Diagnostic]:
             yield faults.NO_TEMPLATE.at(
                 signature.place,
                 f"{signature.indicator} has no sentences",
-                'Add them: : "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
+                'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
             )
         elif lacking := _lacking(signature.templates, len(signature.argument_types)):
             yield faults.INCOMPLETE_TEMPLATE.at(

@@ -208,7 +208,7 @@ def _huggingface_missing() -> str:
 
 def _embedded_missing() -> str:
     if not (EMBEDDED_FOLDER / "config.json").is_file():
-        return f"The embedded model is not in {EMBEDDED_FOLDER}. Run `make model` to train it."
+        return "The embedded model is not there. Run `make model` to train it."
     return _huggingface_missing()
 
 

@@ -21,7 +21,7 @@ FENCES = {
 
 
 def sources() -> list[Path]:
-    return sorted(path for room in ROOMS[:-1] for path in (ROOT / room).rglob("*.py")) + [ROOT / "cli.py"]
+    return [*sorted(path for room in ROOMS[:-1] for path in (ROOT / room).rglob("*.py")), ROOT / "cli.py"]
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -56,12 +55,11 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_helps_with_an_example(command: str) -> None:
-    """`--help` explains the command; those that take arguments show a line to paste."""
+    """`--help` explains the command and shows a line to paste."""
     result = run(command, "--help")
 
     assert result.exit_code == 0
-    if any(isinstance(one, click.Argument) for one in cli.main.commands[command].params):
-        assert "  hapax " in result.output
+    assert f"  hapax {command}" in result.output
 
 
 def test_check_passes_the_shipped_rules() -> None:

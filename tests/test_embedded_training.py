@@ -228,7 +228,7 @@ def test_training_lowers_the_loss(corpus: Corpus) -> None:
 
 def test_the_exported_folder_loads_as_any_checkpoint(corpus: Corpus, trained: Training, tmp_path: Path) -> None:
     """Auto classes load it; chat and completion requests see the same tokens; weights are fp16 and the same."""
-    record = {"settings": {"steps": 20, "seed": 0}, "minutes": 0.1, "gate": {"critic_auc": 0.5}}
+    record = {"settings": {"steps": 20}, "minutes": 0.1}
     export_model(trained.model, trained.tokenizer, corpus, record, tmp_path)
 
     model = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
@@ -244,6 +244,8 @@ def test_the_exported_folder_loads_as_any_checkpoint(corpus: Corpus, trained: Tr
     assert "chat_template" in json.loads((tmp_path / "tokenizer_config.json").read_text("utf-8"))
     abilities = json.loads((tmp_path / "hapax.json").read_text("utf-8"))
     assert "is_ingredient_in/2" in abilities["predicates"]
+    assert abilities["types"] == list(corpus.atlas.types)
+    assert abilities["training"] == record
     assert (tmp_path / "README.md").read_text("utf-8") == CARD_PROSE.read_text("utf-8")
 
 

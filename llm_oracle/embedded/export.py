@@ -40,6 +40,7 @@ def export_model(
     exported.to(torch.float16)
     exported.config.dtype = torch.float16
     exported.save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)  # safetensors makes a file that only its writer may read
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers types it in part
         tokenizer_object=tokenizer,
         bos_token=BEGIN,

@@ -127,7 +127,7 @@ class Training:
             hidden = self._body(
                 input_ids=batch.ids, attention_mask=batch.visible, position_ids=batch.positions, use_cache=False
             ).last_hidden_state
-            # Only learnt places go through the output layer: four of five are merely read.
+            # Only learnt places go through the output layer: two of three are merely read.
             logits = self.model.lm_head(hidden.flatten(0, 1).index_select(0, batch.sources))
         losses = torch.nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none")
         loss = (losses * batch.weights).sum() / batch.weights.sum()
@@ -206,7 +206,12 @@ def main() -> None:
     print(str(report).replace(" ", "\n"), flush=True)
     if report.failures and not arguments.ungated:
         raise SystemExit("Not fit for release, not exported:\n" + "\n".join(report.failures))
-    record = {"settings": asdict(settings), "minutes": round(training.minutes, 1), "gate": asdict(report)}
+    record = {
+        "settings": asdict(settings),
+        "facts": len(atlas.facts),
+        "minutes": round(training.minutes, 1),
+        "gate": asdict(report),
+    }
     export_model(model, training.tokenizer, corpus, record, arguments.out)
     print(f"written to {arguments.out}")
 
