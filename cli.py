@@ -537,7 +537,10 @@ def _refuse_faulty(library: Library) -> None:
 
 
 def _chosen(library: Library, names: Sequence[str]) -> list[Rule]:
-    return [library.rule(name) for name in names] if names else list(library.rules)
+    """The rules named; without names all but those that only define a predicate for others."""
+    if names:
+        return [library.rule(name) for name in names]
+    return [rule for rule in library.rules if not library.is_definition(rule)]
 
 
 def _kb(database: str | None, read_only: bool = False) -> KnowledgeBase:
@@ -764,12 +767,13 @@ def _print_search(report: SearchReport, examples: int, as_json: bool, database: 
     if as_json:
         click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
         return
-    for rule in report.searched:
-        _print_examples(rule, examples)
-    _print_table(
-        ("rule", "domain", "head", "long tail", "critic", "likelihood", "delta", "calls", "hits"),
-        map(_line, report.searched),
-    )
+    for domain in dict.fromkeys(rule.domain for rule in report.searched):
+        rules = [rule for rule in report.searched if rule.domain == domain]
+        out.print(f"\n[bold]{escape(domain or 'no domain')}[/]")
+        for rule in rules:
+            _print_examples(rule, examples)
+        out.print()
+        _print_table(("rule", "head", "long tail", "critic", "likelihood", "delta", "calls", "hits"), map(_line, rules))
     for rule in report.skipped:
         err.print(f"[yellow]skipped[/] {escape(rule.rule)}: {escape(rule.skipped or '')}")
     summary = report.summary()
@@ -795,7 +799,6 @@ def _line(rule: RuleReport) -> tuple[str, ...]:
     shares = (rule.gates[gate].share if gate in rule.gates else None for gate in ("critic", "likelihood"))
     return (
         rule.rule + (" (cut)" if rule.cut else ""),
-        rule.domain or "",
         str(rule.count(Distribution.HEAD)),
         str(rule.count(Distribution.LONG_TAIL)),
         *("-" if share is None else f"{share:.0%}" for share in shares),

@@ -232,28 +232,42 @@ class RuleSearch:
 
     @property
     def is_ranked(self) -> bool:
-        """Whether the likelihood gate acts now. Of a number each beam has one: there is nothing to choose from."""
-        numeric = self.library.is_numeric(self._now().variable.data_type)
+        """Whether the likelihood gate acts now.
+
+        Where the next step only adds a number to each beam (the year of an invention), it waits for it: the comparisons
+        that the number decides should choose among all beams, not among those that a cut has left.
+        """
         if self.settings.compat == "released":
             return self.step_number > 0
-        return self.settings.compat == "paper" or not numeric
+        following = self.plan.steps[self.step_number + 1 : self.step_number + 2]
+        waits = any(one.functional and self.library.is_numeric(one.variable.data_type) for one in following)
+        return self.settings.compat == "paper" or not waits
 
     def texts(self) -> dict[Beam, str]:
-        """What is ranked: every atom that has its values, the conclusion last, joined with "and" (LINK section 2.3).
+        """What is ranked, joined with "and".
 
+        LINK (section 2.3) ranks every atom that has its values, the conclusion last. Hapax ranks the constraint atoms
+        alone: what a sentence about PersonX adds is the same for all values, and noise to a model that never read one.
         Where no atom has all its values yet, the newest value is ranked as what it is: `Saffron is an ingredient.`
         """
-        names = self.names
-        known = {*names, *self.plan.rule.generic}
+        rule, names = self.plan.rule, self.names
+        told = (*rule.literals, rule.conclusion)
+        ranked = told if self.settings.compat else [one for one in rule.literals if self._is_asked(one)]
+        known = {*names, *rule.generic}
         literals = [
             (number, literal, [names.index(v.name) for v in literal.variables if v.name in names])
-            for number, literal in enumerate((*self.plan.rule.literals, self.plan.rule.conclusion))
+            for number, literal in enumerate(ranked)
             if {variable.name for variable in literal.variables} <= known
         ]
         if not literals:
             data_type = self._now().variable.data_type
             return {beam: type_claim(str(beam.values[-1]), data_type) for beam in self.beams}
         return {beam: self._text(beam, literals, names) for beam in self.beams}
+
+    def _is_asked(self, literal: Literal) -> bool:
+        """Whether a model says that the literal holds: neither told of PersonX, nor denied, computed or derived."""
+        kind = self.library.signature(literal.atom.indicator).kind
+        return kind in ASKED and not literal.negated and not self.plan.rule.is_information(literal)
 
     def _text(self, beam: Beam, literals: Sequence[tuple[int, Literal, list[int]]], names: Sequence[str]) -> str:
         parts = []

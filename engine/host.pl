@@ -175,8 +175,20 @@ demanded(Text, Name, Pattern) :-
 %   Notes what Name(Arguments) would need to be asked, unless it was asked or is settled. Fact is the atom among the facts.
 need(Name, Arguments, Fact) :-
     nb_getval(hapax_module, Module),
+    \+ misfit(Name, Arguments, Module),
     note(Name, Arguments, Fact, Module),
     fail.
+
+% A value that is known, but under no type on one line with the argument's, makes no question: Prague is no landmark.
+misfit(Name, Arguments, Module) :-
+    length(Arguments, Arity),
+    nth1(Position, Arguments, Value),
+    nonvar(Value),
+    Module:hapax_argument(Name/Arity, Position, Type),
+    Module:hapax_accepted(Value, _),
+    \+ Module:hapax_instance(Value, Type),
+    \+ ( Module:hapax_above(Type, Wider), Module:hapax_accepted(Value, Wider) ),
+    !.
 
 note(Name, Arguments, Fact, Module) :-
     ground(Arguments), !,

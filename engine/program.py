@@ -157,7 +157,10 @@ class _Writer:
             yield from group
 
     def instances(self, known: Sequence[FactRecord], type_facts: Iterable[TypeFact]) -> Iterator[str]:
-        """`hapax_instance(Value, Type)` for the type each value was accepted under; types in the first spelling met."""
+        """`hapax_accepted(Value, Type)` for the type each value was accepted under, `hapax_instance` for those above it too.
+
+        Types come in the first spelling met.
+        """
         spelling: dict[str, str] = {}
         for signature in self.signatures.values():
             for data_type in signature.argument_types:
@@ -169,6 +172,8 @@ class _Writer:
                     pairs[self.value(value), data_type] = None
         for found in type_facts:
             pairs[self.value(found.constant), found.data_type] = None
+        for value, data_type in pairs:
+            yield f"hapax_accepted({value}, {prolog_atom(spelling.get(type_key(data_type), data_type))})."
         above = {data_type: self._and_above(data_type, spelling) for data_type in {pair[1] for pair in pairs}}
         seen = {(value, wide): None for value, data_type in pairs for wide in above[data_type]}
         for value, data_type in seen:
@@ -202,7 +207,8 @@ class _Writer:
 
     def demands(self, state: DemandState) -> Iterator[str]:
         """The clauses by which an asked predicate notes its question, and what need not be noted."""
-        yield ":- dynamic hapax_asked/2, hapax_refuted/2, hapax_functional/1, hapax_argument/3, hapax_instance/2."
+        yield ":- dynamic hapax_asked/2, hapax_refuted/2, hapax_functional/1, hapax_argument/3."
+        yield ":- dynamic hapax_instance/2, hapax_accepted/2, hapax_above/2."
         for indicator in sorted(self.asked):
             signature = self.signatures[indicator]
             name, arity = prolog_atom(signature.name), len(signature.argument_types)
@@ -214,6 +220,11 @@ class _Writer:
                 yield f"hapax_argument({name}/{arity}, {position}, {prolog_atom(data_type)})."
             if signature.kind is PredicateKind.FUNCTIONAL:
                 yield f"hapax_functional({name}/{arity})."
+        asked = (self.signatures[indicator].argument_types for indicator in sorted(self.asked))
+        spelling = {type_key(one): one for types in asked for one in types}
+        for data_type in spelling.values():
+            for wider in self._and_above(data_type, spelling)[1:]:
+                yield f"hapax_above({prolog_atom(data_type)}, {prolog_atom(wider)})."
         for pattern in state.asked:
             yield f"hapax_asked({prolog_atom(pattern.predicate)}, {self.pattern(pattern)})."
         for atom in state.refuted:

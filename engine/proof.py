@@ -205,6 +205,6 @@ def _term_from(written: Any) -> Variable | Constant:
             return Variable(written["variable"], written["type"])
         return Constant(Decimal(written["decimal"]))
     value: Value = written
-    if not isinstance(value, str | int):
+    if not isinstance(value, str | int | Decimal):
         raise TypeError("a term is a text, a number, a variable or a decimal")
     return Constant(value)

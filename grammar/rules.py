@@ -247,6 +247,11 @@ class Library:
         """Indicators of the predicates that some rule concludes."""
         return frozenset(rule.conclusion.atom.indicator for rule in self.rules)
 
+    def is_definition(self, rule: Rule) -> bool:
+        """Whether the rule only defines a predicate for others: it is used in a premise and speaks about nobody."""
+        used = rule.conclusion.atom.indicator
+        return not rule.generic and any(used == one.atom.indicator for other in self.rules for one in other.literals)
+
     @cached_property
     def _supertypes(self) -> dict[str, frozenset[str]]:
         """Type key -> keys of everything above it. A circle of declarations makes its members equal; `check` tells."""

@@ -22,7 +22,7 @@ from llm_oracle.backends.huggingface import (
     HuggingFaceLikelihood,
     answer_tokens,
 )
-from llm_oracle.backends.list_decoding import ListTracker, TokenTexts, first_items
+from llm_oracle.backends.list_decoding import ListTracker, first_items, without_values
 from llm_oracle.backends.loading import LoadedModel, load_model
 from llm_oracle.prompts import critic_prompt, functional_prompt, knowledge_prompt
 from llm_oracle.protocols import (
@@ -306,7 +306,7 @@ def test_excluded_values_never_come(lister: LoadedModel, excluded: tuple[str, ..
     found = {item.casefold() for answer in answers for item in items(answer.text)}
 
     assert found.isdisjoint(value.casefold() for value in excluded)
-    assert found >= {"buttermilk", "soy sauce" if "soy milk" in excluded else "soy milk"}
+    assert found & {"buttermilk", "soy sauce", "soy milk"}
 
 
 def test_exclusion_is_by_request(lister: LoadedModel) -> None:
@@ -419,16 +419,12 @@ def test_large_folder_is_known_by_names_and_dates(tmp_path: Path, monkeypatch: p
     assert loading._revision(tmp_path, None) != by_content
 
 
-def test_tokens_are_known_by_what_they_add(causal: LoadedModel) -> None:
-    """Enders cannot go on with a word; completions tell tokens that end a value from those that only reach its end."""
-    texts = TokenTexts.of(causal.tokenizer)
-    enders = {texts.texts[token] for token in texts.enders}
-    ending, exact = texts.completions("")
+def test_excluded_lines_are_left_out_whole() -> None:
+    """A line that says an excluded value goes, in whatever case and spacing; longer values stay."""
+    said = "\n4. Butter.\n5. buttermilk.\n6. soy  sauce.\nnothing"
 
-    assert {".", ",", "\n", "("} <= enders
-    assert not {"a", " a", "-", "'"} & enders
-    assert {texts.texts[token] for token in ending} == enders - {""}
-    assert all(texts.texts[token] == "" for token in exact)
+    assert without_values(said, ("butter", "Soy Sauce")) == "\n5. buttermilk.\nnothing"
+    assert without_values(said, ()) == said
 
 
 def test_tracker_splits_lines_inside_tokens(causal: LoadedModel) -> None:

@@ -21,14 +21,14 @@ from transformers import (
 
 from grammar.errors import HapaxError
 from kb.records import content_id
-from llm_oracle.answers import yes_probability
+from llm_oracle.answers import render_values, yes_probability
 from llm_oracle.backends.list_decoding import (
     BannedTokens,
-    ExcludedValues,
     ListEnd,
     ListTracker,
     SampledByRow,
     first_items,
+    without_values,
 )
 from llm_oracle.backends.loading import LoadedModel
 from llm_oracle.prompts import critic_prompt, read_prompt
@@ -46,6 +46,9 @@ SHORTEST_ANSWER = 16
 
 LOGIT_BYTES = 512 * 2**20
 """Of logits kept at once by a likelihood batch."""
+
+MOST_GIVEN_VALUES = 6
+"""How many of the newest excluded values a list is begun with: a small model ends a list that is long already."""
 
 MOST_BANNED_TOKENS = 300
 """LINK's limit, which is the OpenAI API's."""
@@ -74,7 +77,7 @@ class HuggingFaceGenerator:
         self._batch_size = batch_size
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        prompts = [self._loaded.prompt_tokens(request.prompt) for request in requests]
+        prompts = [self._opening(request) for request in requests]
         for tokens in prompts:
             if self._loaded.context - len(tokens) < SHORTEST_ANSWER:
                 raise _too_long(self._loaded, "prompt", len(tokens))
@@ -82,6 +85,21 @@ class HuggingFaceGenerator:
         return _in_batches(
             asked, lambda one: len(one[1]), self._batch_size, lambda batch: self._generate_batch(batch, parameters)
         )
+
+    def _opening(self, request: GenerationRequest) -> list[int]:
+        """The prompt and, where values are excluded, a list that has given them and that the model goes on with.
+
+        A list that a model has learnt to write does not repeat itself, so this takes the excluded values' probability
+        away where it arises. A ban while decoding would leave it to the first odd ending (`gorgonzolaa`).
+        """
+        prompt = self._loaded.prompt_tokens(request.prompt)
+        values = [self._loaded.harmless(value) for value in request.excluded_values if value.strip()]
+        if not values:
+            return prompt
+        begun = "\n" + render_values(values[-MOST_GIVEN_VALUES:])
+        given = list(self._loaded.tokenizer(begun, add_special_tokens=False).input_ids)
+        fits = len(prompt) + len(given) <= self._loaded.context // 2
+        return [*prompt, *given] if fits else prompt
 
     @torch.inference_mode()
     def _generate_batch(
@@ -99,13 +117,13 @@ class HuggingFaceGenerator:
             input_ids=ids,
             attention_mask=mask,
             generation_config=self._configuration(max(room)),
-            logits_processor=LogitsProcessorList(self._processors(requests, parameters, tracker)),
+            logits_processor=LogitsProcessorList(self._processors(requests, parameters)),
             stopping_criteria=StoppingCriteriaList([end]),
         )
         written = [row[:ended] for row, ended in zip(output[:, start:].tolist(), end.ended_at, strict=True)]
         return [
-            self._generation(row, len(tokens), count)
-            for row, (_, tokens), count in zip(written, batch, counts, strict=True)
+            self._generation(row, len(tokens), count, request.excluded_values)
+            for row, (request, tokens), count in zip(written, batch, counts, strict=True)
         ]
 
     def _configuration(self, max_new_tokens: int) -> GenerationConfig:
@@ -127,14 +145,11 @@ class HuggingFaceGenerator:
         return sorted({int(end) for end in ends if end is not None})
 
     def _processors(
-        self, requests: Sequence[GenerationRequest], parameters: GenerationParameters, tracker: ListTracker
+        self, requests: Sequence[GenerationRequest], parameters: GenerationParameters
     ) -> list[LogitsProcessor]:
         processors: list[LogitsProcessor] = []
         if any(request.banned_tokens_of for request in requests):
             processors.append(BannedTokens([self._banned_tokens(request) for request in requests]))
-        if any(request.excluded_values for request in requests):
-            excluded = [request.excluded_values for request in requests]
-            processors.append(ExcludedValues(tracker, self._loaded.token_texts, excluded))
         if parameters.top_p < 1:
             processors.append(_TopP(parameters.top_p, parameters.temperature))
         if parameters.temperature > 0:
@@ -155,7 +170,9 @@ class HuggingFaceGenerator:
         )
         return list(tokens)[:MOST_BANNED_TOKENS]
 
-    def _generation(self, tokens: list[int], prompt_tokens: int, count: int | None) -> Generation:
+    def _generation(
+        self, tokens: list[int], prompt_tokens: int, count: int | None, excluded: Sequence[str]
+    ) -> Generation:
         """Cuts at the end token and behind the last item asked for: its line may have ended inside a token."""
         ends = set(self._end_tokens)
         length = next((at for at, token in enumerate(tokens) if token in ends), len(tokens))
@@ -165,7 +182,8 @@ class HuggingFaceGenerator:
         )
         items = first_items(text, count)
         reason = "stop" if ended or items is not None else "length"
-        return Generation(text if items is None else items, reason, Usage(prompt_tokens, length + ended))
+        said = without_values(text if items is None else items, excluded)
+        return Generation(said, reason, Usage(prompt_tokens, length + ended))
 
 
 class HuggingFaceCritic:
@@ -254,7 +272,8 @@ class HuggingFaceLikelihood:
             return [LogLikelihood(0.0, 0)] * len(batch)
         ids, mask = _padded([tokens for tokens, _ in batch], self._loaded)
         logits = self._loaded.network(input_ids=ids, attention_mask=mask).logits[:, :-1].float()
-        chosen = logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
+        # The same as log_softmax and then gather, without writing the whole table once more.
+        chosen = logits.gather(-1, ids[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
         wanted = torch.zeros_like(ids, dtype=torch.bool)
         for row, (_, scored) in enumerate(batch):
             wanted[row, : len(scored)] = torch.tensor(scored, dtype=torch.bool)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from transformers.utils import logging as transformers_logging
 
 from grammar.errors import HapaxError
-from llm_oracle.backends.list_decoding import TokenTexts
 from llm_oracle.protocols import ModelIdentity
 
 LONGEST_INPUT = 4096
@@ -58,10 +56,6 @@ class LoadedModel:
         """Any token will do where there is no padding token: the attention mask hides it."""
         token = self.tokenizer.pad_token_id
         return int(token if token is not None else self.tokenizer.eos_token_id or 0)
-
-    @cached_property
-    def token_texts(self) -> TokenTexts:
-        return TokenTexts.of(self.tokenizer)
 
     def harmless(self, text: str) -> str:
         """The text without the strings that the tokenizer would read as special tokens."""
