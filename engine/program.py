@@ -157,7 +157,7 @@ class _Writer:
             yield from group
 
     def instances(self, known: Sequence[FactRecord], type_facts: Iterable[TypeFact]) -> Iterator[str]:
-        """`hapax_accepted(Value, Type)` for the type each value was accepted under, `hapax_instance` for those above it too.
+        """`hapax_accepted(Value, Type)` for the type each value was accepted under, `hapax_instance` for all above too.
 
         Types come in the first spelling met.
         """
