@@ -769,7 +769,8 @@ def _print_search(report: SearchReport, examples: int, as_json: bool, database: 
         return
     for domain in dict.fromkeys(rule.domain for rule in report.searched):
         rules = [rule for rule in report.searched if rule.domain == domain]
-        out.print(f"\n[bold]{escape(domain or 'no domain')}[/]")
+        if domain:
+            out.print(f"\n[bold]{escape(domain)}[/]")
         for rule in rules:
             _print_examples(rule, examples)
         out.print()

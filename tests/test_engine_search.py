@@ -314,23 +314,35 @@ def test_released_code_does_not_rank_the_first_variable():
     assert steps == {None: True, "paper": True, "released": False}
 
 
-def test_ranking_text_tells_what_has_values_with_the_conclusion_last():
-    """Exactly LINK's: every atom whose variables have values, generic ones as PersonX, joined with "and"."""
+def ranking_texts(settings):
     library = library_of(ALLERGY)
-    one = RuleSearch(plan(library.rules[0], library, "premise-first"), library, SearchSettings(), "run")
+    one = RuleSearch(plan(library.rules[0], library, "premise-first"), library, settings, "run")
     seen = []
     for value in ("dairy", "butter", "toast"):
         one.extend({beam: Answer((Judged(value, 0.9, 0.9),)) for beam in one.beams})
         seen += one.texts().values()
         one.advance_unranked()
+    assert one.substitutions()[Distribution.HEAD][0]["B"] == Constant("toast")
+    return seen
 
-    assert seen == [
+
+def test_ranking_text_tells_what_models_are_asked():
+    """Hapax ranks the atoms that a model decides; before the first has its values, the value as what it is."""
+    assert ranking_texts(SearchSettings()) == [
+        "Dairy is an allergen.",
+        "Butter is one type of dairy.",
+        "Butter is an ingredient in toast and butter is one type of dairy.",
+    ]
+
+
+def test_compat_ranking_text_is_links():
+    """Exactly LINK's: every atom whose variables have values, generic ones as PersonX, the conclusion last."""
+    assert ranking_texts(SearchSettings(compat="paper")) == [
         "PersonX is allergic to dairy.",
         "PersonX is allergic to dairy and butter is one type of dairy.",
         "PersonX is allergic to dairy and butter is an ingredient in toast and butter is one type of dairy and "
         "PersonX cannot eat toast.",
     ]
-    assert one.substitutions()[Distribution.HEAD][0]["B"] == Constant("toast")
 
 
 def test_head_is_penalised_for_repeated_words():

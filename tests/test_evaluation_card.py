@@ -247,7 +247,7 @@ def test_card_and_figures_are_written(tmp_path: Path, measured: Measurements) ->
     write_card(measured, tmp_path)
 
     assert (tmp_path / "README.md").read_text("utf-8") == first
-    assert first.startswith("---\nlicense: ")
+    assert first.startswith("---\nlanguage: ")
     assert "Not measured" not in first
     assert len(first) > len(PROSE.read_text("utf-8"))
     figures = json.loads((tmp_path / "measurements.json").read_text("utf-8"), parse_constant=pytest.fail)
