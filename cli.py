@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 budget reached, 4 rules rejected,
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
@@ -44,8 +45,24 @@ DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-out = Console(soft_wrap=True, highlight=False)
+out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False)
+
+
+class Finite(click.FloatRange):
+    """A number in a range that is neither infinite nor `nan`, which compares with nothing."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or a usage error."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
+
+
+MOST_SECONDS = 86_400
+MOST_INFERENCES = 10**15
+MOST_MEGABYTES = 1_000_000
 
 
 class Commands(click.Group):
@@ -64,6 +81,11 @@ class Commands(click.Group):
             ctx.exit(BUDGET_REACHED)
         except HapaxError as fault:
             err.print(f"[red]error:[/] {escape(str(fault))}")
+            ctx.exit(FAILED)
+        except OSError as fault:
+            if isinstance(fault, BrokenPipeError):
+                raise  # click ends quietly when a reader such as `head` has gone
+            err.print(f"[red]error:[/] {escape(str(fault))}. Nothing that was answered is lost.")
             ctx.exit(FAILED)
         except KeyboardInterrupt:
             err.print("Interrupted. Everything answered so far is kept; the same command goes on from here.")
@@ -116,14 +138,32 @@ with_models = _together(
 with_budget = _together(
     click.option("--max-calls", type=click.IntRange(0), help="Stop before more requests than this."),
     click.option("--max-tokens", type=click.IntRange(0), help="Stop before more tokens than this."),
-    click.option("--max-cost", type=click.FloatRange(0), help="Stop before spending more than this."),
+    click.option("--max-cost", type=Finite(0), help="Stop before spending more than this."),
 )
 with_assume = click.option("--assume", multiple=True, help="A ground atom held true for this call only.")
 with_limits = _together(
-    click.option("--seconds", default=10.0, show_default=True, help="Time limit of a goal."),
-    click.option("--inferences", default=50_000_000, show_default=True, help="Inference limit of a goal."),
-    click.option("--memory", default=1024, show_default=True, help="Memory limit of a goal, in MB."),
-    click.option("--answers", default=10_000, show_default=True, help="Most answers printed."),
+    click.option(
+        "--seconds",
+        type=Finite(0, MOST_SECONDS, min_open=True),
+        default=10.0,
+        show_default=True,
+        help="Time limit of a goal.",
+    ),
+    click.option(
+        "--inferences",
+        type=click.IntRange(1, MOST_INFERENCES),
+        default=50_000_000,
+        show_default=True,
+        help="Inference limit of a goal.",
+    ),
+    click.option(
+        "--memory",
+        type=click.IntRange(64, MOST_MEGABYTES),
+        default=1024,
+        show_default=True,
+        help="Memory limit of a goal, in MB.",
+    ),
+    click.option("--answers", type=click.IntRange(1), default=10_000, show_default=True, help="Most answers printed."),
 )
 with_search_settings = _together(
     click.option(
@@ -133,13 +173,43 @@ with_search_settings = _together(
         show_default=True,
         help="Which end of the distribution to search.",
     ),
-    click.option("--beam", default=200, show_default=True, help="Partial substitutions kept at each step."),
-    click.option("--keep-share", default=0.75, show_default=True, help="Share that the likelihood gate keeps."),
-    click.option("--calls", "calls_per_question", default=4, show_default=True, help="Calls per question at most."),
-    click.option("--values", "values_per_call", default=50, show_default=True, help="Values asked for in a call."),
-    click.option("--temperature", default=0.7, show_default=True, help="Sampling temperature."),
     click.option(
-        "--plan", default="cheapest", show_default=True, help="cheapest, premise-first, conclusion-first, link."
+        "--beam",
+        type=click.IntRange(1),
+        default=200,
+        show_default=True,
+        help="Partial substitutions kept at each step.",
+    ),
+    click.option(
+        "--keep-share",
+        type=Finite(0, 1, min_open=True),
+        default=0.75,
+        show_default=True,
+        help="Share that the likelihood gate keeps.",
+    ),
+    click.option(
+        "--calls",
+        "calls_per_question",
+        type=click.IntRange(1),
+        default=4,
+        show_default=True,
+        help="Calls per question at most.",
+    ),
+    click.option(
+        "--values",
+        "values_per_call",
+        type=click.IntRange(1),
+        default=50,
+        show_default=True,
+        help="Values asked for in a call.",
+    ),
+    click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
+    click.option(
+        "--plan",
+        type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
+        default="cheapest",
+        show_default=True,
+        help="Order in which variables are searched.",
     ),
     click.option(
         "--compat", type=click.Choice(["paper", "released"]), help="Do as LINK's paper or its released code did."
@@ -253,7 +323,13 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 @with_budget
 @with_database
 @with_json
-@click.option("--examples", default=2, show_default=True, help="Example statements per rule and distribution.")
+@click.option(
+    "--examples",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    help="Example statements per rule and distribution.",
+)
 @click.option("--no-progress", is_flag=True, help="No progress bar.")
 @click.option("--dry-run", is_flag=True, help="Only say what the run would cost.")
 def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:

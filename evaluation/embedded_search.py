@@ -75,7 +75,7 @@ class SearchMeasurements:
 
 def measure_search(models: Models, library: Library, atlas: Atlas, extent: Extent) -> SearchMeasurements:
     """The search as `hapax search` does it by default."""
-    rules = library.rules[: extent.rules]
+    rules = [rule for rule in library.rules if not library.is_definition(rule)][: extent.rules]
     with KnowledgeBase() as kb:
         report = search(library, rules, kb, models, SearchSettings())
         facts = [fact for fact in kb.facts() if fact.source is Source.MODEL]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
 from grammar.errors import HapaxError
@@ -120,6 +120,8 @@ def plan(rule: Rule, library: Library, preset: Preset = "cheapest") -> SearchPla
     variable takes part, from the conclusion to *the* object of the premise. A rule that says several things about its
     generic variable has no such single object (rule0 of table 18) and is searched premise first as well.
     """
+    if preset not in get_args(Preset):
+        raise HapaxError(f"No order is called {preset}. Give one of {', '.join(get_args(Preset))}.")
     if preset == "cheapest":
         return search_plans(rule, library)[0]
     planner = _Planner(rule, library)

@@ -46,19 +46,20 @@ if [ ! -x .venv/bin/python ] || ! .venv/bin/python -m pip --version >/dev/null 2
     "$python" -m venv --clear .venv
 fi
 
+pinned() { .venv/bin/python -c "import tomllib; file = tomllib.load(open('pyproject.toml', 'rb')); print($1)"; }
 pip() { .venv/bin/python -m pip --disable-pip-version-check --quiet "$@"; }
 
-pip install --upgrade "pip>=25.1"
 # Plain `torch` on Linux brings gigabytes of CUDA. The CPU build is taken wherever an index has it; a CUDA build
 # that is already in .venv stays.
 if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
-    torch=$(.venv/bin/python -c 'import tomllib; print(next(d for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if d.startswith("torch==")))')
+    torch=$(pinned 'next(one for one in file["project"]["dependencies"] if one.startswith("torch=="))')
     if [ "$(uname -s)" = Linux ]; then
         pip install "$torch+cpu" 2>/dev/null ||
-            pip install "$torch+cpu" --index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple 2>/dev/null ||
+            pip install "$torch+cpu" --index-url https://download.pytorch.org/whl/cpu 2>/dev/null ||
             pip install "$torch"
     fi
 fi
-pip install --editable . --group dev
+pinned '"\n".join(file["dependency-groups"]["dev"])' > .venv/dev.txt
+pip install --editable . --requirement .venv/dev.txt
 touch .venv/installed
 printf 'set-up: done\n' >&2

@@ -258,3 +258,21 @@ def test_commands_without_a_model_import_no_torch() -> None:
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip().endswith("[]")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("search", "--beam", "0"),
+        ("search", "--temperature", "nan"),
+        ("search", "--keep-share", "7"),
+        ("search", "--max-cost", "nan"),
+        ("search", "--plan", "nonsense"),
+        ("query", "p(X)", "--seconds", "inf"),
+        ("query", "p(X)", "--answers", "0"),
+        ("query", "p(X)", "--memory", "-1"),
+    ],
+)
+def test_numbers_out_of_range_are_wrong_usage(option: tuple[str, ...]) -> None:
+    """An option that cannot mean anything is refused at once, before a model is loaded."""
+    assert run(*option).exit_code == 2

@@ -16,6 +16,7 @@ from engine.session import GoalRefused, LimitExceeded, PrologError, PrologSessio
 from grammar.errors import HapaxError, RulesRejected
 from grammar.parser import parse_library
 from grammar.prolog_text import prolog_value
+from grammar.terms import Atom, Constant
 from kb.records import FactRecord, Source
 from kb.store import KnowledgeBase
 
@@ -80,12 +81,12 @@ def test_large_numbers_round_trip(prolog: PrologSession, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["nul \0 inside", "half \ud800 character"])
 def test_what_prolog_cannot_hold_is_refused(prolog: PrologSession, text: str) -> None:
-    """Check 2: NUL and lone surrogates are refused with a reason, wherever they come in."""
+    """Check 2: NUL and lone surrogates are refused with a reason, wherever a person brings them in."""
     library = parse_library([("f.rules", "oracle says(Person, Thing).")])
-    fact = FactRecord("says", ("tom", text), ("Person", "Thing"), Source.MODEL)
+    assumed = Atom("says", (Constant("tom"), Constant(text)))
 
     with pytest.raises(HapaxError):
-        build_program(library, [fact])
+        build_program(library, [], assumed=[assumed])
     with pytest.raises(HapaxError):
         prolog.solutions(f"X = '{text}'", ["X"])
     with pytest.raises(HapaxError):
@@ -264,3 +265,14 @@ def test_predicates_named_like_prolog_s_own_are_only_facts(name: str) -> None:
         kb.add_facts([fact])
 
         assert run_query(library, kb, f"{name}(tom, X)").rows == [("x",)]
+
+
+def test_a_stored_value_with_nul_does_not_block_its_predicate(fresh_kb):
+    """A fact that Prolog cannot hold is left out; the predicate's other facts still answer, with and without demand."""
+    library = parse_library([("t", "oracle likes(Person, Food)\n")])
+    fresh_kb.add_facts(
+        FactRecord("likes", ("tom", food), ("Person", "Food"), Source.GIVEN) for food in ("soup\0", "bread")
+    )
+
+    assert run_query(library, fresh_kb, "likes(tom, X)").rows == [("bread",)]
+    assert "bread" in build_program(library, fresh_kb.facts(), demand=True)
