@@ -24,7 +24,7 @@ class GenerationParameters:
 class GenerationRequest:
     """One prompt with what the decoder must not produce.
 
-    `excluded_values`: whole values that were given before; a decoder that can, bans them as sequences.
+    `excluded_values`: whole values that were given before; none of them comes in the answer.
     `banned_tokens_of`: texts whose tokens get a logit bias of -100 (LINK's way; servers that know `logit_bias`).
     `sample_index`: the how-manieth sample of this very request (a functional question is asked twice).
     """
