@@ -259,7 +259,21 @@ class _Search:
                 values = {name: cell for name in names if not isinstance(cell := cells[name], PrologTerm)}
                 if isinstance(number, int) and len(values) == len(names):
                     found[group[number]].append(values)
-        return found
+        return {atom: self._of_type(rows, atom) for atom, rows in found.items()}
+
+    def _of_type(self, rows: list[dict[str, Value]], atom: Atom) -> list[dict[str, Value]]:
+        """The rows whose values are known under the variables' types, or under none: Rome is within Europe, too."""
+        types: dict[Value, set[str]] = {}
+        for fact in self.kb.facts() if rows else ():
+            for value, data_type in zip(fact.arguments, fact.types, strict=False):
+                types.setdefault(value, set()).add(data_type)
+
+        def fits(value: Value, data_type: str) -> bool:
+            known = types.get(value, ())
+            return not known or any(self.library.is_subtype(one, data_type) for one in known)
+
+        wanted = [(variable.name, variable.data_type) for variable in atom.variables]
+        return [row for row in rows if all(fits(row[name], data_type) for name, data_type in wanted)]
 
     # -- the report
 
