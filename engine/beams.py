@@ -6,16 +6,16 @@ search can put the needs of many rules into one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from engine.arithmetic import assigned, holds
 from engine.gates import kept, random_score, repetition_penalty
 from engine.inquiry import Answer, Inquiry, argument_name
 from engine.report import GateCount, SearchSettings
+from grammar.arithmetic import assigned, holds
 from grammar.dependencies import SearchPlan, SearchStep
-from grammar.rules import Library, PredicateKind
+from grammar.rules import Library, PredicateKind, Rule
 from grammar.terms import Atom, Comparison, Constant, Literal, Substitution, Term, Value, Variable
 from grammar.verbalize import literal_text
 from kb.records import Decision, Distribution, Pattern, Question
@@ -252,22 +252,15 @@ class RuleSearch:
         """
         rule, names = self.plan.rule, self.names
         told = (*rule.literals, rule.conclusion)
-        ranked = told if self.settings.compat else [one for one in rule.literals if self._is_asked(one)]
-        known = {*names, *rule.generic}
+        ranked = ranked_literals(rule, self.library, names, bool(self.settings.compat))
         literals = [
-            (number, literal, [names.index(v.name) for v in literal.variables if v.name in names])
-            for number, literal in enumerate(ranked)
-            if {variable.name for variable in literal.variables} <= known
+            (told.index(literal), literal, [names.index(v.name) for v in literal.variables if v.name in names])
+            for literal in ranked
         ]
         if not literals:
             data_type = self._now().variable.data_type
             return {beam: type_claim(str(beam.values[-1]), data_type) for beam in self.beams}
         return {beam: self._text(beam, literals, names) for beam in self.beams}
-
-    def _is_asked(self, literal: Literal) -> bool:
-        """Whether a model says that the literal holds: neither told of PersonX, nor denied, computed or derived."""
-        kind = self.library.signature(literal.atom.indicator).kind
-        return kind in ASKED and not literal.negated and not self.plan.rule.is_information(literal)
 
     def _text(self, beam: Beam, literals: Sequence[tuple[int, Literal, list[int]]], names: Sequence[str]) -> str:
         parts = []
@@ -371,6 +364,29 @@ class RuleSearch:
 
     def _now(self) -> SearchStep:
         return self.plan.steps[self.step_number]
+
+
+def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat: bool) -> list[Literal]:
+    """What of a rule is ranked once the named variables have values; `RuleSearch.texts` says why."""
+
+    def is_asked(literal: Literal) -> bool:
+        """Whether a model says that it holds: neither told of PersonX, nor denied, computed or derived."""
+        kind = library.signature(literal.atom.indicator).kind
+        return kind in ASKED and not literal.negated and not rule.is_information(literal)
+
+    told = [*rule.literals, rule.conclusion] if compat else [one for one in rule.literals if is_asked(one)]
+    known = {*names, *rule.generic}
+    return [one for one in told if {variable.name for variable in one.variables} <= known]
+
+
+def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], compat: bool) -> str:
+    """The text by which one substitution is ranked; `bound` in the plan's order, the newest value last."""
+    literals = ranked_literals(rule, library, bound, compat)
+    if literals:
+        return sentence(" and ".join(literal_text(one, library, bound, rule.generic) for one in literals))
+    newest = list(bound)[-1]
+    data_type = next(variable.data_type for variable in rule.searched if variable.name == newest)
+    return type_claim(str(bound[newest].value), data_type)
 
 
 def origin_of(literal: Literal, library: Library) -> Origin:

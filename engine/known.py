@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engine.arithmetic import holds
 from engine.inquiry import atom_values
+from grammar.arithmetic import holds
 from grammar.rules import Library, PredicateKind
 from grammar.terms import Atom, Constant, Term, Value
 from kb.records import FactRecord, Source

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal as Choice
 from typing import NamedTuple, TypeAlias
 
-from grammar.rules import Library, Rule, Templates
+from grammar.rules import Library, PredicateKind, Rule, Templates
 from grammar.terms import Atom, Constant, Literal, Term, Variable
 
 Form: TypeAlias = Choice["affirmative", "negated", "question"]
@@ -25,6 +25,10 @@ class StatementText(NamedTuple):
 
     premise: str
     conclusion: str
+
+    @property
+    def sentence(self) -> str:
+        return f"If {self.premise}, then {self.conclusion}."
 
 
 def atom_text(
@@ -58,16 +62,21 @@ def statement_text(rule: Rule, library: Library, substitution: Mapping[str, Cons
     """Premise and conclusion as the papers print them: the premise tells only what concerns the generic variable.
 
     The whole positive premise is told where there is no such variable, and where the statement would not mention any
-    of the values that were searched for the premise alone.
+    of the values that were searched for the premise alone; computed atoms (`1882 is earlier than 1892`) go without
+    saying.
     """
     told = [literal for literal in rule.literals if rule.is_information(literal)]
     concluded = {variable.name for variable in rule.conclusion.variables}
     outside = {variable.name for variable in rule.searched} - concluded
     mentioned = {variable.name for literal in told for variable in literal.variables}
     if not told or (outside and not outside & mentioned):
-        told = [literal for literal in rule.literals if not literal.negated]
+        told = [literal for literal in rule.literals if not (literal.negated or _is_computed(literal.atom, library))]
     premise = " and ".join(literal_text(literal, library, substitution, rule.generic) for literal in told)
     return StatementText(premise, literal_text(rule.conclusion, library, substitution, rule.generic))
+
+
+def _is_computed(atom: Atom, library: Library) -> bool:
+    return library.knows(atom.indicator) and library.signature(atom.indicator).kind is PredicateKind.COMPUTED
 
 
 def literal_text(

@@ -16,6 +16,7 @@ from typing import Any
 
 from grammar.rules import PredicateSignature, Templates
 from grammar.terms import Value
+from grammar.verbalize import StatementText
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -270,7 +271,7 @@ class StatementRecord:
 
     @property
     def text(self) -> str:
-        return f"If {self.premise}, then {self.conclusion}."
+        return StatementText(self.premise, self.conclusion).sentence
 
 
 @dataclass(frozen=True, slots=True)

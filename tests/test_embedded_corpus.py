@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
+from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grammar.errors import HapaxError
 from grammar.parser import load_library, parse_library
@@ -14,6 +19,8 @@ from grammar.verbalize import atom_text
 from llm_oracle.embedded.atlas import AtlasFact, load_atlas, parse_atlas, popularity
 from llm_oracle.embedded.corpus import LONGEST_LIST, NO, YES, Corpus, Document, Kind, ListQuestion
 from llm_oracle.embedded.falsehoods import Falsehood, Falsehoods, is_held_out
+from llm_oracle.embedded.groundings import rule_statements
+from llm_oracle.embedded.statements import Statements, telling_shares
 from llm_oracle.embedded.wording import RULES_FOLDER, Wording, load_wording
 from llm_oracle.prompts import CRITIC_PROMPT, critic_prompt, functional_prompt, knowledge_prompt
 
@@ -32,6 +39,26 @@ oracle is_ingredient_in(Ingredient, Dish): "[1] is an ingredient in [2]".
 functional was_invented_in(Invention, Year): "the [1] was invented in [2]".
 oracle is_made_from_milk_of(Cheese, Animal): "[1] is made from the milk of the [2]".
 """
+# A rule with a computed literal, one with a negation, and one that the atlas cannot answer.
+STATED = """\
+computed is_before(Year A, Year B) := A < B.
+given died_in(Person, Year): "[1] died in [2]".
+given never_saw(Person, Invention): "[1] never saw the [2]".
+@name late
+@generic X
+was_invented_in(Invention A, 1876) & was_invented_in(Invention B, Year Y) & is_before(1900, Year Y) & died_in(Person X, 1900)
+  -> never_saw(Person X, Invention B).
+given buys(Person, Cheese): "[1] buys [2]".
+given buys_no_cow_cheese(Person, Animal): "[1] buys no cow cheese".
+@name other_milk
+@generic X
+buys(Person X, Cheese C) & is_made_from_milk_of(Cheese C, Animal A) & not is_made_from_milk_of(Cheese C, "cow") & A = "goat"
+  -> buys_no_cow_cheese(Person X, Animal A).
+oracle is_sold_in(Cheese, City).
+@name unanswered
+@generic X
+buys(Person X, Cheese C) & is_sold_in(Cheese C, City A) -> never_saw(Person X, City A).
+"""
 
 
 def seeded(seed: int) -> random.Random:
@@ -49,7 +76,12 @@ def shipped() -> Corpus:
     return Corpus(atlas, load_wording(atlas))
 
 
-def drawn(corpus: Corpus, kind: Kind, count: int) -> list[Document]:
+@pytest.fixture(scope="module")
+def told(shipped: Corpus) -> Statements:
+    return Statements(shipped, len)
+
+
+def drawn(corpus: Corpus | Statements, kind: Kind, count: int) -> list[Document]:
     rng = seeded(7)
     return [corpus.document(kind, rng) for _ in range(count)]
 
@@ -113,11 +145,15 @@ def test_held_out_falsehoods_are_drawn_on_request(shipped: Corpus) -> None:
 
 
 def test_falsehoods_keep_to_keys_whose_lists_are_complete(shipped: Corpus) -> None:
-    """A pair is called false only where the atlas has the whole list of its key."""
+    """A pair is called false only where the atlas has the whole list of its key, or where a name is invented."""
     rng = seeded(4)
     wrong = [item for fact in shipped.atlas.facts[:1500] if (item := shipped.falsehoods.wrong_fact(fact, rng))]
+    entities = {name for data_type in shipped.atlas.types for name in shipped.atlas.entities(data_type)}
+    invented = [item for item in wrong if item.kind in (Falsehood.GARBLED, Falsehood.BLENDED)]
+    others = [item for item in wrong if item not in invented]
 
-    assert all(shipped.atlas.knows_key(item.fact.predicate, item.fact.arguments) for item in wrong)
+    assert all(shipped.atlas.knows_key(item.fact.predicate, item.fact.arguments) for item in others)
+    assert all(set(item.fact.arguments) - entities for item in invented)
 
 
 def test_years_are_denied_near_the_right_one(shipped: Corpus) -> None:
@@ -207,21 +243,79 @@ def test_lists_name_only_true_values(shipped: Corpus) -> None:
         assert document.ends
 
 
-def test_statements_are_true_and_lean_to_the_well_known(shipped: Corpus) -> None:
+def test_statements_are_true_and_lean_to_the_well_known(shipped: Corpus, told: Statements) -> None:
     """Statements are facts of the atlas, and better known ones on average than the atlas holds."""
-    told = [document.answer for document in drawn(shipped, Kind.STATEMENT, 1000)]
+    claims = [document.answer for document in drawn(told, Kind.STATEMENT, 1000)]
     known = {shipped.claim(fact): fact for fact in shipped.atlas.facts}
 
     def mean_popularity(facts: list[AtlasFact]) -> float:
         return sum(popularity(argument) for fact in facts for argument in fact.arguments) / len(facts)
 
-    assert set(told) <= set(known)
-    assert mean_popularity([known[claim] for claim in told]) > mean_popularity(list(shipped.atlas.facts)) + 1
+    assert set(claims) <= set(known)
+    assert mean_popularity([known[claim] for claim in claims]) > mean_popularity(list(shipped.atlas.facts)) + 0.5
 
 
-def test_the_same_random_state_draws_the_same_documents(shipped: Corpus) -> None:
-    """Training is repeatable from its seed."""
-    assert all(drawn(shipped, kind, 50) == drawn(shipped, kind, 50) for kind in Kind)
+def test_chains_hold_true_facts_that_share_a_name(shipped: Corpus, told: Statements) -> None:
+    """Every link of a chain is a fact of the atlas, and each but the first shares a name with the one before."""
+    facts = {shipped.wording.claim(fact.predicate, fact.arguments): fact for fact in shipped.atlas.facts}
+    for document in drawn(told, Kind.CHAIN, 200):
+        linked = _split(document.answer, facts)
+
+        assert linked
+        assert all(set(facts[one].arguments) & set(facts[next_one].arguments) for one, next_one in pairwise(linked))
+
+
+def _split(chain: str, facts: Mapping[str, AtlasFact]) -> list[str]:
+    """The claims that were joined with "and"; names may hold an "and" of their own."""
+    words = chain.removesuffix(".").split(" and ")
+    found: list[str] = []
+    while words:
+        spellings = ((size, " and ".join(words[:size])) for size in range(1, len(words) + 1))
+        size, claim = next(
+            (size, claim)
+            for size, words_so_far in spellings
+            for claim in (words_so_far, words_so_far[:1].lower() + words_so_far[1:])
+            if claim in facts
+        )
+        found.append(claim)
+        del words[:size]
+    return found
+
+
+def test_rule_statements_are_what_the_rules_derive() -> None:
+    """A rule's statements are those whose whole premise the atlas makes true: negation and comparisons included."""
+    atlas = parse_atlas([("some.atlas", ATLAS)])
+    library = parse_library([("some.rules", RULES + STATED)])
+
+    found = {name: {each.sentence for each in several} for name, several in rule_statements(library, atlas).items()}
+
+    assert found == {
+        "late": {
+            "If the telephone was invented in 1876 and the laser was invented in 1960 and PersonX died in 1900, "
+            "then PersonX never saw the laser."
+        },
+        "other_milk": {"If PersonX buys feta, then PersonX buys no cow cheese."},
+    }
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.floats(2, 14, allow_nan=False)), min_size=2, max_size=60))
+def test_telling_shares_rank_by_popularity_whatever_the_length(sentences: list[tuple[int, float]]) -> None:
+    """The logarithm of the shares, divided by the lengths, grows with popularity; the shares add up to 1."""
+    shares = telling_shares(*(list(column) for column in zip(*sentences, strict=True)))
+    per_token = {
+        known: math.log(share) / length for (length, known), share in zip(sentences, shares, strict=True) if share
+    }
+
+    assert math.fsum(shares) == pytest.approx(1.0)
+    ordered = [per_token[known] for known in sorted(per_token)]
+    assert all(low <= high + 1e-6 for low, high in pairwise(ordered))
+
+
+def test_the_same_random_state_draws_the_same_documents(shipped: Corpus, told: Statements) -> None:
+    """Training is repeatable from its seed, and every kind of document is drawn somewhere."""
+    assert {*shipped.kinds, *told.kinds} == set(Kind)
+    for source in (shipped, told):
+        assert all(drawn(source, kind, 50) == drawn(source, kind, 50) for kind in source.kinds)
 
 
 def test_an_atlas_predicate_without_words_is_named() -> None:

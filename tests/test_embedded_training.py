@@ -19,10 +19,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from grammar.parser import parse_library
 from llm_oracle.embedded.atlas import parse_atlas
 from llm_oracle.embedded.batches import ANSWER_WEIGHT, BatchMaker, EncodedDocument, packed
-from llm_oracle.embedded.corpus import Corpus, Kind
+from llm_oracle.embedded.corpus import Corpus, Document, Kind
 from llm_oracle.embedded.exam import Exam, Examiner, area_under_curve
 from llm_oracle.embedded.export import CARD_PROSE, export_model
 from llm_oracle.embedded.gate import GateReport
+from llm_oracle.embedded.statements import Statements
 from llm_oracle.embedded.tokenizer import BEGIN, build_tokenizer, token_id
 from llm_oracle.embedded.train import RunOptions, Training, TrainingSettings
 from llm_oracle.embedded.wording import Wording
@@ -52,6 +53,9 @@ RULES = """\
 oracle is_ingredient_in(Ingredient, Dish): "[1] is an ingredient in [2]".
 functional was_invented_in(Invention, Year): "the [1] was invented in [2]".
 oracle is_made_from_milk_of(Cheese, Animal): "[1] is made from the milk of the [2]".
+given likes(Person, Dish): "[1] likes [2]".
+given could_buy(Person, Ingredient): "[1] could buy [2]".
+likes(Person X, Dish A) & is_ingredient_in(Ingredient B, Dish A) -> could_buy(Person X, Ingredient B).
 """
 TINY = TrainingSettings(steps=20, rows=2, width=32, layers=1, heads=2, vocabulary=700)
 
@@ -83,6 +87,11 @@ def trained(corpus: Corpus) -> Training:
     return training
 
 
+def one_of_each_kind(corpus: Corpus, rng: random.Random) -> list[Document]:
+    sources = {kind: source for source in (corpus, Statements(corpus, len)) for kind in source.kinds}
+    return [sources[kind].document(kind, rng) for kind in Kind]
+
+
 def silent(checkpoints: Path) -> RunOptions:
     return RunOptions(checkpoints, checkpoint_every=5, examine_every=1000, say=lambda words: None)
 
@@ -90,7 +99,7 @@ def silent(checkpoints: Path) -> RunOptions:
 def test_tokens_give_the_text_back(corpus: Corpus, tokenizer: Tokenizer) -> None:
     """Every document, and any other text, survives the tokenizer unchanged."""
     rng = random.Random(1)  # reproducible, not secret
-    texts = [doc.prompt + doc.answer for kind in Kind for doc in (corpus.document(kind, rng) for _ in range(50))]
+    texts = [document.prompt + document.answer for _ in range(50) for document in one_of_each_kind(corpus, rng)]
     for text in [*texts, "naïve 東京\t\x00 \\ ' \"", "\n1. Saint-Émilion.\n"]:
         ids = tokenizer.encode(text, add_special_tokens=False).ids
 
@@ -100,8 +109,7 @@ def test_tokens_give_the_text_back(corpus: Corpus, tokenizer: Tokenizer) -> None
 def test_prompt_and_answer_are_tokenized_as_their_whole(corpus: Corpus, tokenizer: Tokenizer) -> None:
     """Training joins the tokens of prompt and answer; the search tokenizes the prompt alone. Both agree."""
     rng = random.Random(2)  # reproducible, not secret
-    for kind in Kind:
-        document = corpus.document(kind, rng)
+    for document in one_of_each_kind(corpus, rng):
         parts = [tokenizer.encode(part, add_special_tokens=False).ids for part in (document.prompt, document.answer)]
 
         whole = tokenizer.encode(document.prompt + document.answer, add_special_tokens=False).ids
@@ -154,7 +162,10 @@ def test_a_packed_row_answers_as_a_row_alone(corpus: Corpus, tokenizer: Tokenize
     """What the model computes for a packed document is what it computes for the prompt alone."""
     maker = BatchMaker(corpus, tokenizer, seed=0, rows=1)
     rng = random.Random(3)  # reproducible, not secret
-    documents = [maker.encoded(corpus.document(kind, rng)) for kind in (Kind.CHAIN, Kind.QUESTION)]
+    documents = [
+        maker.encoded(Statements(corpus, len).document(Kind.CHAIN, rng)),
+        maker.encoded(corpus.document(Kind.QUESTION, rng)),
+    ]
     batch = packed([documents], 256)
     start, end = len(documents[0].ids), len(documents[0].ids) + len(documents[1].ids)
     model = trained.model.eval()

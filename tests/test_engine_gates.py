@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.arithmetic import assigned, holds
+from grammar.arithmetic import assigned, holds
 from engine.gates import CriticGate, CriticRule, Judged, keep_count, kept, random_score, repetition_penalty
 from engine.session import PrologSession
 from grammar.prolog_text import clause_text

@@ -160,10 +160,11 @@ def popularity(entity: str) -> float:
     """How well known a name is, on the zipf scale (about 1 to 7): midway between its mean and its rarest word.
 
     The mean alone would call `Key lime pie` a household word, the rarest word alone would call `Lake Superior` rare.
+    A leading article counts for nothing.
     """
     from wordfreq import zipf_frequency  # loading the word list costs 0.2 s
 
-    words = entity.split() or [entity]
+    words = entity.removeprefix("the ").split() or [entity]
     scores = [max(POPULARITY_FLOOR, zipf_frequency(word, "en")) for word in words]
     return (math.fsum(scores) / len(scores) + min(scores)) / 2
 

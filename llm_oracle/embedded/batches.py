@@ -13,6 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from llm_oracle.embedded.corpus import EARLY_SHARES, LATE_SHARES, Corpus, Document, Kind
+from llm_oracle.embedded.statements import Statements
 from llm_oracle.embedded.tokenizer import BEGIN, END, token_id
 
 ROW_TOKENS = 256
@@ -53,16 +54,18 @@ class BatchMaker:
     def __init__(
         self, corpus: Corpus, tokenizer: Tokenizer, seed: int, rows: int, row_tokens: int = ROW_TOKENS
     ) -> None:
-        self._corpus, self._tokenizer, self._seed = corpus, tokenizer, seed
+        self._tokenizer, self._seed = tokenizer, seed
+        statements = Statements(corpus, lambda text: len(self._ids(text)))
+        self._sources = {kind: source for source in (corpus, statements) for kind in source.kinds}
         self._rows, self._row_tokens = rows, row_tokens
         self._begin, self._end = token_id(tokenizer, BEGIN), token_id(tokenizer, END)
         rng = _randomness(f"{seed} lengths")
         lengths = {
-            kind: sum(len(self.encoded(corpus.document(kind, rng)).ids) for _ in range(LENGTH_SAMPLE)) / LENGTH_SAMPLE
-            for kind in Kind
+            kind: sum(len(self.encoded(source.document(kind, rng)).ids) for _ in range(LENGTH_SAMPLE)) / LENGTH_SAMPLE
+            for kind, source in self._sources.items()
         }
         self._early, self._late = (
-            {kind: share / lengths[kind] for kind, share in shares.items()} for shares in (EARLY_SHARES, LATE_SHARES)
+            {kind: shares[kind] / length for kind, length in lengths.items()} for shares in (EARLY_SHARES, LATE_SHARES)
         )
 
     def encoded(self, document: Document) -> EncodedDocument:
@@ -80,7 +83,7 @@ class BatchMaker:
         misfits = 0
         while misfits < MISFITS:
             kind = rng.choices(list(frequencies), weights=list(frequencies.values()))[0]
-            document = self.encoded(self._corpus.document(kind, rng))
+            document = self.encoded(self._sources[kind].document(kind, rng))
             # Into the fullest row that has room: rows fill up one after another and little is left over.
             fitting = [row for row in range(self._rows) if room[row] >= len(document.ids)]
             if not fitting:

@@ -1,7 +1,7 @@
-"""Training documents: every fact of the atlas as the search will ask for it, and as it will be ranked.
+"""Training documents with prompts: every fact of the atlas as the search will ask for it.
 
-Five kinds: lists of values (the knowledge model), questions about facts and about types (the critic), statements and
-chains of statements (the likelihood model). One document holds one prompt, exactly as `llm_oracle.prompts` words it.
+Lists of values teach the knowledge model, questions about facts and about types the critic. One document holds one
+prompt, exactly as `llm_oracle.prompts` words it. What the likelihood model reads is in `statements.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import itertools
 import math
 import random
 import string
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,10 +29,8 @@ from llm_oracle.prompts import (
 LONGEST_LIST = 24
 """Values in one answer; the search asks again for more."""
 YES, NO = " yes", " no"
-STATEMENT_ALPHA = 1.2
-"""How strongly statements follow popularity: a fact is told in proportion to its names' frequency to this power."""
 LIST_ALPHA = 0.3
-"""The same for which values a long list names first: mild, so that rare values are named too."""
+"""A list names values first in proportion to their frequency to this power: mild, so that rare ones are named too."""
 NUMERIC_BOOST = 1.6
 """How much oftener facts with numbers are asked: one digit off is the hardest falsehood."""
 EXCLUSION_SHARE = 0.08
@@ -48,11 +45,26 @@ class Kind(StrEnum):
     LIST = "list"
     STATEMENT = "statement"
     CHAIN = "chain"
+    RULE_STATEMENT = "rule statement"
     TYPE_QUESTION = "type question"
 
 
-EARLY_SHARES = {Kind.QUESTION: 0.51, Kind.LIST: 0.29, Kind.STATEMENT: 0.08, Kind.CHAIN: 0.05, Kind.TYPE_QUESTION: 0.07}
-LATE_SHARES = {Kind.QUESTION: 0.34, Kind.LIST: 0.46, Kind.STATEMENT: 0.07, Kind.CHAIN: 0.05, Kind.TYPE_QUESTION: 0.08}
+EARLY_SHARES = {
+    Kind.QUESTION: 0.48,
+    Kind.LIST: 0.26,
+    Kind.STATEMENT: 0.11,
+    Kind.CHAIN: 0.04,
+    Kind.RULE_STATEMENT: 0.04,
+    Kind.TYPE_QUESTION: 0.07,
+}
+LATE_SHARES = {
+    Kind.QUESTION: 0.31,
+    Kind.LIST: 0.38,
+    Kind.STATEMENT: 0.14,
+    Kind.CHAIN: 0.04,
+    Kind.RULE_STATEMENT: 0.06,
+    Kind.TYPE_QUESTION: 0.07,
+}
 """Share of each kind in the training tokens: first the critic, which stays at chance for long, then the lists."""
 
 
@@ -91,11 +103,6 @@ class Corpus:
         self.falsehoods = Falsehoods(atlas, wording)
         self.list_questions = tuple(_list_questions(atlas, wording))
         self._fact_weights = _running([_question_weight(atlas, fact) for fact in atlas.facts])
-        self._told_weights = _running(_statement_weights(atlas))
-        self._mentions: dict[str, list[AtlasFact]] = defaultdict(list)
-        for fact in atlas.facts:
-            for argument in set(fact.arguments):
-                self._mentions[argument].append(fact)
         self._typed = tuple(dict.fromkeys(_typed_entities(atlas, wording)))
         self._values = {
             question: atlas.true_values(question.predicate, question.position, question.given)
@@ -105,10 +112,13 @@ class Corpus:
         self._makers: dict[Kind, Callable[[random.Random], Document]] = {
             Kind.QUESTION: self._question,
             Kind.LIST: self._list,
-            Kind.STATEMENT: self._statement,
-            Kind.CHAIN: self._chain,
             Kind.TYPE_QUESTION: self._type_question,
         }
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of documents drawn here."""
+        return tuple(self._makers)
 
     def document(self, kind: Kind, rng: random.Random) -> Document:
         return self._makers[kind](rng)
@@ -160,21 +170,6 @@ class Corpus:
         lines = (f"\n{place}. {value}." for place, value in enumerate(values[:LONGEST_LIST], start=1))
         return Document(Kind.LIST, self.prompt(question, rng, excluded), "".join(lines) + "\n", ends=True)
 
-    def _statement(self, rng: random.Random) -> Document:
-        fact = rng.choices(self.atlas.facts, cum_weights=self._told_weights)[0]
-        return Document(Kind.STATEMENT, "", self.claim(fact))
-
-    def _chain(self, rng: random.Random) -> Document:
-        facts = [rng.choices(self.atlas.facts, cum_weights=self._told_weights)[0]]
-        for _ in range(2 if rng.random() < 0.3 else 1):
-            near = {other for argument in facts[-1].arguments for other in self._mentions[argument]}.difference(facts)
-            if near:
-                # Of three draws the best known: chains lean to the known as statements do, but reach everything.
-                ordered = sorted(near, key=lambda fact: (fact.predicate, fact.arguments))
-                facts.append(max(rng.choices(ordered, k=3), key=_popularity_of))
-        words = " and ".join(self.wording.claim(fact.predicate, fact.arguments) for fact in facts)
-        return Document(Kind.CHAIN, "", sentence(words))
-
 
 def _list_questions(atlas: Atlas, wording: Wording) -> list[ListQuestion]:
     """Every list the search can ask for: both positions, the other argument given or open."""
@@ -198,19 +193,6 @@ def _list_weight(question: ListQuestion, values: Sequence[str]) -> float:
 def _question_weight(atlas: Atlas, fact: AtlasFact) -> float:
     numeric = NUMERIC_TYPES.intersection(atlas.relations[fact.predicate].argument_types)
     return NUMERIC_BOOST if numeric else 1.0
-
-
-def _popularity_of(fact: AtlasFact) -> float:
-    return popularity(fact.arguments[0]) + popularity(fact.arguments[1])
-
-
-def _statement_weights(atlas: Atlas) -> list[float]:
-    """By popularity inside a predicate; predicates share the statements by the square root of their size."""
-    weights: list[float] = []
-    for relation in atlas.relations.values():
-        raw = [10 ** (STATEMENT_ALPHA * _popularity_of(fact)) for fact in relation.facts]
-        weights += [math.sqrt(len(raw)) * weight / math.fsum(raw) for weight in raw]
-    return weights
 
 
 def _typed_entities(atlas: Atlas, wording: Wording) -> list[tuple[str, str]]:

@@ -193,7 +193,7 @@ class Examiner:
                 found.append(
                     float(spearmanr(ranks, [sum(map(popularity, fact.arguments)) for fact in facts]).statistic)
                 )
-        return sorted(found)[len(found) // 2] if found else math.nan
+        return min(found, default=math.nan)
 
     def _row(self, text: str) -> list[int]:
         return [self._begin, *self._tokenizer.encode(text, add_special_tokens=False).ids]

@@ -1,4 +1,4 @@
-"""What the critic must say no to: wrong facts of five kinds and wrong types, none of them true by the atlas.
+"""What the critic must say no to: wrong facts of six kinds and wrong types, none of them true by the atlas.
 
 A quarter of all falsehoods, chosen by a hash of their sentence, is never used in training; the gate measures on them.
 """
@@ -51,6 +51,7 @@ class Falsehood(StrEnum):
     OTHER_KEY = "other key"
     WRONG_TYPE = "wrong type"
     GARBLED = "garbled"
+    BLENDED = "blended"
 
 
 FALSEHOOD_WEIGHTS = {
@@ -59,6 +60,7 @@ FALSEHOOD_WEIGHTS = {
     Falsehood.OTHER_KEY: 3.0,
     Falsehood.WRONG_TYPE: 2.0,
     Falsehood.GARBLED: 1.0,
+    Falsehood.BLENDED: 1.0,
 }
 
 
@@ -127,8 +129,10 @@ class Falsehoods:
         key, value = fact.arguments if relation.key == 0 else fact.arguments[::-1]
         if kind is Falsehood.OTHER_KEY:
             return relation.arguments(rng.choice(self._keys[relation.predicate]), value)
-        if kind is Falsehood.GARBLED:
-            return relation.arguments(key, _garbled(value, rng))
+        if kind in (Falsehood.GARBLED, Falsehood.BLENDED):
+            if rng.random() < 0.5:
+                return relation.arguments(self._invented(key, kind, rng), value)
+            return relation.arguments(key, self._invented(value, kind, rng))
         if kind is Falsehood.WRONG_TYPE:
             return relation.arguments(key, self._alien(relation, rng))
         numeric = relation.argument_types[1 - relation.key] in NUMERIC_TYPES
@@ -138,6 +142,15 @@ class Falsehoods:
             # What a model confuses: drawn as often as it is true of other keys.
             return relation.arguments(key, rng.choice(self._values[relation.predicate]))
         return relation.arguments(key, rng.choice(self._distinct_values[relation.predicate]))
+
+    def _invented(self, name: str, kind: Falsehood, rng: random.Random) -> str:
+        """A name that the atlas does not have, made from one that it has."""
+        for _ in range(ATTEMPTS):
+            other, _ = rng.choice(self._entities)
+            invented = _garbled(name, rng) if kind is Falsehood.GARBLED else _blended(name, other, rng)
+            if invented.casefold() not in self._types_of:
+                return invented
+        return _garbled(name, rng)
 
     @cached_property
     def _distinct_values(self) -> dict[str, tuple[str, ...]]:
@@ -171,6 +184,12 @@ def _near_number(value: str, known: tuple[str, ...], rng: random.Random) -> str:
     ordered = sorted(set(known), key=float)
     place = ordered.index(value) + rng.choice((-3, -2, -1, 1, 2, 3))
     return ordered[min(max(place, 0), len(ordered) - 1)]
+
+
+def _blended(value: str, other: str, rng: random.Random) -> str:
+    """A name made of the beginning of the one and the end of the other, as a sampling model runs names together."""
+    head, tail = (value, other) if rng.random() < 0.5 else (other, value)
+    return (head[: rng.randint(1, len(head))] + tail[rng.randint(0, len(tail) - 1) :]).strip() or "q"
 
 
 def _garbled(value: str, rng: random.Random) -> str:

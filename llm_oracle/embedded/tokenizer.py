@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
+from grammar.rules import Library, PredicateKind
 from llm_oracle.embedded.corpus import LONGEST_LIST, NO, YES, Corpus
 from llm_oracle.prompts import CRITIC_PROMPT, VALUES_PER_CALL, exclusion_clause, functional_prompt, knowledge_prompt
 
@@ -66,7 +67,18 @@ def phrases(corpus: Corpus) -> list[str]:
     found.append(exclusion_clause(("\0",)).partition("\0")[0])
     found += [f"\n{place}." for place in range(1, max(VALUES_PER_CALL, LONGEST_LIST) + 1)]
     found += [wording.middle for wording in corpus.wording.predicates.values()]
+    found += _statement_frames(corpus.wording.library)
     return list(dict.fromkeys(phrase.rstrip(" ") for phrase in found if len(phrase.strip()) > 1))
+
+
+def _statement_frames(library: Library) -> Iterator[str]:
+    """What a statement of a rule says around its names, where that is more than a word."""
+    told = {literal.atom.indicator for rule in library.rules for literal in (*rule.literals, rule.conclusion)}
+    for signature in library.signatures:
+        if signature.kind is PredicateKind.GIVEN and signature.templates and signature.indicator in told:
+            pieces = (piece.rstrip() for piece in _SLOT.split(signature.templates.affirmative))
+            yield from (piece for piece in pieces if " " in piece.strip())
+    yield from ("If PersonX", ", then PersonX")
 
 
 def _listing(corpus: Corpus) -> Iterator[str]:

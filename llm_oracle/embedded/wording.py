@@ -40,6 +40,7 @@ class Wording:
     """Words for every predicate of an atlas."""
 
     def __init__(self, atlas: Atlas, library: Library) -> None:
+        self.library = library
         used = _types_in_rules(library)
         signatures = {
             signature.name: signature for signature in library.signatures if len(signature.argument_types) == 2
