@@ -145,16 +145,6 @@ derivation(Goals, Head, Rule, Values) :-
     ;   !, fail
     ).
 
-await(Goal)),
-    repeat,
-    (   retract(waiting(Head0))
-    ->  Head = Head0,
-        Module:hapax_rule(Rule, Head, Values, Premise, Derived),
-        call(Module:Premise),
-        forall(member(Goal, Derived), await(Goal))
-    ;   !, fail
-    ).
-
 await(Goal) :- ( \+ ground(Goal) -> true ; seen(Goal) -> true ; assertz(seen(Goal)), assertz(waiting(Goal)) ).
 
 % --- demand: which questions a goal would need -----------------------------------------------------------------------

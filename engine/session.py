@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 from engine.worker import END
 from grammar.errors import HapaxError
 from grammar.terms import Value
+from grammar.words import counted
 
 MAX_GOAL_DEPTH = 1000
 """Open brackets in a goal. Prolog's parser overruns its C stack at about 15,000."""
@@ -307,8 +308,8 @@ def _answers(text: bytes, reply: dict[str, Any], limits: QueryLimits) -> Answers
 
 def _exceeded(limit: str, limits: QueryLimits) -> LimitExceeded:
     allowed = {
-        "seconds": f"{limits.seconds:g} seconds",
-        "inferences": f"{limits.inferences} inferences",
+        "seconds": counted(limits.seconds, "second"),
+        "inferences": counted(limits.inferences, "inference"),
         "memory": f"{limits.memory_mb} MB of memory",
     }[limit]
     return LimitExceeded(f"The goal needs more than {allowed}. {REMEDIES[limit]}", limit)

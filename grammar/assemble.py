@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import PurePath
 from typing import TypeVar
 
-from grammar.defaults import PRINCIPLE_SPELLINGS, default_generic, default_polarity, default_principle
+from grammar.defaults import PRINCIPLE_SPELLINGS, default_polarity, default_principle, inferred_generic
 from grammar.errors import Diagnostic, hint
 from grammar.rules import (
+    GenericBy,
     Library,
     Place,
     Polarity,
@@ -26,6 +27,7 @@ from grammar.rules import (
 )
 from grammar.syntax import (
     AttributeLine,
+    BrokenLine,
     DeclarationLine,
     FactLine,
     Line,
@@ -76,6 +78,10 @@ _COMPARISONS = {
     "=\\=": "\\=",
 }
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic")
+_DECLARING = (*PredicateKind, "file")
+"""Kinds of broken lines that may have declared predicates."""
+_RULES = ("", "file")
+"""Kinds of broken lines that may have been a rule."""
 
 
 def assemble(files: Sequence[tuple[str, Sequence[Line]]], known: Library) -> tuple[Library, tuple[Diagnostic, ...]]:
@@ -99,6 +105,10 @@ class _Scope:
     """One type for each name whose types are on one subtype chain; the others keep what each occurrence says."""
     missing: str = "variable without a type"
     """The fault of a name that is not given."""
+    excused: bool = False
+    """Whether another fault, told already, may be why a name is not given."""
+    told: set[str] = field(default_factory=set)
+    """Names that were told to be missing: each is told once."""
 
     def variable(self, name: str, own_type: str | None = None) -> Variable | None:
         """The variable of that name, or None if no atom types it."""
@@ -124,6 +134,8 @@ class _Assembly:
             self.data_type(data_type.split())
         self.types = known
         self.declared: dict[str, PredicateSignature] = {}
+        self.broken: set[str] = set()
+        """Names of predicates whose declarations are faulty; "" where the name cannot be read."""
 
     def library(self) -> Library:
         return Library(
@@ -158,6 +170,8 @@ class _Assembly:
                 self.opposites.append(line.names)
             elif isinstance(line, FactLine):
                 self._fact(line)
+            elif isinstance(line, BrokenLine) and line.kind in _DECLARING:
+                self.broken.add(_joined(line.name))
         self.declared = {one.indicator: one for one in reversed((*self.known.signatures, *self.signatures))}
 
     def _declare(self, line: DeclarationLine) -> None:
@@ -165,11 +179,17 @@ class _Assembly:
         name = self._predicate(line.atom)
         types, parameters = self._parameters(line)
         definition = None
+        misses_parameters = False
         if line.definition is not None:
-            scope = _Scope({one.name: (one.data_type,) for one in parameters}, {}, "unknown parameter")
+            is_short = len(types) < len(line.atom.arguments)
+            scope = _Scope({one.name: (one.data_type,) for one in parameters}, {}, "unknown parameter", is_short)
             definition = self._comparison(line.definition, scope)
-        templates = self._templates(line, len(types), [variable.name for variable in parameters])
-        if count == len(self.faults):
+            misses_parameters = bool(scope.told)  # and slots for them would seem to be without arguments
+        names = [variable.name for variable in parameters]
+        templates = None if misses_parameters else self._templates(line, len(line.atom.arguments), names)
+        if count < len(self.faults):
+            self.broken.add(name.replace(" ", "_"))
+        else:
             kind = PredicateKind(line.kind)
             place = Place(self.file, *line.at)
             kept = parameters if kind is PredicateKind.COMPUTED else ()
@@ -226,9 +246,13 @@ class _Assembly:
             if isinstance(line, AttributeLine):
                 self._wait(line, waiting)
                 continue
+            if isinstance(line, BrokenLine) and line.kind == "@":
+                continue
             if isinstance(line, RuleLine):
                 position += 1
                 self._rule(line, waiting, position)
+            elif isinstance(line, BrokenLine) and line.kind in _RULES:
+                position += 1
             else:
                 self._unused(waiting)
             waiting = {}
@@ -258,20 +282,27 @@ class _Assembly:
     def _scope(self, line: RuleLine) -> _Scope:
         given: dict[str, tuple[str, ...]] = {}
         bare: dict[str, str] = {}
+        excused = False
         for atom in (*(item.atom for item in line.premise if isinstance(item, RawLiteral)), line.conclusion):
-            signature = self.declared.get(f"{_joined(atom.name.words)}/{len(atom.arguments)}")
+            predicate = _joined(atom.name.words).replace(" ", "_")
+            signature = self.declared.get(f"{predicate}/{len(atom.arguments)}")
             for index, argument in enumerate(atom.arguments):
-                if not isinstance(argument, Words) or not VARIABLE_NAME.fullmatch(argument.words[-1]):
+                if not isinstance(argument, Words):
                     continue
                 *type_words, name = argument.words
-                if type_words:
+                if not VARIABLE_NAME.fullmatch(name):
+                    excused = True  # `PersonX`: told as such, and X may be the variable that it would type
+                elif type_words:
                     given[name] = (*given.get(name, ()), self.data_type(type_words))
                 elif signature is not None:
                     bare.setdefault(name, signature.argument_types[index])
+                else:
+                    excused = excused or bool(self.broken & {"", predicate})
         for name, data_type in bare.items():
             given.setdefault(name, (data_type,))
         chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in given.items()}
-        return _Scope(given, {name: found for name, found in chains.items() if found is not None})
+        settled = {name: found for name, found in chains.items() if found is not None}
+        return _Scope(given, settled, excused=excused)
 
     def _item(self, item: RawItem, scope: _Scope) -> BodyLiteral:
         if isinstance(item, RawLiteral):
@@ -292,7 +323,8 @@ class _Assembly:
 
     def _variable(self, scope: _Scope, name: str, own_type: str | None, at: Spot) -> Variable:
         variable = scope.variable(name, own_type)
-        if variable is None:
+        if variable is None and not scope.excused and name not in scope.told:
+            scope.told.add(name)
             self.fault(scope.missing, at, name=name)
         return variable or Variable(name, "")
 
@@ -342,19 +374,22 @@ class _Assembly:
         polarity = self._choice(lines, text, "polarity", {one.value: one for one in Polarity})
         polarity = polarity or default_polarity(rule.conclusion)
         principle = self._choice(lines, text, "principle", PRINCIPLE_SPELLINGS) or default_principle(polarity)
+        generic, generic_by = self._generic(rule, lines, text)
         return replace(
             rule,
             name=self._name(lines, text, position),
             domain=text.get("domain") or None,
             principle=principle,
             polarity=polarity,
-            generic=self._generic(rule, lines, text),
+            generic=generic,
+            generic_by=generic_by,
         )
 
     def _attribute_text(self, line: AttributeLine) -> str:
+        count = len(self.faults)
         parts = (self._unquoted(RawText(value, line.at)) if value.startswith('"') else value for value in line.values)
         text = " ".join(parts)
-        if not text.strip():
+        if not text.strip() and count == len(self.faults):
             self.fault(
                 "attribute value", line.at, value="", name=line.name, remedy=f"Write a value after @{line.name}."
             )
@@ -380,17 +415,19 @@ class _Assembly:
         plain = f"rule{position}"
         return plain if plain not in taken else f"{PurePath(self.file).stem}_{plain}"
 
-    def _generic(self, rule: Rule, lines: dict[str, AttributeLine], text: dict[str, str]) -> tuple[str, ...]:
+    def _generic(
+        self, rule: Rule, lines: dict[str, AttributeLine], text: dict[str, str]
+    ) -> tuple[tuple[str, ...], GenericBy]:
         value = text.get("generic")
         if not value:
-            return default_generic(rule.premise, rule.conclusion, self.types.is_person)
+            return inferred_generic(rule.premise, rule.conclusion, self.types.is_person)
         names = () if value == "none" else tuple(dict.fromkeys(value.split()))
         known = [variable.name for variable in rule.variables]
         for name in names:
             if name not in known:
                 remedy = f"Name variables of the rule ({', '.join(known)}), or none."
                 self.fault("attribute value", lines["generic"].at, value=name, name="generic", remedy=remedy)
-        return names
+        return names, GenericBy.ATTRIBUTE
 
 
 def unquoted(source: str) -> str:

@@ -12,9 +12,9 @@ from typing import TypeAlias
 from grammar import faults
 from grammar.dependencies import negative_cycles, unreachable_variables
 from grammar.errors import Diagnostic
-from grammar.predicate_checks import PREDICATE_CHECKS
+from grammar.predicate_checks import PREDICATE_CHECKS, counted_rules, misfits
 from grammar.rule_pairs import duplicate_and_subsumed_rules, opposite_conclusions
-from grammar.rules import Library, Place, PredicateKind, Rule
+from grammar.rules import GenericBy, Library, Place, PredicateKind, Rule
 from grammar.satisfiable import contradiction
 from grammar.terms import Arithmetic, Comparison, Constant, Expression, Variable
 
@@ -29,7 +29,7 @@ def check_library(library: Library) -> tuple[Diagnostic, ...]:
 
 def unbound_conclusion_variable(library: Library) -> Iterator[Diagnostic]:
     """A conclusion about something that the premise never mentions holds for everything."""
-    for rule in library.rules:
+    for rule in counted_rules(library):
         for variable in rule.unbound:
             near = _namesake(rule, variable, library)
             yield faults.UNBOUND_CONCLUSION.at(
@@ -49,12 +49,11 @@ def _namesake(rule: Rule, missing: Variable, library: Library) -> Variable | Non
 
 
 def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
-    """Types used for one variable must lie on one line of subtypes."""
+    """Types used for one variable must lie on one line of subtypes. A type that its own atom rejects is told there."""
     for rule in library.rules:
         types: dict[str, dict[str, None]] = {}
-        for item in (*rule.premise, rule.conclusion):
-            for variable in item.variables:
-                types.setdefault(variable.name, {})[variable.data_type] = None
+        for name, data_type in _types_of_variables(rule, library):
+            types.setdefault(name, {})[data_type] = None
         for name, used in types.items():
             if library.most_specific(tuple(used)) is None:
                 first, second, *_ = used
@@ -65,11 +64,23 @@ def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
                 )
 
 
+def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
+    for atom in rule.atoms:
+        rejecting = library.signature(atom.indicator).declared
+        rejected = [position for position, _, _ in misfits(atom, library)] if rejecting else []
+        for position, term in enumerate(atom.arguments):
+            if isinstance(term, Variable) and position not in rejected:
+                yield term.name, term.data_type
+
+
 def unconnected_premise(library: Library) -> Iterator[Diagnostic]:
-    """Every literal of a premise must be linked to the others by variables; else it is a second, unrelated rule."""
-    for rule in library.rules:
+    """Every literal of a premise must be linked to the others by variables; else it is a second, unrelated rule.
+
+    A variable that nothing gives a value to is most often a misprint of the link, and told as such.
+    """
+    for rule in counted_rules(library):
         groups = _groups(rule)
-        if len(groups) > 1:
+        if len(groups) > 1 and not unreachable_variables(rule, library):
             parts = " and ".join("{" + ", ".join(sorted(group)) + "}" for group in groups)
             yield faults.UNCONNECTED.at(
                 rule.place,
@@ -107,14 +118,33 @@ def tautology(library: Library) -> Iterator[Diagnostic]:
 
 def fewer_than_three_variables(library: Library) -> Iterator[Diagnostic]:
     """Two variables leave nothing to reason about; paper, section 2.2. Definitions that other rules use are exempt."""
-    used = {literal.atom.indicator for rule in library.rules for literal in rule.literals}
-    for rule in library.rules:
+    used = _used_in_premises(library)
+    for rule in counted_rules(library):
         is_definition = not rule.generic or rule.conclusion.atom.indicator in used
         if len(rule.variables) < 3 and not is_definition:
             yield faults.FEW_VARIABLES.at(
                 rule.place,
                 f"rule {rule.name} has fewer than three variables: it can only restate its premise",
                 "Add the link that makes the conclusion follow, or write @generic none if the rule defines a predicate",
+            )
+
+
+def _used_in_premises(library: Library) -> set[str]:
+    return {literal.atom.indicator for rule in library.rules for literal in rule.literals}
+
+
+def generic_by_position(library: Library) -> Iterator[Diagnostic]:
+    """Whom a rule speaks about is plain where it concludes about a person; elsewhere it is said what was inferred."""
+    used = _used_in_premises(library)
+    for rule in counted_rules(library):
+        inferred = rule.generic_by in (GenericBy.POSITION, GenericBy.NOTHING)
+        if inferred and not rule.unbound and rule.conclusion.atom.indicator not in used:
+            names = ", ".join(variable.name for variable in rule.conclusion.variables)
+            taken = f"{rule.spoken_of} is taken as generic" if rule.generic else "no variable is taken as generic"
+            yield faults.BY_POSITION.at(
+                rule.place,
+                f"rule {rule.name} concludes about no person and has no @generic: {taken}",
+                f"Say with @generic what its statements speak about: {names} or none",
             )
 
 
@@ -144,7 +174,7 @@ def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
 
 def unreachable_variable(library: Library) -> Iterator[Diagnostic]:
     """No order of search can bind a variable that only comparisons and computed predicates hold."""
-    for rule in library.rules:
+    for rule in counted_rules(library):
         denied = {variable.name for literal in rule.literals if literal.negated for variable in literal.variables}
         for variable in unreachable_variables(rule, library):
             if variable.name not in denied:
@@ -157,7 +187,7 @@ def unreachable_variable(library: Library) -> Iterator[Diagnostic]:
 
 def unsafe_negation(library: Library) -> Iterator[Diagnostic]:
     """Negation as failure tests values; it never finds any."""
-    for rule in library.rules:
+    for rule in counted_rules(library):
         unreachable = {variable.name for variable in unreachable_variables(rule, library)}
         positive = {variable.name for item in rule.literals if not item.negated for variable in item.variables}
         told = set(rule.generic) - positive
@@ -267,6 +297,7 @@ CHECKS: tuple[Check, ...] = (
     unconnected_premise,
     tautology,
     fewer_than_three_variables,
+    generic_by_position,
     premise_that_never_holds,
     unstratified_negation,
     unreachable_variable,

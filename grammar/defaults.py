@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from grammar.rules import PERSON, Polarity, Principle
+from grammar.rules import PERSON, GenericBy, Polarity, Principle
 from grammar.terms import BodyLiteral, Literal, Variable
 
 PRINCIPLE_SPELLINGS = {
@@ -37,11 +37,20 @@ def default_generic(
     premise: Sequence[BodyLiteral], conclusion: Literal, is_person: Callable[[str], bool] = is_person_alone
 ) -> tuple[str, ...]:
     """Persons of both premise and conclusion; else the first argument of the first premise atom, if concluded about."""
+    return inferred_generic(premise, conclusion, is_person)[0]
+
+
+def inferred_generic(
+    premise: Sequence[BodyLiteral], conclusion: Literal, is_person: Callable[[str], bool]
+) -> tuple[tuple[str, ...], GenericBy]:
+    """`default_generic`, and which of its conventions found the variables."""
     atoms = [item.atom for item in premise if isinstance(item, Literal)]
     told = {variable.name for atom in atoms for variable in atom.variables}
     persons = [one.name for one in conclusion.variables if is_person(one.data_type) and one.name in told]
     if persons:
-        return tuple(dict.fromkeys(persons))
+        return tuple(dict.fromkeys(persons)), GenericBy.PERSON
     first = atoms[0].arguments[0] if atoms else None
     concluded = {variable.name for variable in conclusion.variables}
-    return (first.name,) if isinstance(first, Variable) and first.name in concluded else ()
+    if isinstance(first, Variable) and first.name in concluded:
+        return (first.name,), GenericBy.POSITION
+    return (), GenericBy.NOTHING

@@ -297,6 +297,11 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         (
             "oracle is_in",
             "given born",
+            "functional born",
+            "oracle is_in Ingredient, Dish)",
+            'oracle "is_in"(Ingredient, Dish)',
+            'given "born"(Person)',
+            'functional "born"(Person, Year)',
             'oracle p(A, B) "[1] is in [2]"',
             "oracle p(A, B):",
             "oracle p(A, B): [1]",
@@ -704,17 +709,33 @@ GOAL_HINTS: tuple[Hint, ...] = (
 )
 """Faults of `query` goals; the examples are goals over a library that has p/1 alone."""
 
-SYNTAX_FAULT = Hint("syntax", "HPX001", "{found} is not expected here", "Expected is {expected}.", ())
-UNREADABLE = Hint("unreadable", "HPX060", "the file cannot be read: {reason}", "{remedy}", ())
+FAULTS_PER_FILE = 50
+"""How many are listed; after twenty times as many the rest of the file is not read."""
+
+SYNTAX_FAULT = Hint(
+    "syntax",
+    "HPX001",
+    "{found} is not expected here",
+    "Expected is {expected}.",
+    ("p(Age A, Age B) & A > -B -> q(Age A)", "(X", "p *"),
+)
+"""Of statements that no hint's example is like."""
+
+UNREADABLE = Hint(
+    "unreadable", "HPX060", "the file cannot be read: {reason}", "{remedy}", ("hapax check no_such_file.rules",)
+)
+"""The example is a command: no text has this fault."""
+
 TOO_MANY = Hint(
     "too many",
     "HPX061",
-    "{count} more faults in this file are not listed, perhaps others beyond them",
+    "the list leaves out {count} of this file, perhaps others beyond them",
     "Mend the first ones.",
-    (),
+    ("p(T X)) -> q(T X)\n" * (FAULTS_PER_FILE + 1),),
 )
-FAULTS_PER_FILE = 50
-"""How many are listed; after twenty times as many the rest of the file is not read."""
+
+FORM_HINTS: tuple[Hint, ...] = (SYNTAX_FAULT, *SYNTAX_HINTS, *MEANING_HINTS, UNREADABLE, TOO_MANY)
+"""All that reading rule files can say."""
 
 
 def hint(label: str) -> Hint:
@@ -722,6 +743,4 @@ def hint(label: str) -> Hint:
     return _BY_LABEL[label]
 
 
-_BY_LABEL = {
-    entry.label: entry for entry in (*SYNTAX_HINTS, *MEANING_HINTS, *GOAL_HINTS, SYNTAX_FAULT, UNREADABLE, TOO_MANY)
-}
+_BY_LABEL = {entry.label: entry for entry in (*FORM_HINTS, *GOAL_HINTS)}

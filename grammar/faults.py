@@ -144,6 +144,10 @@ DECLARED_TWICE: Final = Fault(
     "HPX301", Severity.NOTE, "the same declaration twice",
     "oracle is_in(Ingredient, Dish)\noracle is_in(Ingredient, Dish)",
 )  # fmt: skip
+BY_POSITION: Final = Fault(
+    "HPX302", Severity.NOTE, "generic variable by default, and no person",
+    "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C) -> can_fit_in(Furniture A, Room B)",
+)  # fmt: skip
 
 FAULTS: tuple[Fault, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Fault))
 """All of the above, in order."""

@@ -5,7 +5,7 @@ A goal is a term. It is never handed to Prolog as typed: only an allowed tree ge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
@@ -123,9 +123,15 @@ INFIX = frozenset(
 )
 
 
-def allowed_goal(term: GoalTerm, library: Library) -> tuple[Goal, tuple[Diagnostic, ...]]:
+Elsewhere: TypeAlias = Callable[[str], str]
+"""Says of an indicator that the library lacks where it is known and what to do about it, or nothing."""
+
+
+def allowed_goal(
+    term: GoalTerm, library: Library, elsewhere: Elsewhere = lambda _: ""
+) -> tuple[Goal, tuple[Diagnostic, ...]]:
     """The goal and the faults of everything in it that may not be called."""
-    check = _Check(library)
+    check = _Check(library, elsewhere)
     term = check.goal(term)
     names = (name for name in _answered(term) if not name.startswith("_"))
     return Goal(term, tuple(dict.fromkeys(names))), tuple(check.faults)
@@ -145,8 +151,9 @@ def called_indicators(goal: Goal, library: Library) -> tuple[str, ...]:
 class _Check:
     """Walks a goal by what each position may hold, collecting faults; `/` in arithmetic becomes exact division."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, elsewhere: Elsewhere) -> None:
         self.library = library
+        self.elsewhere = elsewhere
         self.faults: list[Diagnostic] = []
 
     def goal(self, term: GoalTerm) -> GoalTerm:
@@ -202,16 +209,19 @@ class _Check:
         return term
 
     def _unknown(self, term: Compound) -> None:
-        known = [one.indicator for one in self.library.completed().signatures] + [
-            one for one in BUILT_INS if "/" in one
-        ]
-        near = get_close_matches(term.indicator, known, n=3, cutoff=0.5)
-        remedy = f"Did you mean {' or '.join(near)}?" if near else "Goals call predicates of the rule files."
-        self._refuse("unknown predicate", term.place, name=term.indicator, remedy=remedy)
+        known: dict[str, list[str]] = {}
+        for indicator in (*(one.indicator for one in self.library.completed().signatures), *BUILT_INS):
+            name, _, arity = indicator.rpartition("/")
+            if name.isidentifier():
+                known.setdefault(name, []).append(f"{name}/{arity}")
+        near = [one for name in get_close_matches(term.functor, known, n=3, cutoff=0.6) for one in known[name]]
+        question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
+        usual = question + "Goals call predicates of rule files; --rules names other files."
+        self._refuse("unknown predicate", term.place, self.elsewhere(term.indicator) or usual, name=term.indicator)
 
-    def _refuse(self, label: str, place: Place, **words: str) -> None:
+    def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}
-        self.faults.append(hint(label).at(place, **shortened))
+        self.faults.append(hint(label).at(place, remedy=remedy, **shortened))
 
 
 def _place(term: GoalTerm) -> Place:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,11 @@ from grammar.errors import (
     RulesRejected,
     hint,
 )
-from grammar.goals import Compound, Goal, GoalList, GoalTerm, GoalVariable, allowed_goal
+from grammar.goals import Compound, Elsewhere, Goal, GoalList, GoalTerm, GoalVariable, allowed_goal
 from grammar.rules import Library, Place, Rule
 from grammar.syntax import Line
 from grammar.terms import Constant
+from grammar.words import counted
 
 MAXIMUM_DEPTH = 100
 """Parentheses inside each other, and arithmetic operators in a statement: trees stay shallow enough to walk."""
@@ -43,6 +45,7 @@ GOES_ON_AFTER = frozenset(
     ("AND", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "SLASH", "PLUS", "MINUS", "STAR", "COMPARE", "LESS", "NOT")
 )
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}
+_COMMA = frozenset(("COMMA",))
 NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE", "AND"))
 
 
@@ -64,13 +67,13 @@ def load_library(paths: Sequence[str | Path]) -> Library:
         try:
             read.append(_read_file(path))
         except OSError as fault:
-            read.append(_Source(str(path), faults=[_unreadable(path, fault.strerror or str(fault), _CHECK_PATH)]))
+            read.append(_unreadable(path, fault.strerror or str(fault), _CHECK_PATH))
         except UnicodeDecodeError as fault:
             reason = f"it is not UTF-8 (byte {fault.start})"
-            read.append(_Source(str(path), faults=[_unreadable(path, reason, "Save it as UTF-8.")]))
+            read.append(_unreadable(path, reason, "Save it as UTF-8."))
         except HapaxError as fault:  # JSON of another form than LINK's
             reason = str(fault).removeprefix(f"{path}: ")
-            read.append(_Source(str(path), faults=[_unreadable(path, reason, "")]))
+            read.append(_unreadable(path, reason, ""))
     return _library(read)
 
 
@@ -85,7 +88,7 @@ def parse_rule(text: str, library: Library | None = None) -> Rule:
     return parsed.rules[0]
 
 
-def parse_goal(text: str, library: Library) -> Goal:
+def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
     """The goal of a query, checked against what the library knows. Raises `RulesRejected`."""
     try:
         term = _goal_term(text)
@@ -97,7 +100,7 @@ def parse_goal(text: str, library: Library) -> Goal:
         at = Place("<goal>") if ends else _place("<goal>", unexpected.token)
         found = "its end" if ends else f'"{str(unexpected.token)[:20]}"'
         raise RulesRejected([hint("goal syntax").at(at, found=found)]) from None
-    goal, faults = allowed_goal(term, library)
+    goal, faults = allowed_goal(term, library, elsewhere)
     if faults:
         raise RulesRejected(_capped("<goal>", list(faults)))
     return goal
@@ -132,7 +135,8 @@ def _capped(file: str, faults: list[Diagnostic]) -> list[Diagnostic]:
     left = len(ordered) - FAULTS_PER_FILE
     if left <= 0:
         return ordered
-    return [*ordered[:FAULTS_PER_FILE], TOO_MANY.at(Place(file, ordered[FAULTS_PER_FILE].place.line), count=str(left))]
+    first_left_out = Place(file, ordered[FAULTS_PER_FILE].place.line)
+    return [*ordered[:FAULTS_PER_FILE], TOO_MANY.at(first_left_out, count=counted(left, "more fault"))]
 
 
 # Files
@@ -155,8 +159,9 @@ def _read_file(path: Path) -> _Source:
     return _read_statements(str(path), text)
 
 
-def _unreadable(path: Path, reason: str, remedy: str) -> Diagnostic:
-    return UNREADABLE.at(Place(str(path)), reason=reason, remedy=remedy)
+def _unreadable(path: Path, reason: str, remedy: str) -> _Source:
+    fault = UNREADABLE.at(Place(str(path)), reason=reason, remedy=remedy)
+    return _Source(str(path), [syntax.BrokenLine("file")], [fault])
 
 
 # Statements
@@ -166,12 +171,15 @@ def _read_statements(file: str, text: str) -> _Source:
     source = _Source(file)
     for tokens in _statements(_lark().lex(text)):
         if len(source.faults) > 20 * FAULTS_PER_FILE:
+            source.lines.append(syntax.BrokenLine("file"))
             break
         try:
             source.lines.append(_parse(tokens))
         except _TooMuch as fault:
+            source.lines.append(_broken(tokens))
             source.faults.append(hint(fault.label).at(_place(file, tokens[0]), limit=str(fault.limit)))
         except UnexpectedToken as fault:
+            source.lines.append(_broken(tokens))
             at = _place(file, fault.token if fault.token.type != "$END" else tokens[-1])
             # Naming a fault costs a parse of all examples; faults beyond the cap are only counted.
             named = len(source.faults) < FAULTS_PER_FILE
@@ -181,19 +189,29 @@ def _read_statements(file: str, text: str) -> _Source:
     return source
 
 
+def _broken(tokens: list[Token]) -> syntax.BrokenLine:
+    """What the statement would have been. An attribute with an arrow in it is a rule that a newline fails to begin."""
+    kind = _keyword(tokens)
+    if kind == "@" and any(token.type in ("ARROW", "NECK") for token in tokens):
+        kind = ""
+    words = takewhile(lambda token: token.type == "WORD", tokens[1:])
+    return syntax.BrokenLine(kind, tuple(map(str, words)) if kind in KEYWORDS else ())
+
+
 def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
     """The token lists of the statements: they end at a full stop, or at a newline that nothing carries on over."""
     current: list[Token] = []
     depth = 0
     newlines = 0
     broken = False  # a rule's sign inside parentheses: one was left open, so the next newline ends the statement
-    for token in tokens:
+    for token, following in pairwise(chain(tokens, [Token("$END", "")])):
         if token.type == "NEWLINE":
             newlines += 1
             continue
         starts_line, blank_line, newlines = newlines > 0, newlines > 1, 0
         ends = starts_line and (depth == 0 or broken or blank_line) and not _goes_on(current, token, blank_line)
-        if current and (ends or token.type == "ATTRIBUTE" or (starts_line and token.value in KEYWORDS and depth)):
+        declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type == "WORD")
+        if current and (ends or declares or token.type == "ATTRIBUTE"):
             yield current
             current, depth, broken = [], 0, False
         if token.type == "DOT":
@@ -209,8 +227,14 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
 
 
 def _goes_on(current: list[Token], token: Token, blank_line: bool) -> bool:
-    """Whether a statement carries on over the newline before `token`; an operator at its end outlasts blank lines."""
-    return bool(current) and (current[-1].type in GOES_ON_AFTER or (token.type in GOES_ON_BEFORE and not blank_line))
+    """Whether a statement carries on over the newline before `token`; an operator at its end outlasts blank lines.
+
+    Attributes go on at a comma alone: the sign at the start of a broken rule below them is not theirs.
+    """
+    if not current:
+        return False
+    after, before = (_COMMA, _COMMA) if current[0].type == "ATTRIBUTE" else (GOES_ON_AFTER, GOES_ON_BEFORE)
+    return current[-1].type in after or (token.type in before and not blank_line)
 
 
 class _TooMuch(HapaxError):  # noqa: N818 - never leaves this module

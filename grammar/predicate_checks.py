@@ -133,6 +133,16 @@ VAGUE_PREDICATES = frozenset(
 )
 
 
+def miscounted(atom: Atom, library: Library) -> PredicateSignature | None:
+    """The declaration that an atom with too few or too many arguments was meant for, if there is one."""
+    return None if library.signature(atom.indicator).declared else library.declared_as(atom.predicate)
+
+
+def counted_rules(library: Library) -> Iterator[Rule]:
+    """The rules whose atoms have all their arguments: what is odd about the others is told by `uses_of_predicates`."""
+    return (rule for rule in library.rules if not any(miscounted(atom, library) for atom in rule.atoms))
+
+
 def clashing_declarations(library: Library) -> Iterator[Diagnostic]:
     """A predicate is declared once. Alike declarations in two files do no harm."""
     first: dict[str, PredicateSignature] = {}
@@ -158,12 +168,14 @@ def _declaration(signature: PredicateSignature) -> str:
 
 
 def uses_of_predicates(library: Library) -> Iterator[Diagnostic]:
-    """Arguments fit the declared types; uses of an undeclared predicate agree with its first one."""
+    """Arguments fit the declared types and number; uses of an undeclared predicate agree with its first one."""
     told: set[tuple[str, int, str]] = set()
     for rule in library.rules:
         for atom in rule.atoms:
             signature = library.signature(atom.indicator)
-            for position, used, expected in _misfits(atom, signature, library):
+            if meant := miscounted(atom, library):
+                yield _miscount(rule, atom, meant)
+            for position, used, expected in misfits(atom, library):
                 if signature.declared:
                     yield _misfit(rule, atom, signature, used, expected)
                 elif (signature.indicator, position, type_key(used)) not in told:
@@ -177,11 +189,26 @@ def uses_of_predicates(library: Library) -> Iterator[Diagnostic]:
                     )
 
 
-def _misfits(atom: Atom, signature: PredicateSignature, library: Library) -> Iterator[tuple[int, str, str]]:
-    """Position, used and expected type of the variables whose type is on no line of subtypes with the expected one."""
-    for position, (term, expected) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
+def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
+    """Position, used and expected type of the variables whose type is on no line of subtypes with the expected one.
+
+    Where declarations of the predicate clash, it is enough to agree with one of them.
+    """
+    types = library.signature(atom.indicator).argument_types
+    for position, (term, expected) in enumerate(zip(atom.arguments, types, strict=True)):
         if isinstance(term, Variable) and library.most_specific((term.data_type, expected)) is None:
-            yield position, term.data_type, expected
+            declared = (one.argument_types[position] for one in library.signatures if one.indicator == atom.indicator)
+            if not any(library.most_specific((term.data_type, one)) for one in declared):
+                yield position, term.data_type, expected
+
+
+def _miscount(rule: Rule, atom: Atom, meant: PredicateSignature) -> Diagnostic:
+    return faults.CLASHING_USE.at(
+        rule.place,
+        f"{atom} in rule {rule.name} has not the arguments that {_declaration(meant)} wants",
+        f"Give it {len(meant.argument_types)}, or declare {atom.indicator}, too",
+        meant.place,
+    )
 
 
 def _misfit(rule: Rule, atom: Atom, signature: PredicateSignature, used: str, expected: str) -> Diagnostic:
@@ -194,12 +221,14 @@ def _misfit(rule: Rule, atom: Atom, signature: PredicateSignature, used: str, ex
 
 
 def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
-    """Most often an argument was forgotten."""
+    """Most often an argument was forgotten. Rules that use one against a declaration of the other are told of that."""
     names: dict[str, list[PredicateSignature]] = {}
+    used = {atom.indicator for rule in library.rules for atom in rule.atoms}
     for signature in _distinct(library):
         names.setdefault(signature.name, []).append(signature)
     for first, second in (pair for same in names.values() for pair in combinations(same, 2)):
-        if not (first.declared and second.declared):
+        told = first.declared and second.indicator in used
+        if not (second.declared or told):
             yield faults.TWO_ARITIES.at(
                 second.place,
                 f"two predicates are called {second.name}: {first.indicator} and {second.indicator}",
@@ -219,6 +248,8 @@ def _distinct(library: Library) -> Iterator[PredicateSignature]:
 def templates(library: Library) -> Iterator[Diagnostic]:
     """Statements and questions are told in the declared sentences; without them they read like the predicate's name."""
     for signature in _distinct(library):
+        if not signature.declared and library.declared_as(signature.name):
+            continue  # an argument too few or too many is told as such
         if not signature.declared:
             yield faults.UNDECLARED.at(
                 signature.place,
@@ -287,18 +318,15 @@ def _last_word(data_type: str) -> str:
 
 
 def _has_names(data_type: str, library: Library) -> bool:
-    """Numbers, named persons, and types known for the names of their members; a bare Person or Object is anything."""
-    if library.is_numeric(data_type):
-        return True
-    if library.is_person(data_type):
-        return type_key(data_type) != type_key(PERSON)
-    return _last_word(data_type) in NAMED_THINGS
+    """Numbers, persons, and types known for the names of their members. A bare Person is `question_about_nobody`'s."""
+    return library.is_numeric(data_type) or library.is_person(data_type) or _last_word(data_type) in NAMED_THINGS
 
 
 def question_about_nobody(library: Library) -> Iterator[Diagnostic]:
     """A searched Person has no name either. Rules that leave their generic variable unbound are told of that alone."""
+    counted = {rule.name for rule in counted_rules(library)}
     for rule, literal in _asked_literals(library):
-        for variable in literal.variables if not rule.unbound else ():
+        for variable in literal.variables if rule.name in counted and not rule.unbound else ():
             if type_key(variable.data_type) == type_key(PERSON):
                 yield faults.NOBODY.at(
                     rule.place,
@@ -344,13 +372,14 @@ UNPLACED = Place("<declarations>")
 
 def circle_of_subtypes(library: Library) -> Iterator[Diagnostic]:
     """Types below each other are one type under two names."""
+    circles: dict[frozenset[str], list[str]] = {}
     for lower, upper in library.subtypes:
         if library.is_declared_subtype(upper, lower):
-            yield faults.TYPE_CIRCLE.at(
-                UNPLACED,
-                f'"type {lower} < {upper}" closes a circle: each is below the other',
-                "Take one of the declarations out",
-            )
+            circles.setdefault(library.same_types(lower), []).append(f'"type {lower} < {upper}"')
+    for lines in circles.values():
+        yield faults.TYPE_CIRCLE.at(
+            UNPLACED, f"subtypes in a circle: {', '.join(lines)}", "Take one of the declarations out"
+        )
 
 
 def faulty_opposites(library: Library) -> Iterator[Diagnostic]:
@@ -361,7 +390,8 @@ def faulty_opposites(library: Library) -> Iterator[Diagnostic]:
             yield faults.OWN_OPPOSITE.at(
                 UNPLACED, f"{first} is declared as its own opposite", "Name the predicate that says the contrary"
             )
-        for name in dict.fromkeys((first, second)):
+            continue
+        for name in (first, second):
             if name not in known:
                 yield faults.UNKNOWN_OPPOSITE.at(
                     UNPLACED,

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 from grammar.defaults import default_generic, default_polarity, default_principle
-from grammar.rules import Library, PredicateSignature, Rule, Templates
+from grammar.rules import GenericBy, Library, PredicateSignature, Rule, Templates
 from grammar.terms import quoted
 
 _PLAIN_WORD = re.compile(r"[^\W\d]\w*")
 
 
 def rule_text(rule: Rule, library: Library | None = None, default_name: str | None = None) -> str:
-    """The rule with its attributes, those left out that a reader would infer.
+    """The rule with its attributes, those left out that a reader would infer; @generic stays where it was written.
 
     Which variables are generic by default depends on the library's types; without a library it is always written.
     """
@@ -25,7 +25,8 @@ def rule_text(rule: Rule, library: Library | None = None, default_name: str | No
         lines.append(f"@polarity {rule.polarity}")
     if rule.principle not in (None, default_principle(rule.polarity or polarity)):
         lines.append(f"@principle {rule.principle}")
-    if library is None or rule.generic != default_generic(rule.premise, rule.conclusion, library.is_person):
+    by_default = library and default_generic(rule.premise, rule.conclusion, library.is_person)
+    if rule.generic_by is GenericBy.ATTRIBUTE or rule.generic != by_default:
         lines.append(f"@generic {' '.join(rule.generic) or 'none'}")
     return "\n".join([*lines, rule.sentence])
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from grammar.checks import check_library
-from grammar.errors import GOAL_HINTS, MEANING_HINTS, SYNTAX_HINTS, Hint
+from grammar.errors import FORM_HINTS, GOAL_HINTS, Hint
 from grammar.faults import FAULTS, KB_FAULTS, Fault
 from grammar.goals import AGGREGATES, BUILT_INS
 from grammar.parser import parse_library
@@ -56,7 +56,8 @@ They stand before their rule. `@name`: else `rule1`, `rule2` ... by position. `@
 positive` or `negative`: else negative where the conclusion's name denies (`cannot_`, `is_not_`, `has_no_` ...).
 `@principle compatibility` or `exclusion`: else exclusion where the polarity is negative. `@generic X Y` or `none`:
 the variables a statement speaks about and no search binds; else the Persons of premise and conclusion, else the
-first argument of the premise if it is concluded about.
+first argument of the premise if it is concluded about. `hapax plan` shows which they are and why; `hapax check` notes
+rules that conclude about no person and leave it to the default.
 
 ## Templates
 
@@ -81,8 +82,8 @@ searched; warnings (`HPX2..`) and notes (`HPX3..`) stop nothing.
 
 ### Faults of form
 
-All faults of all files are told at once, at most fifty a file. Faults from HPX070 on are those of goals. Words in
-braces stand for what was found.
+All faults of all files are told at once, at most fifty a file; what only follows from another fault is not told. Faults
+from HPX070 on are those of goals. Words in braces stand for what was found.
 """
 
 _CHECKS = """### Faults of meaning
@@ -107,7 +108,7 @@ def language_page() -> str:
         ),
         f"## Grammar\n\n`grammar/rule.lark`:\n\n```\n{grammar.rstrip()}\n```\n",
         _FAULTS,
-        *map(_of_form, (*SYNTAX_HINTS, *MEANING_HINTS, *GOAL_HINTS)),
+        *map(_of_form, (*FORM_HINTS, *GOAL_HINTS)),
         _CHECKS,
         *map(_of_meaning, FAULTS),
         _KB_CHECKS,

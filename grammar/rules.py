@@ -50,6 +50,15 @@ class Polarity(StrEnum):
     NEGATIVE = "negative"
 
 
+class GenericBy(StrEnum):
+    """How a rule's generic variables came to be generic, in the words that `plan` prints."""
+
+    ATTRIBUTE = "@generic"
+    PERSON = "by default, a person"
+    POSITION = "by default, first argument"
+    NOTHING = "by default"
+
+
 class Domain(StrEnum):
     """The paper's four domains (section 2.2), as the rule files write them."""
 
@@ -116,6 +125,7 @@ class Rule:
     principle: Principle | None = None
     polarity: Polarity | None = None
     generic: tuple[str, ...] = ()
+    generic_by: GenericBy = field(default=GenericBy.ATTRIBUTE, compare=False)
     place: Place = field(default=Place(), compare=False)
 
     @property
@@ -145,6 +155,12 @@ class Rule:
     def searched(self) -> tuple[Variable, ...]:
         """The variables a search binds: all but the generic ones."""
         return tuple(variable for variable in self.variables if variable.name not in self.generic)
+
+    @property
+    def spoken_of(self) -> str:
+        """The generic variables with their types, and how they came to be generic."""
+        names = ", ".join(str(variable) for variable in self.variables if variable.name in self.generic)
+        return f"{names or 'none'} ({self.generic_by})"
 
     @property
     def unbound(self) -> tuple[Variable, ...]:
@@ -231,6 +247,14 @@ class Library:
             raise HapaxError(f"No predicate {indicator} in the rules.{_suggestion(indicator, self._signatures)}")
         return found
 
+    @cached_property
+    def _declared_names(self) -> dict[str, PredicateSignature]:
+        return {one.name: one for one in reversed(self.signatures) if one.declared}
+
+    def declared_as(self, name: str) -> PredicateSignature | None:
+        """The first declaration of a predicate of that name, whatever its number of arguments."""
+        return self._declared_names.get(name)
+
     def knows(self, indicator: str) -> bool:
         """Whether a rule, fact or declaration speaks of the predicate."""
         return indicator in self._signatures
@@ -278,6 +302,11 @@ class Library:
     def is_declared_subtype(self, lower: str, upper: str) -> bool:
         """Whether the declarations, and not the rule about objects, put one type below the other."""
         return type_key(upper) in self._supertypes.get(type_key(lower), ())
+
+    def same_types(self, data_type: str) -> frozenset[str]:
+        """Keys of the types that lie in one circle of declarations with this one."""
+        key = type_key(data_type)
+        return frozenset(one for one in self._supertypes.get(key, ()) if key in self._supertypes.get(one, ()))
 
     def is_numeric(self, data_type: str) -> bool:
         """Whether values of the type are numbers: Number itself, Year, Age and what is declared below them."""

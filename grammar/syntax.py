@@ -138,4 +138,14 @@ class RuleLine:
     at: Spot
 
 
-Line: TypeAlias = SubtypeLine | DeclarationLine | OppositeLine | FactLine | AttributeLine | RuleLine
+@dataclass(frozen=True, slots=True)
+class BrokenLine:
+    """A statement or a whole file that cannot be read, so that nothing else is blamed for what it would have said."""
+
+    kind: str
+    """The word or sign it begins with, as in `parser.KEYWORDS`; "@" for attributes, "" for rules, "file" for files."""
+    name: tuple[str, ...] = ()
+    """The words of a declared predicate's name, where they can be read."""
+
+
+Line: TypeAlias = SubtypeLine | DeclarationLine | OppositeLine | FactLine | AttributeLine | RuleLine | BrokenLine

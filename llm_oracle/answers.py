@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -95,18 +96,47 @@ def render_values(values: Sequence[Value]) -> str:
     return "\n".join(f"{number}. {value}." for number, value in enumerate(values, 1))
 
 
-def value_of_line(line: str) -> str | None:
-    """The text value that a line would become, whatever variable and type it was asked for; None if it is dropped."""
-    try:
-        return _text(_list_item(line))
-    except _Rejected:
-        return None
-
-
 def without_numbering(line: str) -> str:
     """A list item without its `12. `, `12) ` or dash."""
     match = _NUMBERING.match(line)
     return line[match.end() :] if match else line
+
+
+def first_items(text: str, count: int | None) -> str | None:
+    """The text up to its `count`-th finished item; None if it has not so many or no list was asked for."""
+    end = 0
+    finished = 0
+    for line in text.split("\n")[:-1]:
+        if finished == count:
+            break
+        end += len(line) + 1
+        finished += bool(line.strip())
+    return text[:end] if finished == count else None
+
+
+def without_values(text: str, excluded: Sequence[str], data_type: str = "Number") -> str:
+    """The text without the lines that say one of the excluded values: in whatever case, and numbers in whatever form.
+
+    `data_type`: its words are units, so that `5 kilograms` says 5 where Kilograms are asked for.
+    """
+    texts = {" ".join(unicodedata.normalize("NFC", value).split()).casefold() for value in excluded if value.strip()}
+    numbers = {parse_number(value, data_type) for value in excluded} - {None}
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if not _says(line.strip(), texts, numbers, data_type))
+
+
+def _says(line: str, texts: Collection[str], numbers: Collection[Value | None], data_type: str) -> bool:
+    """Whether a line is read as one of the texts or as one of the numbers."""
+    try:
+        item = _list_item(line)
+    except _Rejected:
+        return False
+    with suppress(_Rejected):
+        if _text(item).casefold() in texts:
+            return True
+    with suppress(_Rejected):
+        return _number(item, data_type) in numbers
+    return False
 
 
 def parse_number(text: str, data_type: str = "Number") -> int | Decimal | None:

@@ -1,6 +1,6 @@
 """The words put to a model. One place, so that the embedded model is trained on exactly what the search asks.
 
-Wordings are LINK's (paper, appendices A to D, and its released code); `docs/models.md` says which is which.
+Wordings are LINK's (section 2.3 of the paper, and its released code); `docs/models.md` says which is which.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def read_prompt(prompt: str) -> PromptParts | None:
 
 
 def knowledge_prompt(variable: str, sentence: str, data_type: str, count: int = VALUES_PER_CALL) -> str:
-    """The paper's knowledge prompt (section 2.3). `sentence` holds the slot `[B]` of the variable asked for."""
+    """The paper's knowledge prompt (section 2.3), as the released code spells it.
+
+    `sentence` holds the slot `[B]` of the variable asked for.
+    """
     return (
         f"Give me {count} values of {variable} to fill in the sentence '{sentence}' "
         f"in the format '1. value.', where {variable} is {with_article(data_type.lower())}."
@@ -52,7 +55,7 @@ def knowledge_prompt(variable: str, sentence: str, data_type: str, count: int = 
 
 
 def functional_prompt(variable: str, sentence: str, data_type: str) -> str:
-    """The prompt for a variable with one right value (LINK's factual node)."""
+    """The released code's prompt for a variable with one right value (its factual node)."""
     return (
         f"Give me the correct value of {variable} to fill in the sentence '{sentence}' "
         f"in the format '1. value.', where {variable} is {with_article(data_type.lower())}."
@@ -60,12 +63,12 @@ def functional_prompt(variable: str, sentence: str, data_type: str) -> str:
 
 
 def exclusion_clause(values: tuple[str, ...]) -> str:
-    """LINK's sentence for the next calls, naming what was accepted already."""
+    """The released code's sentence for the next calls, naming what was accepted already."""
     return f" Do not generate these values: {', '.join(values)}." if values else ""
 
 
 def critic_prompt(claim: str) -> str:
-    """The paper's question about a claim (appendix C); the answer to it is yes or no."""
+    """The released code's question about a claim. The paper (section 2.3) says only that its answer is yes or no."""
     return CRITIC_PROMPT.format(claim=claim)
 
 

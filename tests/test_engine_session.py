@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,8 @@ from hypothesis import strategies as st
 
 from engine.session import GoalRefused, LimitExceeded, PrologError, PrologSession, PrologTerm, QueryLimits
 from grammar.prolog_text import prolog_value
+
+OWN_PROLOG = sorted((Path(__file__).parents[1] / "engine").glob("*.pl"))
 
 PROGRAM = """
 :- dynamic edge/2, nothing/1.
@@ -37,6 +41,14 @@ def worker() -> Iterator[PrologSession]:
 def prolog(worker: PrologSession) -> PrologSession:
     worker.load(PROGRAM)
     return worker
+
+
+@pytest.mark.parametrize("file", OWN_PROLOG, ids=lambda file: file.name)
+def test_our_own_prolog_loads_whole(file: Path) -> None:
+    """No clause of the engine is left out for a syntax error."""
+    done = subprocess.run(["swipl", "-q", "-g", "halt", file], capture_output=True, text=True, timeout=60, check=True)
+
+    assert "ERROR" not in done.stderr
 
 
 def test_solutions_come_as_rows(prolog: PrologSession) -> None:

@@ -29,7 +29,8 @@ from grammar import (
     parse_rule,
 )
 from grammar.defaults import default_generic, default_polarity, default_principle
-from grammar.errors import FAULTS_PER_FILE, MEANING_HINTS, SYNTAX_HINTS, Hint
+from grammar.errors import FAULTS_PER_FILE, FORM_HINTS, TOO_MANY, UNREADABLE, Hint
+from grammar.parser import KEYWORDS
 
 LINK = Path(__file__).parents[2] / "shared" / "data" / "link"
 
@@ -58,21 +59,70 @@ def test_every_line_prints_to_what_it_was_read_from(line: str) -> None:
         assert parse_rule(str(rule), library) == rule
 
 
-@pytest.mark.parametrize(
+malformed_examples = pytest.mark.parametrize(
     ("entry", "example"),
-    [(entry, example) for entry in (*SYNTAX_HINTS, *MEANING_HINTS) for example in entry.examples],
+    [(entry, text) for entry in FORM_HINTS if entry not in (UNREADABLE, TOO_MANY) for text in entry.examples],
     ids=lambda value: value.label if isinstance(value, Hint) else "",
 )
+
+
+@malformed_examples
 def test_every_malformed_example_gets_its_own_diagnostic(entry: Hint, example: str) -> None:
     """A fault's message is proved by the examples beside it."""
     assert codes(example) == [entry.code]
 
 
+@malformed_examples
+def test_a_fault_among_good_statements_is_told_alone(entry: Hint, example: str) -> None:
+    """The attribute before a faulty rule and the statements around it are blamed for nothing."""
+    attribute = "" if example.startswith(("@", *KEYWORDS)) else "@domain any\n"
+    before = "oracle eats(Person, Dish)\n@name before\neats(X, A) & eats(X, B) -> may_eat(X, B)."
+    after = "oracle likes(Person, Dish)\n@name after\n@domain any\nlikes(X, A) & likes(X, B) -> may_like(X, B)"
+
+    assert codes(f"{before}\n{attribute}{example}\n{after}") == [entry.code]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("HPX002", "@name a\np(T X), q(T X) -> r(T X)"),
+        ("HPX010", "@name a\n& p(T X) -> q(T X)"),
+        ("HPX024", "@domain a\n@name b p(T X) -> q(T X)\n@domain c\nq(T X) -> r(T X)"),
+        ("HPX057", "@name a\n" + "p(T X) & " * 3000 + "p(T X) -> q(T X)"),
+        ("HPX013", "p(T X)) -> q(T X)\np(T X) -> q(T X)\n@name rule1\nq(T X) -> r(T X)"),
+        ("HPX004", "p(T X) ->\noracle likes(Person, Dish)\nlikes(X, A) -> q(X, A)"),
+        ("HPX020", "likes(X, A) & likes(X, B) -> q(X, B)\noracle likes(Person, Dish): [1]"),
+        ("HPX020", "likes(X, A) & likes(X, B) -> q(X, B)\nfunctional likes"),
+        ("HPX020", 'oracle "likes"(Person, Dish)\nlikes(X, A) & likes(X, B) -> q(X, B)'),
+        ("HPX048", 'oracle likes(Person, Dish): "[3]"\nlikes(X, A) & likes(X, B) -> q(X, B)'),
+        ("HPX044", 'oracle likes(Person, "Dish"): "[1] likes [2]"\nlikes(X, A) & likes(X, B) -> q(X, B)'),
+        ("HPX040", "oracle likes it(Person, Dish)\nlikes_it(X, A) & likes_it(X, B) -> q(X, B)"),
+        ("HPX040", "oracle likes_it(Person, Dish)\nlikes it(X, A) & likes_it(X, B) -> q(X, B)"),
+        ("HPX041", "p(PersonX, Food A) -> q(X, A)"),
+        ("HPX042", "p(Food A) & q(X, A) & X < 3 -> r(X, A)"),
+        ("HPX045", "computed p(Year, Year B) := A < B"),
+        ("HPX046", 'computed p(Year A) := A < B + B: "[1] is before [2]"'),
+        ("HPX054", '@name "\\q"\np(T X) -> q(T X)'),
+    ],
+)
+def test_what_only_follows_from_a_fault_is_not_told(code: str, text: str) -> None:
+    """A rule or declaration that cannot be read does not make attributes, uses and variables look faulty."""
+    assert codes(text) == [code]
+
+
+def test_a_file_that_cannot_be_read_may_have_declared_anything(tmp_path: Path) -> None:
+    """Variables that it may have typed are not called untyped."""
+    rules = tmp_path / "a.rules"
+    rules.write_text("likes(X, A) & likes(X, B) -> q(X, B)")
+    with pytest.raises(RulesRejected) as caught:
+        load_library([rules, tmp_path / "missing.rules"])
+
+    assert [fault.code for fault in caught.value.diagnostics] == [UNREADABLE.code]
+
+
 def test_codes_and_labels_are_unique() -> None:
     """A code names one fault."""
-    entries = (*SYNTAX_HINTS, *MEANING_HINTS)
-
-    assert len({entry.code for entry in entries}) == len({entry.label for entry in entries}) == len(entries)
+    assert len({entry.code for entry in FORM_HINTS}) == len({entry.label for entry in FORM_HINTS}) == len(FORM_HINTS)
 
 
 @pytest.mark.skipif(not LINK.exists(), reason="the papers' data (../shared) is not here")
@@ -172,7 +222,14 @@ def test_a_whole_file_of_garbage_gives_fifty_faults_and_a_count() -> None:
     found = codes('%& ( $$ ]\n$$$ nonsense ( ( 1.e9 "\n' * 40_000)
 
     assert len(found) == FAULTS_PER_FILE + 1
-    assert found[-1] == "HPX061"
+    assert found[-1] == TOO_MANY.code
+
+
+def test_one_fault_beyond_fifty_is_counted() -> None:
+    """The example of the count is a file with one fault more than are listed."""
+    (example,) = TOO_MANY.examples
+
+    assert codes(example) == ["HPX013"] * FAULTS_PER_FILE + [TOO_MANY.code]
 
 
 @pytest.mark.parametrize(

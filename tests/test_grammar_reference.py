@@ -5,15 +5,62 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+import cli
 from grammar import parse_library
+from grammar.errors import FORM_HINTS, GOAL_HINTS, UNREADABLE
+from grammar.faults import FAULTS, KB_FAULTS
 from grammar.reference import language_page
 
-PAGE = Path(__file__).parents[1] / "docs" / "language.md"
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+SECTIONS = re.findall(
+    r"^#### (HPX\d{3}) ([^\n]+)\n\n(?:[^`\n][^\n]*\n\n)?```\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL
+)
 
 
 def test_the_page_is_what_the_module_makes() -> None:
     """After a change of grammar or faults: `python -m grammar.reference > docs/language.md`."""
-    assert PAGE.read_text(encoding="utf-8") == language_page()
+    assert language_page() == PAGE
+
+
+def test_every_code_in_the_sources_is_on_the_page_once_with_an_example() -> None:
+    """No file of the program writes a code that the page does not explain, and none is explained that does not exist."""
+    sources = [
+        path
+        for path in ROOT.rglob("*.p[yl]")
+        if not any(part == "tests" or part.startswith(".") for part in path.relative_to(ROOT).parts)
+    ]
+    written = {code for path in sources for code in re.findall(r"HPX\d{3}", path.read_text(encoding="utf-8"))}
+
+    assert [code for code, _, _ in SECTIONS] == sorted(written)
+
+
+def test_every_entry_of_the_tables_is_on_the_page() -> None:
+    """The page has a section for each kind of fault, with its name and its example, long ones shortened."""
+    entries = {
+        **{entry.code: (entry.label, entry.examples[0]) for entry in (*FORM_HINTS, *GOAL_HINTS)},
+        **{fault.code: (f"{fault.name} ({fault.severity})", fault.example) for fault in (*FAULTS, *KB_FAULTS)},
+    }
+    shown = {code: (name, example.removesuffix("...").strip()) for code, name, example in SECTIONS}
+
+    assert shown.keys() == entries.keys()
+    assert all(shown[code][0] == name for code, (name, _) in entries.items())
+    assert all(example.startswith(shown[code][1]) for code, (_, example) in entries.items())
+
+
+@pytest.mark.parametrize("command", UNREADABLE.examples)
+def test_the_example_of_an_unreadable_file_is_one(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that stands for HPX060 is refused with that code and no other."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli.main, command.split()[1:])
+
+    assert result.exit_code == cli.RULES_REJECTED
+    assert re.findall(r"HPX\d{3}", result.output) == [UNREADABLE.code]
 
 
 def test_the_tour_parses() -> None:

@@ -13,18 +13,20 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from tokenizers import decoders as decoding
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from grammar.errors import HapaxError
-from llm_oracle.answers import parse_values, yes_probability
+from llm_oracle.answers import first_items, parse_values, without_values, yes_probability
 from llm_oracle.backends.huggingface import (
+    MOST_GIVEN_VALUES,
     HuggingFaceCritic,
     HuggingFaceGenerator,
     HuggingFaceLikelihood,
     answer_tokens,
 )
-from llm_oracle.backends.list_decoding import ListTracker, first_items, without_values
+from llm_oracle.backends.list_decoding import ListTracker
 from llm_oracle.backends.loading import LoadedModel, load_model
-from llm_oracle.prompts import critic_prompt, functional_prompt, knowledge_prompt
+from llm_oracle.prompts import critic_prompt, functional_prompt, knowledge_prompt, read_prompt
 from llm_oracle.protocols import (
     Critic,
     GenerationParameters,
@@ -300,13 +302,81 @@ def test_sampling_has_the_distribution_of_the_logits(lister: LoadedModel) -> Non
 
 @pytest.mark.parametrize("excluded", [("butter",), ("Soy Sauce", "naan"), ("butter", "soy milk", "naan", "NAAN")])
 def test_excluded_values_never_come(lister: LoadedModel, excluded: tuple[str, ...]) -> None:
-    """No item is an excluded value, in whatever case, while values that share its beginning still come."""
-    requests = [GenerationRequest(PROMPT, excluded, sample_index=index) for index in range(16)]
-    answers = HuggingFaceGenerator(lister).generate(requests, GenerationParameters(1.0, 1.0, 60))
+    """No item is an excluded value, in whatever case, while all others still come, those with its beginning, too."""
+    requests = [GenerationRequest(PROMPT, excluded, sample_index=index) for index in range(64)]
+    answers = HuggingFaceGenerator(lister, batch_size=64).generate(requests, GenerationParameters(1.0, 1.0, 60))
     found = {item.casefold() for answer in answers for item in items(answer.text)}
 
+    assert found & set(VALUES) == set(VALUES) - {value.casefold() for value in excluded}
     assert found.isdisjoint(value.casefold() for value in excluded)
-    assert found & {"buttermilk", "soy sauce", "soy milk"}
+
+
+FOODS = (*VALUES, "rye bread", "oat milk", "malt", "curd", "kefir", "whey", "ghee")
+KNOWN: dict[str, tuple[str, ...]] = {
+    knowledge_prompt("B", "milk is in [B]", "Food", 24): (*FOODS, *map(str.upper, FOODS)),
+    knowledge_prompt("B", "soy is in [B]", "Food", 12): tuple(FOODS[::-1]),
+    knowledge_prompt("Y", "naan was baked in [Y]", "Year", 12): tuple(
+        form for year in (1900, 1911, 1922, 1933) for form in (str(year), f"about {year}", f"{year} AD")
+    ),
+    knowledge_prompt("N", "[N] of salt are in naan", "Grams", 6): (
+        "1,000",
+        "1000 grams",
+        "200",
+        "200 grams",
+        "30",
+        "4",
+    ),
+}
+"""Questions and the lists that `Reciter` has for them."""
+
+
+class Reciter(LlamaForCausalLM):
+    """Knows lists by heart and says them in order, from the number that is due, whatever was said or excluded."""
+
+    tokenizer: Any
+
+    def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:
+        return {"input_ids": input_ids}
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: Any = None, **kwargs: Any) -> CausalLMOutputWithPast:
+        logits = torch.full((*input_ids.shape, self.config.vocab_size), -1e4)
+        for row, tokens in enumerate(input_ids.tolist()):
+            logits[row, -1, self.next_token(self.tokenizer.decode(tokens, skip_special_tokens=True))] = 0.0
+        return CausalLMOutputWithPast(logits=logits)
+
+    def next_token(self, text: str) -> int:
+        (question,) = (one for one in KNOWN if text.startswith(one))
+        number, line = text.count("\n"), text.rpartition("\n")[2]
+        due = f"{number}. {KNOWN[question][(number - 1) % len(KNOWN[question])]}."
+        going_on = number and due.startswith(line)
+        rest = due.removeprefix(line) if going_on else ""
+        return int(self.tokenizer(rest or "\n", add_special_tokens=False).input_ids[0])
+
+
+@pytest.mark.parametrize("question", KNOWN)
+@pytest.mark.parametrize("count", [1, MOST_GIVEN_VALUES, MOST_GIVEN_VALUES + 3])
+def test_a_model_that_insists_on_excluded_values_is_not_heard(question: str, count: int) -> None:
+    """More values may be excluded than a list is begun with: none comes in the reply's values, all others do."""
+    tokenizer = tiny_tokenizer()
+    network = Reciter(tiny_llama(tokenizer, context=2048).config).eval()
+    network.tokenizer = tokenizer
+    asked = read_prompt(question)
+    assert asked is not None
+    numeric = asked.data_type != "food"
+
+    def values(excluded: Sequence[str]) -> list[str]:
+        request = GenerationRequest(question, tuple(excluded))
+        (answer,) = HuggingFaceGenerator(loaded(network, tokenizer)).generate([request], GenerationParameters())
+        parsed = parse_values(answer.text, asked.variable, asked.data_type, numeric)
+        assert len(answer.text.splitlines()) <= 1 + asked.count
+        return [str(one.value).casefold() for one in parsed if one.rejected is None]
+
+    everything = values(())
+    excluded = everything[-count:]
+
+    assert len(everything) >= 4
+    assert set(values(excluded)) == set(everything) - set(excluded)
+    assert values([one.upper() for one in excluded]) == values(excluded)
 
 
 def test_exclusion_is_by_request(lister: LoadedModel) -> None:
@@ -424,7 +494,14 @@ def test_excluded_lines_are_left_out_whole() -> None:
     said = "\n4. Butter.\n5. buttermilk.\n6. soy  sauce.\nnothing"
 
     assert without_values(said, ("butter", "Soy Sauce")) == "\n5. buttermilk.\nnothing"
-    assert without_values(said, ()) == said
+    assert without_values(said, ()) == without_values(said, (" ",)) == said
+
+
+def test_excluded_numbers_are_left_out_in_every_form() -> None:
+    """A number is one value however it is written; words of the data type are units, and other numbers stay."""
+    said = "1. about 1,900.\n2. 1900 grams.\n3. 19.\n4. 1900 tons.\n5. 44 BC.\n6. 1. FC Bern.\n"
+
+    assert without_values(said, ("1900", "-44", "1. FC Bern"), "Grams") == "3. 19.\n4. 1900 tons.\n"
 
 
 def test_tracker_splits_lines_inside_tokens(causal: LoadedModel) -> None:

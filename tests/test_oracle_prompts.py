@@ -1,4 +1,4 @@
-"""The wordings are LINK's to the letter, and knowledge prompts can be read back."""
+"""The wordings are those of LINK's released code to the letter, and knowledge prompts can be read back."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from llm_oracle.prompts import (
 )
 
 
-def test_paper_wordings() -> None:
-    """The prompts of the paper's section 2.3 and appendix C, byte by byte."""
+def test_wordings_of_the_released_code() -> None:
+    """Lists, single values, exclusion and the critic's question are asked for as LINK's code does, byte by byte."""
     assert (
         knowledge_prompt("B", "butter is an ingredient in [B]", "Dish")
         + exclusion_clause(("naan", "roti"))
@@ -31,7 +31,12 @@ def test_paper_wordings() -> None:
         "Give me the correct value of Y to fill in the sentence 'the radio was invented in [Y]' "
         "in the format '1. value.', where Y is a year."
     )
-    assert critic_prompt("Butter is {claim}.").endswith("Statement: Butter is {claim}.\nAnswer:")
+    assert critic_prompt("Butter is {claim}.") == (
+        "For the following question, please answer in a normal life scenario with no special consideration:\n"
+        "Question: Is the following statement correct? Please answer yes or no\n"
+        "Statement: Butter is {claim}.\n"
+        "Answer:"
+    )
     assert exclusion_clause(()) == ""
 
 

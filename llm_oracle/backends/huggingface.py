@@ -21,17 +21,15 @@ from transformers import (
 
 from grammar.errors import HapaxError
 from kb.records import content_id
-from llm_oracle.answers import render_values, yes_probability
+from llm_oracle.answers import first_items, render_values, without_values, yes_probability
 from llm_oracle.backends.list_decoding import (
     BannedTokens,
     ListEnd,
     ListTracker,
     SampledByRow,
-    first_items,
-    without_values,
 )
 from llm_oracle.backends.loading import LoadedModel
-from llm_oracle.prompts import critic_prompt, read_prompt
+from llm_oracle.prompts import PromptParts, critic_prompt, read_prompt
 from llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -111,7 +109,7 @@ class HuggingFaceGenerator:
         requests = [request for request, _ in batch]
         room = [min(parameters.max_tokens, loaded.context - len(tokens)) for _, tokens in batch]
         tracker = ListTracker(loaded.tokenizer, start, len(batch))
-        counts = [_asked_count(request.prompt) for request in requests]
+        counts = [_asked_count(read_prompt(request.prompt)) for request in requests]
         end = ListEnd(tracker, counts, room, start)
         output = loaded.network.generate(
             input_ids=ids,
@@ -122,8 +120,7 @@ class HuggingFaceGenerator:
         )
         written = [row[:ended] for row, ended in zip(output[:, start:].tolist(), end.ended_at, strict=True)]
         return [
-            self._generation(row, len(tokens), count, request.excluded_values)
-            for row, (request, tokens), count in zip(written, batch, counts, strict=True)
+            self._generation(row, len(tokens), request) for row, (request, tokens) in zip(written, batch, strict=True)
         ]
 
     def _configuration(self, max_new_tokens: int) -> GenerationConfig:
@@ -170,9 +167,7 @@ class HuggingFaceGenerator:
         )
         return list(tokens)[:MOST_BANNED_TOKENS]
 
-    def _generation(
-        self, tokens: list[int], prompt_tokens: int, count: int | None, excluded: Sequence[str]
-    ) -> Generation:
+    def _generation(self, tokens: list[int], prompt_tokens: int, request: GenerationRequest) -> Generation:
         """Cuts at the end token and behind the last item asked for: its line may have ended inside a token."""
         ends = set(self._end_tokens)
         length = next((at for at, token in enumerate(tokens) if token in ends), len(tokens))
@@ -180,9 +175,11 @@ class HuggingFaceGenerator:
         text = self._loaded.tokenizer.decode(
             tokens[:length], skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-        items = first_items(text, count)
+        asked = read_prompt(request.prompt)
+        items = first_items(text, _asked_count(asked))
         reason = "stop" if ended or items is not None else "length"
-        said = without_values(text if items is None else items, excluded)
+        data_type = asked.data_type if asked else "Number"
+        said = without_values(text if items is None else items, request.excluded_values, data_type)
         return Generation(said, reason, Usage(prompt_tokens, length + ended))
 
 
@@ -349,9 +346,8 @@ def _padded(rows: Sequence[list[int]], loaded: LoadedModel, left: bool = False) 
     return torch.tensor(ids, device=loaded.device), torch.tensor(mask, device=loaded.device)
 
 
-def _asked_count(prompt: str) -> int | None:
-    parts = read_prompt(prompt)
-    return parts.count if parts else None
+def _asked_count(asked: PromptParts | None) -> int | None:
+    return asked.count if asked else None
 
 
 def _seed(request: GenerationRequest, parameters: GenerationParameters) -> int:

@@ -1,4 +1,4 @@
-"""Decoding of numbered lists: sampling that a batch cannot disturb, a stop at the last item, exclusion of values."""
+"""Decoding of numbered lists: sampling that a batch cannot disturb, and a stop at the last item."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 from transformers import LogitsProcessor, StoppingCriteria
-
-from llm_oracle.answers import value_of_line
 
 
 class ListTracker:
@@ -99,24 +97,3 @@ class ListEnd(StoppingCriteria):
             if is_done and self.ended_at[row] is None:
                 self.ended_at[row] = written
         return torch.tensor(done, dtype=torch.bool, device=input_ids.device)
-
-
-def first_items(text: str, count: int | None) -> str | None:
-    """The text up to its `count`-th finished item; None if it has not so many or no list was asked for."""
-    end = 0
-    finished = 0
-    for line in text.split("\n")[:-1]:
-        if finished == count:
-            break
-        end += len(line) + 1
-        finished += bool(line.strip())
-    return text[:end] if finished == count else None
-
-
-def without_values(text: str, excluded: Sequence[str]) -> str:
-    """The text without the lines that say one of the excluded values, in whatever case."""
-    unwanted = {" ".join(value.split()).casefold() for value in excluded}
-    if not unwanted:
-        return text
-    lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if (value_of_line(line.strip()) or "").casefold() not in unwanted)
