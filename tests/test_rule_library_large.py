@@ -152,3 +152,18 @@ def test_the_shipped_rules_leave_the_library_out() -> None:
 
     assert files == {SHIPPED_FOLDER}
     assert cli.SHIPPED_RULES == SHIPPED_FOLDER
+
+
+def test_every_searched_variable_gets_values_from_a_model_or_from_arithmetic() -> None:
+    """No variable of a rule stands in given atoms and denials alone: a search could never fill it."""
+
+    def filled(rule: Rule) -> set[str]:
+        asked = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
+        atoms = [each.atom for each in rule.literals if not each.negated]
+        told = [atom for atom in atoms if LARGE.signature(atom.indicator).kind in asked]
+        equations = [each for each in rule.comparisons if each.operator == "="]
+        return {variable.name for item in (*told, *equations) for variable in item.variables}
+
+    unfilled = {rule.name: {v.name for v in rule.searched} - filled(rule) for rule in LARGE.rules}
+
+    assert {name: missing for name, missing in unfilled.items() if missing} == {}
