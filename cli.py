@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +21,8 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from grammar.errors import Diagnostic, HapaxError, RulesRejected
+from grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
+from grammar.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,12 +31,15 @@ if TYPE_CHECKING:
     from engine.kb_checks import KbFinding
     from engine.plan import Range, RunEstimate
     from engine.query import QueryResult
-    from engine.report import RuleReport, SearchReport
+    from engine.report import RuleReport, SearchReport, Tally, Unanswerable
     from engine.session import QueryLimits
     from evaluation.ablation import AblationReport, Share
+    from evaluation.likelihood import LikelihoodResult
+    from evaluation.probing.run import ProbeResult
     from grammar.dependencies import SearchPlan
     from grammar.rules import Library, Rule
     from kb.store import KnowledgeBase
+    from llm_oracle.backends.openai_batch import BatchQueue
     from llm_oracle.calls import Journal
     from llm_oracle.protocols import Models
 
@@ -59,6 +64,15 @@ class Finite(click.FloatRange):
             self.fail(f"{value} is no finite number", param, ctx)
         return number
 
+
+PREDICATES_SHOWN = 10
+"""How many predicates `import` counts one by one."""
+
+NOTES_SHOWN = 3
+"""How many notes of one kind at one place `check` prints; --all prints the others, too."""
+
+SECONDS_BETWEEN_LINES = 10
+"""Between two lines of progress, where there is no terminal to draw a bar on."""
 
 MOST_SECONDS = 86_400
 MOST_INFERENCES = 10**15
@@ -133,6 +147,11 @@ with_models = _together(
     click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
     click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
     click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run."),
+    click.option(
+        "--aliases",
+        type=click.Path(path_type=Path),
+        help="YAML file of models on servers, for openai:ALIAS; default: HAPAX_ALIASES.",
+    ),
     click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn."),
 )
 with_budget = _together(
@@ -225,8 +244,9 @@ with_search_settings = _together(
 @main.command()
 @with_paths
 @click.option("--db", "database", default=None, envvar="HAPAX_DB", help="Check against this knowledge base, too.")
+@click.option("--all", "every", is_flag=True, help="Print all notes of a kind; default: the first few. JSON has all.")
 @with_json
-def check(paths: tuple[Path, ...], database: str | None, as_json: bool) -> None:
+def check(paths: tuple[Path, ...], database: str | None, every: bool, as_json: bool) -> None:
     """Check rules for faults, redundancy and contradictions. PATHS: rule files or folders; default: the shipped ones.
 
     \b
@@ -245,13 +265,12 @@ def check(paths: tuple[Path, ...], database: str | None, as_json: bool) -> None:
         with _kb(database, read_only=True) as kb, PrologSession() as session:
             findings = check_kb(library, kb, session)
         diagnostics += (one.diagnostic for one in findings)
-    _print_diagnostics(diagnostics, as_json)
+    _print_diagnostics(diagnostics, as_json, every)
+    found = {severity: sum(one.severity == severity for one in diagnostics) for severity in Severity}
     if not as_json:
         _print_proofs(findings)
-    faults = sum(one.severity == "error" for one in diagnostics)
-    if not as_json:
-        err.print(f"{len(library.rules)} rules, {faults} errors, {len(diagnostics) - faults} warnings and notes")
-    sys.exit(RULES_REJECTED if faults else DONE)
+        err.print(", ".join((counted(len(library.rules), "rule"), *(counted(found[each], each) for each in Severity))))
+    sys.exit(RULES_REJECTED if found[Severity.ERROR] else DONE)
 
 
 @main.command()
@@ -330,8 +349,19 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     show_default=True,
     help="Example statements per rule and distribution.",
 )
-@click.option("--no-progress", is_flag=True, help="No progress bar.")
+@click.option("--no-progress", is_flag=True, help="No progress bar, nor lines of progress where it cannot be drawn.")
 @click.option("--dry-run", is_flag=True, help="Only say what the run would cost.")
+@click.option(
+    "--queue",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what openai models would be asked to this file, as OpenAI Batch JSONL, and send nothing.",
+)
+@click.option(
+    "--results",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Results of such a batch, taken in first; goes with --queue.",
+)
 def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Search head and long-tail knowledge for rules, store it, and derive statements from it.
 
@@ -341,6 +371,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     hapax search
     hapax search --rule allergy --distribution long_tail --beam 50
     hapax search my.rules -m hf:meta-llama/Llama-3.1-8B --critic hf:google/flan-t5-xxl --max-calls 5000
+    hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
     """
     from engine.search import search as run_search
 
@@ -350,12 +381,19 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     if options["dry_run"]:
         _print_estimate(_estimate(library, rules, options), options["as_json"])
         return
-    models = _models(library, options)
+    queue = _queue(options)
+    models = _models(library, options, queue)
     settings = _settings(options)
     with _kb(options["database"]) as kb, _progress(not options["no_progress"]) as progress:
         journal = _journal(kb, models, options)
+        if queue is not None:
+            from llm_oracle.backends.openai_batch import queued
+
+            models = queued(models, journal)
         report = run_search(library, rules, kb, models, settings, progress=progress, journal=journal)
-    _print_search(report, options["examples"], options["as_json"], options["database"])
+    _print_search(report, options)
+    if queue is not None:
+        err.print(f"{queue.count} requests in {escape(str(queue.path))}; {queue.faulty} results were of no use")
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 
@@ -365,6 +403,9 @@ def evaluate() -> None:
 
     \b
     hapax evaluate ablation --rule allergy
+    hapax evaluate likelihood --out figures
+    hapax evaluate probe
+    hapax evaluate lint probing_set --rules rules.json --db lint.db
     """
 
 
@@ -373,28 +414,164 @@ def evaluate() -> None:
 @with_chosen
 @with_search_settings
 @with_models
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for figure 6: PNG, SVG and CSV.")
 @with_database
 @with_json
-def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
+def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None, **options: Any) -> None:
     """Search without critic, without likelihood gate, and without both: LINK's tables 8 and 9 and figure 6.
 
     Truth is judged against the embedded model's atlas, so predicates outside it have no say.
 
     \b
     hapax evaluate ablation
-    hapax evaluate ablation --rule allergy --rule currency
+    hapax evaluate ablation --rule allergy --rule currency --out figures
     """
+    from evaluation.ablation import Experiment, GroundTruth
     from evaluation.ablation import ablation as run_ablation
     from llm_oracle.embedded.atlas import load_atlas
 
     library = _library(paths)
     atlas, models, settings = load_atlas(), _models(library, options), _settings(options)
-    rules = _chosen(library, chosen)
+    experiment = Experiment(library, _chosen(library, chosen), models, settings)
     with _kb(options["database"]) as kb, _progress(True) as progress:
-        report = run_ablation(
-            library, rules, kb, models, settings, truth=atlas.truth, type_truth=atlas.type_truth, progress=progress
-        )
+        report = run_ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), progress)
     _print_ablation(report, options["as_json"])
+    if out is not None:
+        from engine.oracle import model_name
+        from evaluation.figures import ablation_plot, write
+
+        write(ablation_plot(report.reports, model_name(models.evaluator)), out)
+
+
+@evaluate.command()
+@with_rules
+@with_chosen
+@click.option(
+    "--evaluator", "evaluators", multiple=True, help="Models that measure; default: all whose scores are stored."
+)
+@click.option(
+    "--figure",
+    "numbers",
+    multiple=True,
+    type=click.Choice([*map(str, range(3, 14)), "all"]),
+    help="LINK's figures by number; default: all that can be drawn.",
+)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for PNG, SVG and CSV files.")
+@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@with_database
+@with_json
+def likelihood(
+    paths: tuple[Path, ...], chosen: tuple[str, ...], numbers: tuple[str, ...], out: Path | None, **options: Any
+) -> None:
+    """Compare how likely head and long-tail statements are: LINK's delta and figures 3 to 12.
+
+    Reads what is stored; an evaluator is asked only for what it has not scored yet. docs/evaluation.md tells what each
+    figure shows and needs.
+
+    \b
+    hapax evaluate likelihood
+    hapax evaluate likelihood --evaluator frequency --evaluator embedded --out figures
+    hapax evaluate likelihood --figure 4 --rule allergy --out figures
+    """
+    from evaluation.likelihood import open_evaluators, run
+
+    if numbers and out is None:
+        raise click.UsageError("--figure needs --out, the folder to write to.")
+    named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
+    with err.status("Measuring"):
+        evaluators = open_evaluators(options["evaluators"], _library(paths), options) if options["evaluators"] else []
+        with _kb(options["database"], read_only=not evaluators) as kb:
+            result = run(kb, evaluators, chosen, named or tuple(range(3, 14)), out)
+    _print_likelihood(result, options["as_json"])
+    sys.exit(FAILED if named and result.lacking else DONE)
+
+
+@evaluate.command()
+@with_database
+@with_chosen
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model that is probed.")
+@click.option(
+    "--ask",
+    type=click.Choice(["critic", "text", "cot"]),
+    default="critic",
+    show_default=True,
+    help="P(yes), the reply's words, or a chain of thought with two examples and then its words.",
+)
+@click.option("--writer", help="Model that writes negations and questions where grammar cannot.")
+@click.option("--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements each end; 0: all.")
+@click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
+@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@with_budget
+@click.option("--examples", type=click.IntRange(0), default=2, show_default=True, help="Wrong answers shown each end.")
+@click.option("-o", "--output", type=click.File("w", "utf-8", lazy=True), help="JSONL file for every answer.")
+@with_json
+def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -> None:
+    """Ask a model 13 questions about each statement of the knowledge base: LINK's tables 4, 13 and 15.
+
+    No rule file is needed. What was asked before is not asked again. docs/evaluation.md tells what the figures mean.
+
+    \b
+    hapax evaluate probe
+    hapax evaluate probe -m hf:Qwen/Qwen2.5-7B-Instruct --ask cot --sample 100 -o answers.jsonl
+    """
+    from evaluation.probing import run
+
+    with _kb(database) as kb:
+        session = run.ProbeSession(kb, run.ProbeOptions.of(chosen, options))
+        with err.status("Loading models"):
+            models = session.open_models()
+        with err.status("Asking") as status:
+            result = session.probe(
+                _journal(kb, models, options),
+                lambda done, total: status.update(f"Asking: {done} of {counted(total, 'statement')}"),
+            )
+    if output is not None:
+        output.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in result.answers_json())
+    _print_probe(result, options["examples"], options["as_json"])
+    sys.exit(BUDGET_REACHED if result.run.stopped else DONE)
+
+
+@evaluate.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--rules", "paths", multiple=True, required=True, type=click.Path(path_type=Path), help="LINT's rules.")
+@click.option("--flips", type=click.Path(path_type=Path), help="Labels that people turned; default: the folder's file.")
+@click.option("--method", default="LINK", show_default=True, help="Whose labels in that file.")
+@click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta.")
+@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
+@with_budget
+@with_database
+@with_json
+def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: Any) -> None:
+    """Import the statements of LINK's dataset LINT from its CSV files and count them: LINK's table 16, and delta.
+
+    \b
+    hapax evaluate lint probing_set --rules rules.json --db lint.db
+    hapax evaluate probe --db lint.db
+    """
+    from evaluation import lint as lints
+    from llm_oracle.calls import EVALUATOR
+    from llm_oracle.protocols import Models
+    from llm_oracle.registry import OpeningOptions, open_model
+
+    reader = lints.LintReader(_library(paths), folder)
+    opening = OpeningOptions(reader.library, device=options["device"])
+    evaluator: Any = open_model(options["evaluator"], EVALUATOR, opening)
+    flips = flips or (folder / lints.FLIPS_FILE if (folder / lints.FLIPS_FILE).exists() else None)
+    turned = lints.read_flips(flips, options["method"]) if flips else {}
+    with _kb(options["database"]) as kb:
+        journal = _journal(kb, Models(*[evaluator] * 4), options)
+        report = lints.import_lint(kb, reader, turned, evaluator, journal)
+    if options["as_json"]:
+        click.echo(json.dumps(lints.report_json(report)))
+    else:
+        _print_table(("domain", "rules", "head", "long tail", "delta"), lints.report_rows(report))
+    err.print(
+        f"{counted(report.repeated, 'row repeats', 'rows repeat')} an earlier one and "
+        f"{counted(report.incomplete, 'lacks', 'lack')} a value: left out; "
+        f"{counted(report.turned, 'label was', 'labels were')} turned by people"
+    )
 
 
 # Reasoning
@@ -421,21 +598,21 @@ def query(
     hapax query 'aggregate_all(count, is_a_cheese_from(_, "Italy"), N)' --json
     hapax query 'is_made_from_milk_of(feta, Animal)' --ask
     """
-    from engine.query import run_query
+    from engine.query import Theory, run_query
 
     library = _library(paths)
     limits = _limits(options)
     if not ask:
         with _kb(database, read_only=True) as kb:
-            _print_answers(run_query(library, kb, goal, assume, limits), options["as_json"])
+            _print_answers(run_query(Theory(library, kb, assume), goal, limits), options["as_json"])
         return
-    from engine.demand import run_demand
+    from engine.demand import DemandBudget, run_demand
     from engine.oracle import Oracle
 
     with _kb(database) as kb:
         models = _models(library, options)
         oracle = Oracle(kb, library, models, run_id="query", journal=_journal(kb, models, options))
-        result = run_demand(library, kb, goal, oracle, assume=assume, limits=limits)
+        result = run_demand(Theory(library, kb, assume), goal, oracle, DemandBudget(limits=limits))
     _print_answers(result.result, options["as_json"])
     if result.stopped:
         err.print(escape(result.stopped))
@@ -451,14 +628,17 @@ def query(
 def why(text: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], as_json: bool) -> None:
     """Tell the whole story of a statement (its text or id) or of a fact, down to call, prompt, scores and thresholds.
 
+    It is told in the words that the knowledge base stores; --rules is for what rules derive.
+
     \b
     hapax why 'is_ingredient_in(butter, "chicken Kiev")'
     hapax why 'If PersonX is allergic to milk, then PersonX is not able to eat chicken Kiev.'
     """
     from engine.explain import why as explain
+    from engine.query import Theory
 
     with _kb(database, read_only=True) as kb:
-        _print_story(explain(kb, _library(paths), text, assume), as_json)
+        _print_story(explain(Theory(_library(paths), kb, assume), text), as_json)
 
 
 @main.command("why-not")
@@ -468,15 +648,16 @@ def why(text: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ..
 @with_assume
 @with_json
 def why_not(atom: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], as_json: bool) -> None:
-    """Say which gate stopped a value, or which premise of which rule had no fact.
+    """Say which gate stopped a value, or which premise of which rule failed.
 
     \b
     hapax why-not 'is_ingredient_in(butter, hummus)'
     """
     from engine.explain import why_not as explain
+    from engine.query import Theory
 
     with _kb(database, read_only=True) as kb:
-        _print_story(explain(kb, _library(paths), atom, assume), as_json)
+        _print_story(explain(Theory(_library(paths), kb, assume), atom), as_json)
 
 
 # The knowledge base
@@ -492,11 +673,13 @@ def stats(database: str, as_json: bool) -> None:
     hapax stats --db hapax.db
     """
     with _kb(database, read_only=True) as kb:
-        counts = kb.counts()
+        counts, roles = kb.counts(), kb.call_counts()
     if as_json:
-        click.echo(json.dumps(counts))
-    else:
-        _print_table(("what", "how many"), ((name, str(count)) for name, count in counts.items()))
+        click.echo(json.dumps({**counts, "calls_by_role": roles}))
+        return
+    _print_table(("what", "how many"), ((name, str(count)) for name, count in counts.items()))
+    if roles:
+        out.print(f"\nThe calls are those of all runs to all models: {_by_name(roles)}.")
 
 
 @main.command("import")
@@ -513,7 +696,14 @@ def import_(file: Path, database: str, skip_faulty: bool) -> None:
         report = kb.import_facts(file, skip_faulty=skip_faulty)
     for fault in report.faults:
         err.print(escape(str(fault)))
-    err.print(f"{report.read} facts read, {report.added} of them new; {len(report.faults)} faulty lines left out")
+    for warning in report.warnings:
+        err.print(f"[yellow]warning:[/] {escape(warning)}")
+    for indicator, count in list(report.predicates.items())[:PREDICATES_SHOWN]:
+        err.print(f"{count} of {escape(indicator)}")
+    if len(report.predicates) > PREDICATES_SHOWN:
+        err.print(f"and others of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
+    left_out = counted(len(report.faults), "faulty line")
+    err.print(f"{counted(report.read, 'fact')} read, {report.added} of them new; {left_out} left out")
 
 
 @main.command()
@@ -521,7 +711,7 @@ def import_(file: Path, database: str, skip_faulty: bool) -> None:
 @click.option("--format", "form", type=click.Choice(["prolog", "csv", "jsonl"]), default="prolog", show_default=True)
 @click.option("--predicate", help="Only this predicate's facts.")
 @click.option(
-    "-o", "--output", type=click.File("w", encoding="utf-8", lazy=False), default="-", help="File; default: stdout."
+    "-o", "--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="File; default: stdout."
 )
 def export(database: str, form: str, predicate: str | None, output: Any) -> None:
     """Export facts as a Prolog program, CSV or JSONL.
@@ -534,7 +724,7 @@ def export(database: str, form: str, predicate: str | None, output: Any) -> None
         report = kb.export_facts(form, output, predicate)
     for left_out in report.left_out:
         err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
-    err.print(f"{report.written} facts exported")
+    err.print(f"{counted(report.written, 'fact')} exported")
 
 
 @main.command()
@@ -549,7 +739,7 @@ def merge(other: Path, database: str) -> None:
     with _kb(database) as kb:
         report = kb.merge(other)
     for name, count in report.added.items():
-        click.echo(f"{count} {name} added")
+        click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
     for conflict in report.conflicts:
         err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")
 
@@ -625,10 +815,21 @@ def _kb(database: str | None, read_only: bool = False) -> KnowledgeBase:
     return KnowledgeBase(database, read_only=read_only)
 
 
-def _models(library: Library, options: dict[str, Any]) -> Models:
+def _queue(options: dict[str, Any]) -> BatchQueue | None:
+    if options["queue"] is None:
+        if options["results"]:
+            raise click.UsageError("--results goes with --queue, the file for what is still missing.")
+        return None
+    from llm_oracle.backends.openai_batch import BatchQueue
+
+    return BatchQueue(options["queue"], options["results"])
+
+
+def _models(library: Library, options: dict[str, Any], queue: BatchQueue | None = None) -> Models:
     from llm_oracle.registry import OpeningOptions, open_models
 
-    opening = OpeningOptions(library=library, seed=options["seed"], device=options["device"])
+    same = ("seed", "device", "aliases")
+    opening = OpeningOptions(library=library, queue=queue, **{name: options[name] for name in same})
     with err.status("Loading models"):
         return open_models(
             options["knowledge"], options["critic"], options["likelihood"], options["evaluator"], options=opening
@@ -681,45 +882,79 @@ def _limits(options: dict[str, Any]) -> QueryLimits:
 # While it runs
 
 
-class _Bar:
-    """The progress bar of a search: calls, hits, accepted, rejected and time left."""
+class _Display:
+    """Counts what a search tells, and shows the count after each word of it."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("searching", total=None, hits=0, accepted=0, rejected=0)
-        self._counts: dict[str, Any] = {"hits": 0, "accepted": 0, "rejected": 0}
+    def __init__(self, tally: Tally, show: Callable[[Tally], None]) -> None:
+        self._tally, self._show = tally, show
 
-    def started(self, total: int) -> None:
-        self._progress.update(self._task, total=total)
+    def started(self, rules: int, calls: int) -> None:
+        self._tally.started(rules, calls)
+
+    def searching(self, rules: Sequence[str], calls: int) -> None:
+        self._tally.searching(rules, calls)
+        self._show(self._tally)
 
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
-        for name, more in (("hits", hits), ("accepted", accepted), ("rejected", rejected)):
-            self._counts[name] += more
-        self._progress.update(self._task, advance=calls + hits, **self._counts)
+        self._tally.advanced(calls, hits, accepted, rejected)
+        self._show(self._tally)
 
 
 @contextmanager
-def _progress(shown: bool) -> Iterator[_Bar | None]:
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+def _progress(shown: bool) -> Iterator[_Display | None]:
+    """A bar on a terminal, else plain lines, both on stderr."""
+    from engine.report import Tally
 
     if not shown:
         yield None
         return
-    counts = TextColumn("hits {task.fields[hits]}, accepted {task.fields[accepted]}, rejected {task.fields[rejected]}")
-    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TextColumn("calls,"), counts)
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=err.is_terminal) as bar:
-        yield _Bar(bar)
+    tally = Tally()
+    with _bar() if err.is_terminal and not err.is_dumb_terminal else _lines(tally) as show:
+        yield _Display(tally, show)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[Tally], None]]:
+    """A bar that takes what the counts leave of the line."""
+    from rich.progress import BarColumn, TextColumn
+
+    with Progress(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda tally: bar.update(task, completed=tally.share, description=tally.counts + tally.left)
+
+
+@contextmanager
+def _lines(tally: Tally) -> Iterator[Callable[[Tally], None]]:
+    """A line at the start, then one in ten seconds at most, and one at the end."""
+    from engine.report import duration
+
+    began = tally.clock()
+    due = began
+
+    def show(tally: Tally) -> None:
+        nonlocal due
+        if tally.clock() >= due:
+            due = tally.clock() + SECONDS_BETWEEN_LINES
+            err.print(f"{tally.rules}: {tally.counts}{tally.left}", soft_wrap=True)
+
+    yield show
+    err.print(f"searched in {duration(tally.clock() - began)}: {tally.counts}", soft_wrap=True)
 
 
 # From results to the screen
 
 
-def _print_diagnostics(diagnostics: Iterable[Diagnostic], as_json: bool = False) -> None:
+def _print_diagnostics(diagnostics: Iterable[Diagnostic], as_json: bool = False, every: bool = True) -> None:
     if as_json:
         click.echo(json.dumps([{**asdict(one), "place": str(one.place)} for one in diagnostics], default=str))
         return
-    for one in diagnostics:
-        out.print(escape(str(one)))
+    for (severity, code, place), group in groupby(diagnostics, lambda one: (one.severity, one.code, one.place)):
+        alike = list(group)
+        shown = len(alike) if every or severity is not Severity.NOTE else NOTES_SHOWN
+        for one in alike[:shown]:
+            out.print(escape(str(one)))
+        if more := len(alike[shown:]):
+            out.print(escape(f"{place}: {counted(more, f'more note {code}', f'more notes {code}')}; --all prints all."))
 
 
 def _print_proofs(findings: Iterable[KbFinding]) -> None:
@@ -757,15 +992,14 @@ def _print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     rows = (
         (
             one.rule,
+            one.generic,
             " ".join(one.order),
             *(_total(getattr(step, what) for step in one.steps) for what in ("questions", "calls", "claims")),
         )
         for one in rules
     )
-    _print_table(("rule", "order", "questions", "calls", "claims judged"), rows)
-    for one in estimate.rules:
-        if one.skipped is not None:
-            err.print(f"[yellow]skipped[/] {escape(one.rule)}: {escape(one.skipped)}")
+    _print_table(("rule", "generic", "order", "questions", "calls", "claims judged"), rows)
+    _print_skipped({one.rule: one.skipped for one in estimate.rules if one.skipped is not None})
     out.print()
     costs = (
         (
@@ -773,7 +1007,7 @@ def _print_estimate(estimate: RunEstimate, as_json: bool) -> None:
             one.model,
             _range(one.calls),
             _range(one.tokens),
-            "unknown" if one.cost is None else f"{one.cost[0]:.2f} to {one.cost[1]:.2f}",
+            "price unknown" if one.cost is None else f"{one.cost[0]:.2f} to {one.cost[1]:.2f}",
         )
         for role, one in estimate.roles.items()
     )
@@ -792,7 +1026,9 @@ def _total(ranges: Iterable[Range]) -> str:
 def _print_ablation(report: AblationReport, as_json: bool) -> None:
     if as_json:
         cells = [asdict(one) for one in report.cells]
-        click.echo(json.dumps({"cells": cells, "deltas": report.deltas}, ensure_ascii=False))
+        likelihoods = report.log_likelihoods
+        told = {"cells": cells, "deltas": report.deltas, "log_likelihoods": likelihoods}
+        click.echo(json.dumps(told, ensure_ascii=False))
         return
     rows = (
         (
@@ -808,6 +1044,30 @@ def _print_ablation(report: AblationReport, as_json: bool) -> None:
     out.print()
     deltas = ((name, _number(delta)) for name, delta in report.deltas.items())
     _print_table(("variant", "mean delta"), deltas, title="LINK, figure 6, as one figure")
+
+
+def _print_likelihood(result: LikelihoodResult, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result.to_json(), ensure_ascii=False))
+    else:
+        for number, one in enumerate(result.tables()):
+            out.print("\n" * bool(number), end="")
+            _print_table(one.columns, one.rows, title=one.title)
+    for note in result.notes():
+        err.print(escape(note))
+
+
+def _print_probe(result: ProbeResult, examples: int, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result.to_json(examples), ensure_ascii=False))
+    else:
+        for page in result.pages():
+            _print_table(page.columns, page.rows, title=page.title)
+            out.print()
+        for line in result.example_lines(examples):
+            out.print(escape(line))
+    for line in result.remarks():
+        err.print(escape(line))
 
 
 def _percent(share: Share) -> str:
@@ -831,7 +1091,8 @@ def _print_answers(result: QueryResult, as_json: bool) -> None:
     if not result.rows and result.columns and not as_json:
         err.print("No answer.")
     if result.truncated:
-        err.print(f"Only the first {len(result.rows)} answers are shown; --answers raises the limit.")
+        first = counted(len(result.rows), "answer is", "answers are")
+        err.print(f"Only the first {first} shown; --answers raises the limit.")
 
 
 def _plain(value: object) -> object:
@@ -839,27 +1100,60 @@ def _plain(value: object) -> object:
     return float(value) if type(value).__name__ == "Decimal" else str(value)  # type: ignore[arg-type]  # it is a Decimal
 
 
-def _print_search(report: SearchReport, examples: int, as_json: bool, database: str) -> None:
-    if as_json:
+def _print_search(report: SearchReport, options: dict[str, Any]) -> None:
+    if options["as_json"]:
         click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
         return
-    for domain in dict.fromkeys(rule.domain for rule in report.searched):
+    domains = list(dict.fromkeys(rule.domain for rule in report.searched))
+    for domain in domains:
         rules = [rule for rule in report.searched if rule.domain == domain]
-        if domain:
-            out.print(f"\n[bold]{escape(domain)}[/]")
+        if domains != [None]:
+            out.print(f"\n[bold]{escape(domain or 'rules without a domain')}[/]")
         for rule in rules:
-            _print_examples(rule, examples)
+            _print_examples(rule, options["examples"])
         out.print()
-        _print_table(("rule", "head", "long tail", "critic", "likelihood", "delta", "calls", "hits"), map(_line, rules))
-    for rule in report.skipped:
-        err.print(f"[yellow]skipped[/] {escape(rule.rule)}: {escape(rule.skipped or '')}")
-    summary = report.summary()
-    out.print(
-        f"\n{summary['statements']['head']} head and {summary['statements']['long_tail']} long-tail statements "
-        f"in {escape(database)}; mean delta {_number(report.mean_delta)}"
-    )
+        columns = ("rule", "head", "long tail", "in both", "critic", "likelihood", "delta", "calls", "hits")
+        _print_table(columns, map(_line, rules))
+    _print_skipped({one.rule: one.skipped for one in report.rules if one.skipped is not None})
+    _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
+
+
+def _print_skipped(skipped: Mapping[str, Unanswerable]) -> None:
+    """What the models do not know, rule by rule, and once what helps."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for rule, one in skipped.items():
+        alike.setdefault((one.model, one.remedy), []).append(f"  {rule}: {', '.join(one.unknown)}")
+    for (model, remedy), lines in alike.items():
+        rules = counted(len(lines), "rule that asks", "rules that ask")
+        told = escape(f"{rules} for what {model} does not know. {remedy}")
+        err.print(f"[yellow]skipped[/] {told}", soft_wrap=True)
+        err.print(escape("\n".join(lines)), soft_wrap=True)
+
+
+def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
+    counts = report.summary()["statements"]
+    both = f", {counts['in_both']} of them in both" if options["distribution"] == "both" else ""
+    out.print(
+        f"\n{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} "
+        f"in {escape(options['database'])}{both}; mean delta {_number(report.mean_delta)}"
+    )
+    if counts["in_both"]:
+        out.print(
+            f"Statements are in both where a step has few values: each end keeps {100 * options['keep_share']:g}% of "
+            f"them (--keep-share; LINK's paper: 75%), {options['beam']} at most (--beam)."
+        )
+    sent = {role: one.calls for role, one in report.statistics.items()}
+    out.print(
+        f"{counted(sum(sent.values()), 'call')} sent in this run{f': {_by_name(sent)}' if any(sent.values()) else ''}. "
+        "The table counts those to the knowledge model, `hapax stats` those of all runs."
+    )
+
+
+def _by_name(counts: Mapping[str, int]) -> str:
+    """`knowledge 204, critic 310`."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 def _print_examples(rule: RuleReport, count: int) -> None:
@@ -878,6 +1172,7 @@ def _line(rule: RuleReport) -> tuple[str, ...]:
         rule.rule + (" (cut)" if rule.cut else ""),
         str(rule.count(Distribution.HEAD)),
         str(rule.count(Distribution.LONG_TAIL)),
+        str(rule.in_both),
         *("-" if share is None else f"{share:.0%}" for share in shares),
         _number(rule.delta),
         str(rule.calls),

@@ -7,22 +7,21 @@ verification. While something is missing, negation and aggregates may be wrong: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from engine.derive import relevant_library
 from engine.inquiry import Answer, Inquiry, argument_name, filled
 from engine.program import DemandState, build_program
-from engine.query import QueryResult, answered, assumptions, known_atoms, opened, relevant_facts
+from engine.query import QueryResult, Theory, answered, opened
 from engine.session import PrologSession, PrologTerm, QueryLimits
 from grammar.goals import Compound, Goal, GoalList, GoalTerm, called_indicators, goal_text
-from grammar.parser import parse_goal
 from grammar.prolog_text import prolog_atom
 from grammar.rules import Library, PredicateKind
 from grammar.terms import Atom, Constant, Value
+from grammar.words import counted
 from kb.records import FactRecord, Pattern, Question, Source, TypeFact
-from kb.store import KnowledgeBase
 from llm_oracle.calls import BudgetReached
 
 CLOSED_WORLD = frozenset(
@@ -84,6 +83,8 @@ class DemandBudget:
     rounds: int = 20
     questions: int = 200
     verifications: int = 1000
+    limits: QueryLimits | None = None
+    """Of the goal itself, each time it runs; None: the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +107,22 @@ class DemandResult:
         return not self.missing
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known when a goal runs, and what need not be asked again."""
+
+    facts: Sequence[FactRecord] = ()
+    type_facts: Sequence[TypeFact] = ()
+    assumed: Sequence[Atom] = ()
+    state: DemandState = field(default_factory=DemandState)
+
+
 def missing_questions(
-    session: PrologSession,
-    library: Library,
-    goal: Goal,
-    facts: Iterable[FactRecord],
-    *,
-    type_facts: Iterable[TypeFact] = (),
-    assumed: Iterable[Atom] = (),
-    state: DemandState | None = None,
-    limits: QueryLimits | None = None,
+    session: PrologSession, library: Library, goal: Goal, known: Evidence, limits: QueryLimits | None = None
 ) -> Missing:
-    """What the goal would need to be asked, given what was asked already."""
-    session.load(build_program(library, facts, type_facts, assumed, demand=True, state=state))
+    """What the goal would need to be asked, given what is known."""
+    program = build_program(library, known.facts, known.type_facts, known.assumed, demand=True, state=known.state)
+    session.load(program)
     demand = f"hapax_host:demanded({prolog_atom(goal_text(goal))}, Name, Pattern)"
     answers = session.solutions(demand, ("Name", "Pattern"), limits, trusted=True)
     patterns = [
@@ -132,23 +136,18 @@ def missing_questions(
 
 
 def run_demand(
-    library: Library,
-    kb: KnowledgeBase,
+    theory: Theory,
     goal_text: str,
     oracle: DemandOracle,
     budget: DemandBudget | None = None,
     *,
-    assume: Sequence[str | Atom] = (),
-    limits: QueryLimits | None = None,
     session: PrologSession | None = None,
 ) -> DemandResult:
     """Ask what the goal lacks, round by round, then answer it. Facts are the oracle's to store; nothing assumed is."""
-    goal = parse_goal(goal_text, library)
-    part = relevant_library(library, goals=called_indicators(goal, library))
-    assumed = known_atoms(assumptions(assume, library), part)
+    goal = theory.goal(goal_text)
+    part = theory.behind(goals=called_indicators(goal, theory.library))
     with opened(session) as prolog:
-        loop = _Loop(prolog, part, kb, goal, assumed, limits, oracle, budget or DemandBudget())
-        return loop.run()
+        return _Loop(prolog, part, goal, oracle, budget or DemandBudget()).run()
 
 
 @dataclass
@@ -156,11 +155,8 @@ class _Loop:
     """One demand loop: what it has asked and learnt so far."""
 
     session: PrologSession
-    library: Library
-    kb: KnowledgeBase
+    theory: Theory
     goal: Goal
-    assumed: tuple[Atom, ...]
-    limits: QueryLimits | None
     oracle: DemandOracle
     budget: DemandBudget
     asked: dict[Need, None] = field(default_factory=dict)
@@ -174,12 +170,13 @@ class _Loop:
         missing = self._missing()
         while missing and not self.stopped:
             if rounds == self.budget.rounds:
-                self.stopped = f"After {rounds} rounds something is still missing; a higher limit on rounds goes on."
+                made = counted(rounds, "round")
+                self.stopped = f"After {made} something is still missing; a higher limit on rounds goes on."
                 break
             rounds += 1
             self._ask(missing)
             missing = self._missing()
-        withheld = bool(missing) and uses_closed_world(self.goal, self.library)
+        withheld = bool(missing) and uses_closed_world(self.goal, self.theory.library)
         result = QueryResult(self.goal.variables) if withheld else self._answer()
         return DemandResult(
             result,
@@ -192,28 +189,20 @@ class _Loop:
         )
 
     def _facts(self) -> list[FactRecord]:
-        return [*relevant_facts(self.kb, self.library), *self.learnt]
+        return [*self.theory.facts(), *self.learnt]
 
     def _missing(self) -> Missing:
         state = DemandState(
             tuple(need.pattern for need in self.asked),
             tuple(atom for atom, holds in self.verdicts.items() if not holds),
         )
-        types = (*self.kb.type_facts(), *self.types)
-        return missing_questions(
-            self.session,
-            self.library,
-            self.goal,
-            self._facts(),
-            type_facts=types,
-            assumed=self.assumed,
-            state=state,
-            limits=self.limits,
-        )
+        types = (*self.theory.kb.type_facts(), *self.types)
+        known = Evidence(self._facts(), types, self.theory.assumed, state)
+        return missing_questions(self.session, self.theory.library, self.goal, known, self.budget.limits)
 
     def _answer(self) -> QueryResult:
-        self.session.load(build_program(self.library, self._facts(), assumed=self.assumed))
-        return answered(self.session, self.goal, self.limits)
+        self.session.load(build_program(self.theory.library, self._facts(), assumed=self.theory.assumed))
+        return answered(self.session, self.goal, self.budget.limits)
 
     def _ask(self, missing: Missing) -> None:
         """One batch, as far as the budget reaches."""
@@ -244,7 +233,7 @@ class _Loop:
                 self.learnt.append(self._fact(filled(need.pattern, value)))
 
     def _fact(self, atom: Atom) -> FactRecord:
-        types = self.library.signature(atom.indicator).argument_types
+        types = self.theory.library.signature(atom.indicator).argument_types
         values = tuple(term.value for term in atom.arguments if isinstance(term, Constant))
         return FactRecord(atom.predicate, values, types, Source.MODEL)
 

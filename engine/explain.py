@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.beams import substitution_subject
-from engine.derive import BULK, FactIndex, Prover, atom_key, derivations, relevant_library
+from engine.beams import ranked_text, substitution_subject
+from engine.derive import BULK, FactIndex, Prover, atom_key, derivations
+from engine.oracle import short_model_name
 from engine.program import build_program, is_asked, join_order
 from engine.proof import By, Proof, instantiated, proof_from_json, reason
-from engine.query import assumptions, known_atoms, opened, parse_atom, relevant_facts
+from engine.query import Theory, opened, parse_atom
 from engine.session import PrologSession, PrologTerm
+from engine.stored import models_of, stored_rule, with_stored_predicates
+from grammar.arithmetic import assigned
+from grammar.dependencies import plan
 from grammar.errors import HapaxError
 from grammar.prolog_text import atom_goal, clause_text, prolog_value
-from grammar.rules import Library, PredicateKind, Rule
-from grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable
+from grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from grammar.verbalize import atom_text, literal_text
+from grammar.words import counted
 from kb.records import Assessment, Decision, FactRecord, Pattern, Question, Source, StatementRecord
 from kb.store import KnowledgeBase
 from kb.story import CandidateStory, FactStory
+from llm_oracle.calls import EVALUATOR, LIKELIHOOD
 
 PROMPT_CHARACTERS = 600
 """How much of a prompt or answer a story quotes; the knowledge base holds all of it."""
@@ -57,44 +63,37 @@ def story_text(story: Story) -> str:
 # --- why --------------------------------------------------------------------------------------------------------------
 
 
-def why(
-    kb: KnowledgeBase,
-    library: Library,
-    text: str,
-    assume: Sequence[str | Atom] = (),
-    session: PrologSession | None = None,
-) -> Story:
+def why(theory: Theory, text: str, session: PrologSession | None = None) -> Story:
     """Why a statement (by id or text) or a ground atom holds. Raises HapaxError if it does not, naming `why-not`."""
-    statement = _statement(kb, text)
+    spoken = with_stored_predicates(theory)
+    statement = _statement(theory.kb, text)
     if statement is not None:
-        return _Teller(kb, library).statement(statement)
-    atom = _atom(text, library)
-    proof = prove(kb, library, atom, assume, session)
+        return _Teller(spoken).statement(statement)
+    atom = _atom(text, spoken.library)
+    proof = prove(spoken, atom, session)
     if proof is None:
-        raise HapaxError(f"{atom} does not hold here. `hapax why-not '{text.strip()}'` says what stopped it.")
-    return _Teller(kb, library).proof(proof)
+        unheard = "" if theory.library.knows(atom.indicator) else f" {_unheard(atom)}"
+        raise HapaxError(f"{atom} does not hold here.{unheard} `hapax why-not '{text.strip()}'` says what stopped it.")
+    return _Teller(spoken).proof(proof)
 
 
-def prove(
-    kb: KnowledgeBase,
-    library: Library,
-    atom: Atom,
-    assume: Sequence[str | Atom] = (),
-    session: PrologSession | None = None,
-) -> Proof | None:
+def _unheard(atom: Atom) -> str:
+    return f"No loaded rule file speaks of {atom.indicator}; --rules names those that may derive it."
+
+
+def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> Proof | None:
     """The proof of a ground atom by the facts, the rules and the assumptions, or None."""
-    part = relevant_library(library, goals=[atom.indicator])
-    assumed = known_atoms(assumptions(assume, library), part)
-    index = FactIndex(part, relevant_facts(kb, part), assumed)
+    part = theory.behind(goals=[atom.indicator])
+    index = FactIndex(part.library, part.facts(), part.assumed)
     leaf = index.leaf(atom)
     if leaf is not None:
         return leaf
     with opened(session) as prolog:
-        prolog.load(build_program(part, index.records, assumed=assumed))
+        prolog.load(build_program(part.library, index.records, assumed=part.assumed))
         if not prolog.solutions(atom_goal(atom), (), BULK, trusted=True).rows:
             return None
-        instances = derivations(prolog, part, f"Roots = [{atom_goal(atom)}]", BULK)
-    return Prover(part, index, instances).item(Literal(atom))
+        instances = derivations(prolog, part.library, f"Roots = [{atom_goal(atom)}]", BULK)
+    return Prover(part.library, index, instances).item(Literal(atom))
 
 
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
@@ -117,24 +116,53 @@ def _atom(text: str, library: Library) -> Atom:
 class _Teller:
     """Puts proofs and facts into stories; what was told once is not told again."""
 
-    def __init__(self, kb: KnowledgeBase, library: Library) -> None:
-        self.kb, self.library = kb, library
+    def __init__(self, theory: Theory) -> None:
+        self.kb, self.library = theory.kb, theory.library
         self.told: set[int] = set()
 
     def statement(self, statement: StatementRecord) -> Story:
         proof = self.proof(proof_from_json(statement.proof))
-        score = statement.log_likelihood
-        likelihood = (
-            [Story(f"log-likelihood of the statement {score:.3f} nats a token", "likelihood")]
-            if score is not None
-            else []
-        )
-        subject = substitution_subject(statement.substitution)
-        gates = [
-            _decision_story(one) for one in self.kb.decisions(subject=subject) if one.rule in (None, statement.rule)
-        ]
         title = f"{statement.text}  [{statement.distribution.value}, statement {statement.id}]"
-        return Story(title, "statement", (*likelihood, *gates, proof))
+        return Story(title, "statement", (*self._likelihood(statement), *self._gates(statement), proof))
+
+    def _likelihood(self, statement: StatementRecord) -> Iterator[Story]:
+        if statement.log_likelihood is not None:
+            evaluator = models_of(self.kb.run(statement.run_id)).get(EVALUATOR)
+            by = f" by the evaluator {short_model_name(evaluator)}" if evaluator else ""
+            score = f"log-likelihood of the statement {statement.log_likelihood:.3f} nats a token{by}"
+            yield Story(score, "likelihood")
+
+    def _gates(self, statement: StatementRecord) -> Iterator[Story]:
+        """The verdicts on the statement's values, step by step, with the likelihoods by which they were ranked."""
+        rule = stored_rule(self.kb, statement.rule, self.library)
+        for names in self._steps(statement, rule):
+            values = {name: Constant(value) for name, value in statement.substitution if name in names}
+            subject = substitution_subject((name, constant.value) for name, constant in values.items())
+            for decision in self.kb.decisions(subject=subject):
+                if decision.rule in (None, statement.rule) and decision.distribution in (None, statement.distribution):
+                    yield self._gate(decision, rule, {name: values[name] for name in names if name in values})
+
+    def _steps(self, statement: StatementRecord, rule: Rule | None) -> list[tuple[str, ...]]:
+        """The variables that had values after each step of the run's plan; where it is unknown, those at the end."""
+        run = self.kb.run(statement.run_id)
+        try:
+            order = plan(rule, self.library, run.settings.get("plan", "")).order if rule and run else ()
+        except HapaxError:
+            order = ()
+        steps = [order[:number] for number in range(1, len(order) + 1)]
+        return steps or [tuple(name for name, _ in statement.substitution)]
+
+    def _gate(self, decision: Decision, rule: Rule | None, bound: Mapping[str, Constant]) -> Story:
+        """The verdict; where a model ranked, with its name and with what it said of the text that was ranked."""
+        told = _decision_story(decision)
+        run = self.kb.run(decision.run_id)
+        model = models_of(run).get(LIKELIHOOD)
+        if decision.gate != LIKELIHOOD or run is None or model is None:
+            return told
+        texts = [ranked_text(rule, self.library, bound, compat=bool(run.settings.get("compat")))] if rule else []
+        scores = self.kb.assessments(texts, "log_likelihood", model).values()
+        ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
+        return replace(told, children=tuple(map(_assessment_story, scores)) or (ranked,))
 
     def proof(self, proof: Proof) -> Story:
         """Parts first, so that a proof of any depth is told without recursion."""
@@ -213,7 +241,8 @@ def _candidate_story(story: CandidateStory) -> Story:
     parts: list[Story] = []
     if story.call is not None:
         prompt = story.call.request.get("prompt", story.call.request)
-        parts.append(Story(f"call {story.call.request_id} to {story.call.model}: {_quote(prompt)}", "call"))
+        model = f"{story.call.role} model {short_model_name(story.call.model)}"
+        parts.append(Story(f"call {story.call.request_id} to the {model}: {_quote(prompt)}", "call"))
     if candidate.rejected_by_parser is not None:
         parts.append(Story(f"the parser refused it: {candidate.rejected_by_parser}", "gate"))
     parts.extend(map(_decision_story, story.decisions))
@@ -228,16 +257,21 @@ def _decision_story(decision: Decision) -> Story:
     threshold = "" if decision.threshold is None else f", threshold {decision.threshold:.3f}"
     verdict = "accepted" if decision.accepted else "rejected"
     where = f" for {decision.rule} ({decision.distribution})" if decision.rule and decision.distribution else ""
+    if decision.step is not None:
+        where += f", step {decision.step + 1}"
     return Story(f"{decision.gate} gate{where}: {verdict}{score}{threshold}: {decision.reason}", "gate")
 
 
 def _assessment_story(assessment: Assessment) -> Story:
     if assessment.measure == "log_likelihood":
         mean = f" ({assessment.score / assessment.token_count:.3f} a token)" if assessment.token_count else ""
-        score = f"log-likelihood {assessment.score:.3f} nats over {assessment.token_count} tokens{mean}"
+        score = f"log-likelihood {assessment.score:.3f} nats over {counted(assessment.token_count or 0, 'token')}{mean}"
+        model = "likelihood model"
     else:
         score = f"P({'type' if assessment.measure == 'type_probability' else 'yes'}) {assessment.score:.3f}"
-    return Story(f"{score} for {_quote(assessment.text)} by {assessment.model}", "assessment")
+        model = "critic"
+    model += f" {short_model_name(assessment.model)}"
+    return Story(f"{score} for {_quote(assessment.text)} by the {model}", "assessment")
 
 
 def _quote(text: object) -> str:
@@ -248,23 +282,20 @@ def _quote(text: object) -> str:
 # --- why not ----------------------------------------------------------------------------------------------------------
 
 
-def why_not(
-    kb: KnowledgeBase,
-    library: Library,
-    text: str,
-    assume: Sequence[str | Atom] = (),
-    session: PrologSession | None = None,
-) -> Story:
+def why_not(theory: Theory, text: str, session: PrologSession | None = None) -> Story:
     """What kept a ground atom from holding: the gate, the premise of each rule that had no fact, or that nobody asked.
 
     Raises HapaxError if the atom does hold, naming `why`.
     """
-    atom = parse_atom(text, library)
+    spoken = with_stored_predicates(theory)
+    atom = parse_atom(text, spoken.library)
     with opened(session) as prolog:
-        if prove(kb, library, atom, assume, prolog) is not None:
+        if prove(spoken, atom, prolog) is not None:
             raise HapaxError(f"{atom} does hold. `hapax why '{text.strip()}'` tells by what.")
-        reasons = [*_not_accepted(kb, library, atom), *_no_rule(kb, library, atom, assume, prolog)]
-    return Story(f"{atom_text(atom, library)}  {atom}  [does not hold]", "goal", tuple(reasons))
+        reasons = [*_not_accepted(spoken.kb, spoken.library, atom), *_no_rule(spoken, atom, prolog)]
+    if not theory.library.knows(atom.indicator):
+        reasons.append(Story(_unheard(atom), "rule"))
+    return Story(f"{atom_text(atom, spoken.library)}  {atom}  [does not hold]", "goal", tuple(reasons))
 
 
 def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
@@ -274,7 +305,7 @@ def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
     if lines:
         yield from lines
     elif signature.kind is PredicateKind.COMPUTED:
-        yield Story("arithmetic says no", "computed")
+        yield Story(_computed(atom, signature), "computed")
     elif signature.kind is PredicateKind.GIVEN:
         yield Story("no given fact says so; a rule file or an import can", "given")
     elif is_asked(library, signature):
@@ -283,6 +314,28 @@ def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
         yield Story(
             "it speaks of a person: nothing is stored about one; --assume states it for one query", "assumption"
         )
+
+
+def _computed(atom: Atom, signature: PredicateSignature) -> str:
+    """The comparison that a computed atom stands for, with its values."""
+    if signature.definition is None:
+        return f"{atom.indicator} is computed, and no loaded rule file defines it; --rules names the one that does"
+    values = zip(signature.parameters, atom.arguments, strict=True)
+    bound = Substitution(tuple((one.name, term) for one, term in values if isinstance(term, Constant)))
+    return _falsehood(instantiated(signature.definition, bound))
+
+
+def _falsehood(item: BodyLiteral) -> str:
+    """A false comparison with its values, and what they come to where something is calculated."""
+    if not isinstance(item, Comparison) or item.variables:
+        return f"{item} is false"
+    left, right = assigned(item.left, {}), assigned(item.right, {})
+    if left is None or right is None:
+        return f"{item} is false: one side has no value"
+    worked = Comparison(item.operator, Constant(left), Constant(right))
+    told = f"{item} is false" if worked == item else f"{item}, which is {worked}, is false"
+    ordered = item.operator not in ("=", "\\=") and isinstance(left, str) | isinstance(right, str)
+    return f"{told}: only numbers have an order" if ordered else told
 
 
 def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Story:
@@ -315,22 +368,21 @@ def _question_story(kb: KnowledgeBase, question: Question) -> Iterator[Story]:
     if state.calls:
         pattern = question.patterns[0]
         cells = ", ".join("?" if value is None else str(Constant(value)) for value in pattern.arguments)
-        calls = "1 call" if state.calls == 1 else f"{state.calls} calls"
+        calls = counted(state.calls, "call")
         end = "exhausted" if state.exhausted else "not exhausted"
         yield Story(f"{pattern.predicate}({cells}) as {question.data_type}: {calls}, {end}", "question")
 
 
-def _no_rule(
-    kb: KnowledgeBase, library: Library, atom: Atom, assume: Sequence[str | Atom], session: PrologSession
-) -> Iterator[Story]:
+def _no_rule(theory: Theory, atom: Atom, session: PrologSession) -> Iterator[Story]:
     """For every rule that concludes the predicate, how far its premise got and what was missing then."""
-    rules = [rule for rule in library.rules if rule.conclusion.atom.indicator == atom.indicator]
-    for rule in rules:
+    for rule in theory.library.rules:
+        if rule.conclusion.atom.indicator != atom.indicator:
+            continue
         bound = _unified(rule.conclusion.atom, atom)
         if bound is None:
             yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} says something else", "rule")
         else:
-            yield _Failure(kb, library, join_order(rule), bound, assumptions(assume, library)).story(session)
+            yield _Failure(theory, join_order(rule), bound).story(session)
 
 
 def _unified(head: Atom, atom: Atom) -> Substitution | None:
@@ -350,22 +402,19 @@ def _unified(head: Atom, atom: Atom) -> Substitution | None:
 class _Failure:
     """One rule that does not reach an atom: finds the longest part of its premise that holds."""
 
-    kb: KnowledgeBase
-    library: Library
+    theory: Theory
     rule: Rule
     bound: Substitution
-    assumed: tuple[Atom, ...]
 
     def story(self, session: PrologSession) -> Story:
-        part = relevant_library(self.library, self.rule)
-        facts = relevant_facts(self.kb, part)
-        program = build_program(part, facts, assumed=known_atoms(self.assumed, part))
+        part = self.theory.behind(self.rule)
         ordered = [
-            *(i for i in self.rule.premise if _generates(i)),
-            *(i for i in self.rule.premise if not _generates(i)),
+            *(i for i in self.rule.premise if self._generates(i)),
+            *(i for i in self.rule.premise if not self._generates(i)),
         ]
         session.load(
-            program + "".join(self._clause(number, ordered[:number], part) for number in range(1, len(ordered) + 1))
+            part.program()
+            + "".join(self._clause(number, ordered[:number], part.library) for number in range(1, len(ordered) + 1))
         )
         reached: list[Substitution] = [self.bound]
         for number in range(1, len(ordered) + 1):
@@ -402,14 +451,30 @@ class _Failure:
     def _told(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
         goals = list(dict.fromkeys(instantiated(missing, one) for one in reached))
         lines = tuple(self._premise(goal) for goal in goals)
-        return Story(f"rule {self.rule.name}: its premise {missing} has no fact", "rule", lines)
+        return Story(f"rule {self.rule.name}: its premise {missing} {self._lack(missing)}", "rule", lines)
+
+    def _generates(self, item: BodyLiteral) -> bool:
+        """Whether facts or rules make it hold. Everything else only tests values, so it goes after them."""
+        return isinstance(item, Literal) and not item.negated and not self._is_computed(item)
+
+    def _lack(self, missing: BodyLiteral) -> str:
+        if self._generates(missing):
+            return "has no fact"
+        return "does not hold" if isinstance(missing, Literal) and missing.negated else "is false"
+
+    def _is_computed(self, literal: Literal) -> bool:
+        return self.theory.library.signature(literal.atom.indicator).kind is PredicateKind.COMPUTED
 
     def _premise(self, goal: BodyLiteral) -> Story:
         if not isinstance(goal, Literal):
-            return Story(f"{goal} is false", "premise")
+            return Story(_falsehood(goal), "premise")
         if goal.negated:
             return Story(f"{goal.atom} holds, and the rule wants that it does not", "premise")
-        behind = tuple(_not_accepted(self.kb, self.library, goal.atom)) if goal.atom.is_ground else ()
+        behind: tuple[Story, ...] = ()
+        if goal.atom.is_ground:
+            behind = tuple(_not_accepted(self.theory.kb, self.theory.library, goal.atom))
+        if self._is_computed(goal):
+            return Story(f"{goal.atom} is false", "premise", behind)
         told = f"nothing makes {goal.atom} hold"
         if any(variable.name in self.rule.generic for variable in self._named(goal)):
             told += "; --assume states such a thing for one query"
@@ -419,7 +484,3 @@ class _Failure:
         """The variables of the rule's own literal that this goal comes from."""
         own = (one for one in self.rule.literals if one.atom.indicator == goal.atom.indicator)
         return tuple(variable for literal in own for variable in literal.variables)
-
-
-def _generates(item: BodyLiteral) -> bool:
-    return isinstance(item, Literal) and not item.negated

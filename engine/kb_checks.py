@@ -20,6 +20,7 @@ from grammar.prolog_text import prolog_atom
 from grammar.rule_pairs import can_meet
 from grammar.rules import PERSON, Library, Place, PredicateKind, Rule, type_key
 from grammar.terms import Atom, Constant, Literal, Substitution, Value
+from grammar.words import counted
 from kb import KnowledgeBase
 from kb.records import StatementRecord
 
@@ -193,7 +194,8 @@ def constants_under_two_types(library: Library, kb: KnowledgeBase) -> Iterator[K
                 message = f"{Constant(constant)} was accepted as {one} and as {other}, which exclude each other"
                 yield _finding(faults.DISJOINT_TYPES, kb, message, "Retract the facts that mean the wrong one")
         else:
-            message = f"{len(constants)} constants lie under the unrelated types {one} and {other}: {_some(constants)}"
+            several = counted(len(constants), "constant lies", "constants lie")
+            message = f"{several} under the unrelated types {one} and {other}: {_some(constants)}"
             yield _finding(faults.UNRELATED_TYPES, kb, message, "Look whether one name means two things")
 
 

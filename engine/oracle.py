@@ -46,6 +46,9 @@ from llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest
 GENERATION_BATCH = 64
 """Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""
 
+REVISION_SHOWN = 20
+"""Characters of a model's revision that stories show: enough to tell commits and hashes apart. The journal has all."""
+
 A = TypeVar("A")
 
 
@@ -371,3 +374,9 @@ def model_name(model: Generator | Critic | LikelihoodModel) -> str:
     """As the journal writes it in its records."""
     identity = model.identity
     return f"{identity.name}@{identity.revision}" if identity.revision else identity.name
+
+
+def short_model_name(name: str) -> str:
+    """A name by `model_name` for people: of the revision what comes before the first comma, at most 20 characters."""
+    model, at, revision = name.rpartition("@")
+    return f"{model}{at}{revision.partition(',')[0][:REVISION_SHOWN]}" if at else name

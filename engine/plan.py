@@ -13,7 +13,7 @@ from math import ceil
 from engine.beams import Beam, Origin, RuleSearch
 from engine.inquiry import FUNCTIONAL_SAMPLES, Inquiry, question_words
 from engine.oracle import Oracle, journaled
-from engine.report import SearchSettings
+from engine.report import SearchSettings, Unanswerable
 from engine.search import unanswerable
 from grammar.dependencies import VALUES, SearchPlan, SearchStep, plan
 from grammar.rules import Library, Rule
@@ -62,10 +62,12 @@ class RuleEstimate:
     """One rule; `skipped` says why it would not be searched."""
 
     rule: str
+    generic: str = ""
+    """The generic variables, and how they came to be generic."""
     order: tuple[str, ...] = ()
     steps: tuple[StepEstimate, ...] = ()
     statements: Range = Range()
-    skipped: str | None = None
+    skipped: Unanswerable | None = None
 
     @property
     def calls(self) -> Range:
@@ -126,7 +128,7 @@ def plan_run(
         for rule in rules:
             reason = unanswerable(rule, library, models)
             if reason is not None:
-                estimates.append(RuleEstimate(rule.name, skipped=reason))
+                estimates.append(RuleEstimate(rule.name, rule.spoken_of, skipped=reason))
                 continue
             walk = _Walk(oracle, plan(rule, library, settings.plan), settings, usage)
             estimates.append(walk.estimate())
@@ -163,7 +165,8 @@ class _Walk:
         steps = tuple(self._step(step) for step in self.plan.steps)
         most = len(self.settings.distributions) * self.settings.beam
         statements = Range(min(self.rows.expected, most), min(self.rows.most, most))
-        return RuleEstimate(self.plan.rule.name, self.plan.order, steps, statements)
+        rule = self.plan.rule
+        return RuleEstimate(rule.name, rule.spoken_of, self.plan.order, steps, statements)
 
     def _step(self, step: SearchStep) -> StepEstimate:
         origin = self._origin(step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -12,8 +12,9 @@ from engine.session import PrologSession, PrologTerm, QueryLimits, Row
 from grammar.errors import HapaxError
 from grammar.goals import Compound, Goal, called_indicators, goal_text
 from grammar.parser import parse_goal
-from grammar.rules import Library
+from grammar.rules import Library, Rule
 from grammar.terms import Atom, Constant, Value
+from grammar.words import counted
 from kb.records import FactRecord
 from kb.store import KnowledgeBase
 
@@ -31,22 +32,57 @@ class QueryResult:
         return bool(self.rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Theory:
+    """What goals are asked of: rules, the facts of a knowledge base, and what `--assume` says for the moment."""
+
+    library: Library
+    kb: KnowledgeBase
+    assume: tuple[str | Atom, ...] = ()
+
+    @property
+    def assumed(self) -> tuple[Atom, ...]:
+        """The assumptions as ground atoms of known predicates. Raises HapaxError for what is none."""
+        return tuple(one if isinstance(one, Atom) else parse_atom(one, self.library) for one in self.assume)
+
+    def facts(self) -> Iterator[FactRecord]:
+        """The stored facts of the predicates that the library knows."""
+        for signature in self.library.completed().signatures:
+            yield from self.kb.facts(signature.indicator)
+
+    def goal(self, text: str) -> Goal:
+        """The goal of a text. Raises RulesRejected, which says of an unknown predicate what the store knows of it."""
+        return parse_goal(text, self.library, self._elsewhere)
+
+    def _elsewhere(self, indicator: str) -> str:
+        count = self.kb.fact_counts().get(indicator, 0)
+        facts = f"{self.kb.place} holds {counted(count, 'fact')} of it"
+        if any(one.indicator == indicator for one in self.kb.predicates()):
+            return f"{facts}, from a search with other rule files: name them with --rules."
+        if not count:
+            return ""
+        name, _, arity = indicator.rpartition("/")
+        line = f"given {name}({', '.join(['Object'] * int(arity))})"
+        return f"{facts}, and no loaded rule file declares it: name one with --rules. The line `{line}` is enough."
+
+    def behind(self, *rules: Rule, goals: Iterable[str] = ()) -> Theory:
+        """The part that the rules' premises or the goals (indicators) rest on; nothing else can matter to them."""
+        part = relevant_library(self.library, *rules, goals=goals)
+        return Theory(part, self.kb, tuple(atom for atom in self.assumed if part.knows(atom.indicator)))
+
+    def program(self) -> str:
+        """Everything in it as a Prolog program."""
+        return build_program(self.library, self.facts(), assumed=self.assumed)
+
+
 def run_query(
-    library: Library,
-    kb: KnowledgeBase,
-    goal_text: str,
-    assume: Sequence[str | Atom] = (),
-    limits: QueryLimits | None = None,
-    *,
-    session: PrologSession | None = None,
+    theory: Theory, goal_text: str, limits: QueryLimits | None = None, *, session: PrologSession | None = None
 ) -> QueryResult:
-    """The answers of a goal over the facts, the rules and the assumptions. Raises RulesRejected, GoalRefused or
-    LimitExceeded."""
-    goal = parse_goal(goal_text, library)
-    assumed = assumptions(assume, library)
-    part = relevant_library(library, goals=called_indicators(goal, library))
+    """The answers of a goal. Raises RulesRejected, GoalRefused or LimitExceeded."""
+    goal = theory.goal(goal_text)
+    part = theory.behind(goals=called_indicators(goal, theory.library))
     with opened(session) as prolog:
-        prolog.load(build_program(part, relevant_facts(kb, part), assumed=known_atoms(assumed, part)))
+        prolog.load(part.program())
         return answered(prolog, goal, limits)
 
 
@@ -62,11 +98,6 @@ def _in_order(row: Row) -> list[tuple[int, Value | str]]:
         (2, str(cell)) if isinstance(cell, PrologTerm) else (1, cell) if isinstance(cell, str) else (0, cell)
         for cell in row
     ]
-
-
-def assumptions(assume: Iterable[str | Atom], library: Library) -> tuple[Atom, ...]:
-    """What `--assume` says, as ground atoms of known predicates."""
-    return tuple(one if isinstance(one, Atom) else parse_atom(one, library) for one in assume)
 
 
 def parse_atom(text: str, library: Library) -> Atom:
@@ -94,17 +125,6 @@ def _constant(term: object) -> Constant | None:
 
 def _short(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def relevant_facts(kb: KnowledgeBase, library: Library) -> Iterator[FactRecord]:
-    """The stored facts of the predicates that the (partial) library knows."""
-    for signature in library.completed().signatures:
-        yield from kb.facts(signature.indicator)
-
-
-def known_atoms(atoms: Iterable[Atom], library: Library) -> tuple[Atom, ...]:
-    """The atoms whose predicates the partial library still has; the others cannot matter."""
-    return tuple(atom for atom in atoms if library.knows(atom.indicator))
 
 
 @contextmanager

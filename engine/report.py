@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any, Literal, Protocol
 
 from engine.gates import KEEP_SHARE, TYPE_FLOOR, CriticRule
 from engine.oracle import OracleSettings
 from grammar.dependencies import BEAM, Preset
 from grammar.errors import HapaxError
+from grammar.words import counted
 from kb.records import Distribution, StatementRecord
 from llm_oracle.calls import CallStatistics
 from llm_oracle.protocols import GenerationParameters
@@ -19,6 +22,9 @@ Ranker = Literal["model", "random", "none"]
 Compat = Literal["paper", "released"]
 
 EXAMPLES = 3
+
+TELLING_SHARE = 0.05
+"""From this share of a search on, its pace tells the time left; before, questions are few and their lists long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +86,101 @@ class SearchSettings:
 class SearchProgress(Protocol):
     """What a progress display is told. Rooms know nothing of how it is shown."""
 
-    def started(self, total: int) -> None:
-        """The number of generator calls expected in the whole run."""
+    def started(self, rules: int, calls: int) -> None:
+        """A search of so many rules begins; so many calls of the knowledge model are expected."""
+
+    def searching(self, rules: Sequence[str], calls: int) -> None:
+        """The next rules are searched, side by side; so many of the expected calls are theirs."""
 
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         """More calls sent to the knowledge model, answers from the journal, values accepted and rejected."""
+
+
+@dataclass
+class Tally:
+    """A `SearchProgress` that only counts: what displays of every kind show.
+
+    Rules take fewer calls than expected, or more; so what is over is counted rule by rule, and only the share of the
+    rules in hand is told by their calls.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    calls: int = 0
+    hits: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    _rules: int = 0
+    _expected: int = 0
+    _now: tuple[str, ...] = ()
+    _rules_over: int = 0
+    _expected_now: int = 0
+    _expected_over: int = 0
+    _asked_now: int = 0
+    _since: float = 0.0
+
+    def started(self, rules: int, calls: int) -> None:
+        self._rules, self._expected, self._since = rules, calls, self.clock()
+        self._now, self._rules_over, self._expected_now, self._expected_over, self._asked_now = (), 0, 0, 0, 0
+
+    def searching(self, rules: Sequence[str], calls: int) -> None:
+        self._rules_over += len(self._now)
+        self._expected_over += self._expected_now
+        self._now, self._expected_now, self._asked_now = tuple(rules), calls, 0
+
+    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+        self.calls += calls
+        self.hits += hits
+        self.accepted += accepted
+        self.rejected += rejected
+        self._asked_now += calls + hits
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return self.clock() - self._since
+
+    @property
+    def share(self) -> float:
+        """How much of the search is over, from 0 to 1."""
+        over = self._expected_over + min(self._asked_now, self._expected_now)
+        return over / self._expected if self._expected else 0.0
+
+    @property
+    def rules(self) -> str:
+        """The rules in hand: `rule 3 of 9`, `rules 1 to 8 of 9`."""
+        first, last = self._rules_over + 1, self._rules_over + len(self._now)
+        return f"rule {first} of {self._rules}" if first == last else f"rules {first} to {last} of {self._rules}"
+
+    @property
+    def counts(self) -> str:
+        """`204 calls, 1 hit, 310 accepted, 95 rejected`."""
+        return (
+            f"{counted(self.calls, 'call')}, {counted(self.hits, 'hit')}, "
+            f"{self.accepted} accepted, {self.rejected} rejected"
+        )
+
+    @property
+    def left(self) -> str:
+        """The time left if it goes on as it went, `, 0:01:40 left`; empty before that can be told, and at the end."""
+        left = self.seconds * (1 / self.share - 1) if TELLING_SHARE <= self.share < 1 else None
+        return "" if left is None else f", {duration(left)} left"
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds: `0:01:40`."""
+    return str(timedelta(seconds=round(seconds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswerable:
+    """Why a rule is not searched: what one of the models does not know, and the options that bring another.
+
+    `unknown`: indicators, and types as `the type Dish`.
+    """
+
+    model: str
+    unknown: tuple[str, ...]
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +202,9 @@ class GateCount:
 class RuleReport:
     """One rule's line in the closing table.
 
-    `calls`: requests sent for this rule's questions; `hits`: those that the journal or another rule of this run
-    answered. `skipped`: why the rule was not searched; `cut`: the budget ended it before it was complete.
+    `calls`: requests sent to the knowledge model for this rule's questions; `hits`: those that the journal or another
+    rule of this run answered. Requests to the models that judge are counted for the whole run alone. `skipped`: why the
+    rule was not searched; `cut`: the budget ended it before it was complete.
     """
 
     rule: str
@@ -117,7 +214,7 @@ class RuleReport:
     questions: int = 0
     calls: int = 0
     hits: int = 0
-    skipped: str | None = None
+    skipped: Unanswerable | None = None
     cut: bool = False
 
     def mean_log_likelihood(self, distribution: Distribution) -> float | None:
@@ -134,6 +231,12 @@ class RuleReport:
 
     def count(self, distribution: Distribution) -> int:
         return len(self.statements.get(distribution, ()))
+
+    @property
+    def in_both(self) -> int:
+        """Statements that are in head and long tail: where a pool is small, both ends keep its middle."""
+        kept = ({one.id for one in self.statements.get(distribution, ())} for distribution in Distribution)
+        return len(set.intersection(*kept))
 
     def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:
         """The most typical statements of the distribution: its likeliest, or its unlikeliest."""
@@ -181,7 +284,8 @@ class SearchReport:
         """What the run record keeps."""
         return {
             "statements": {
-                distribution.value: sum(one.count(distribution) for one in self.rules) for distribution in Distribution
+                **{each.value: sum(one.count(each) for one in self.rules) for each in Distribution},
+                "in_both": sum(one.in_both for one in self.rules),
             },
             "mean_delta": self.mean_delta,
             "skipped": [one.rule for one in self.skipped],

@@ -6,7 +6,7 @@ distributions, are one batch; so are the checks and the texts to rank. Everythin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,7 +16,8 @@ from engine.demand import DemandBudget, run_demand
 from engine.derive import BULK, derive_statements, relevant_library
 from engine.inquiry import Answer, Inquiry
 from engine.oracle import Oracle, RoundResult, journaled, model_name
-from engine.report import GateCount, RuleReport, SearchProgress, SearchReport, SearchSettings
+from engine.query import Theory
+from engine.report import GateCount, RuleReport, SearchProgress, SearchReport, SearchSettings, Tally, Unanswerable
 from engine.session import PrologSession, PrologTerm
 from grammar.dependencies import SearchPlan, plan
 from grammar.rules import Library, Place, PredicateKind, Rule, type_key
@@ -26,7 +27,7 @@ from kb.store import KnowledgeBase
 from llm_oracle.calls import KNOWLEDGE, BatchReport, Journal
 from llm_oracle.protocols import Models
 
-DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000)
+DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK)
 """What one step may ask for derived predicates; the journal's budget is what limits a run."""
 
 ROWS_PER_GOAL = 200
@@ -86,7 +87,7 @@ def run_record(library: Library, rules: Sequence[Rule], models: Models, settings
     return RunRecord(fingerprint, "search", settings_told, fingerprint, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def unanswerable(rule: Rule, library: Library, models: Models) -> str | None:
+def unanswerable(rule: Rule, library: Library, models: Models) -> Unanswerable | None:
     """Why the models cannot answer the rule, with the option that helps; None: they claim no limit that it breaks."""
     reached = relevant_library(library, rule)
     literals = [
@@ -100,13 +101,11 @@ def unanswerable(rule: Rule, library: Library, models: Models) -> str | None:
     ):
         identity = model.identity
         missing = [one for one in needed if identity.knows is not None and one not in identity.knows]
-        if missing:
-            return f"{identity.name} does not know {', '.join(missing)}. {remedy}"
         known = None if identity.types is None else {type_key(one) for one in identity.types}
         types = dict.fromkeys(one.data_type for one in rule.searched if not library.is_numeric(one.data_type))
-        foreign = [one for one in types if known is not None and type_key(one) not in known]
-        if foreign:
-            return f"{identity.name} does not know the type {', '.join(foreign)}. {remedy}"
+        foreign = [f"the type {one}" for one in types if known is not None and type_key(one) not in known]
+        if missing or foreign:
+            return Unanswerable(identity.name, (*missing, *foreign), remedy)
     return None
 
 
@@ -119,7 +118,8 @@ class _Search:
     oracle: Oracle
     settings: SearchSettings
     session: PrologSession
-    _counted: set[Inquiry] = field(default_factory=set)
+    _sent: set[Inquiry] = field(default_factory=set)
+    _counts: dict[RuleSearch, _Counts] = field(default_factory=dict)
 
     def run(self, rules: Sequence[Rule], progress: SearchProgress | None) -> SearchReport:
         plans: list[SearchPlan] = []
@@ -130,11 +130,13 @@ class _Search:
                 plans.append(plan(rule, self.library, self.settings.plan))
             else:
                 reports[rule.name] = RuleReport(rule.name, rule.domain, skipped=reason)
-        with _told(self.oracle, progress, max(1, sum(one.cost.calls for one in plans))):
-            together = 1 if _is_limited(self.oracle.journal) else self.settings.rules_together
+        together = 1 if _is_limited(self.oracle.journal) else self.settings.rules_together
+        with _told(self.oracle, progress) as told:
+            told.started(len(plans), _expected_calls(plans))
             for start in range(0, len(plans), together):
-                for report in self._group(plans[start : start + together]):
-                    reports[report.rule] = report
+                group = plans[start : start + together]
+                told.searching([one.rule.name for one in group], _expected_calls(group))
+                reports.update((report.rule, report) for report in self._group(group))
         reached = self.oracle.budget_reached
         return SearchReport(
             self.oracle.run_id,
@@ -147,26 +149,26 @@ class _Search:
     def _group(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Some rules through all their steps; rules that are over wait for the others."""
         searches = [RuleSearch(one, self.library, self.settings, self.oracle.run_id) for one in plans]
-        counts = {id(one): _Counts() for one in searches}
+        self._counts = {one: _Counts() for one in searches}
         while walking := [one for one in searches if one.step is not None]:
-            self._extend(walking, counts)
+            self._extend(walking)
             self._close(walking)
             self._rank(walking)
             self.kb.add_decisions(decision for one in walking for decision in one.decisions)
             for one in walking:
                 one.decisions.clear()
-        return [self._report(one, counts[id(one)]) for one in searches]
+        return [self._report(one) for one in searches]
 
     # -- the three phases of a step
 
-    def _extend(self, walking: Sequence[RuleSearch], counts: Mapping[int, _Counts]) -> None:
+    def _extend(self, walking: Sequence[RuleSearch]) -> None:
         asked = {id(one): one.inquiries() for one in walking}
         answers = self.oracle.answers([inquiry for own in asked.values() for inquiry in own.values()])
         for one in walking:
             own = asked[id(one)]
             match one.origin:
                 case Origin.MODEL:
-                    self._count(counts[id(one)], one, {inquiry: answers[inquiry] for inquiry in own.values()})
+                    self._count(one, {inquiry: answers[inquiry] for inquiry in own.values()})
                     one.extend({beam: answers[inquiry] for beam, inquiry in own.items()})
                 case Origin.COMPUTED:
                     one.compute()
@@ -246,11 +248,11 @@ class _Search:
         Where that ended early, the rule search is marked as cut.
         """
         found: dict[Atom, list[dict[str, Value]]] = {atom: [] for atom in atoms}
+        oracle = _Overheard(self.oracle, lambda answers: self._count(one, answers))
         for start in range(0, len(atoms), ROWS_PER_GOAL):
             group = atoms[start : start + ROWS_PER_GOAL]
-            demanded = run_demand(
-                self.library, self.kb, _goal(group), self.oracle, DEMAND, limits=BULK, session=self.session
-            )
+            theory = Theory(self.library, self.kb)
+            demanded = run_demand(theory, _goal(group), oracle, DEMAND, session=self.session)
             one.cut = one.cut or not demanded.complete
             for row in demanded.result.rows:
                 cells = dict(zip(demanded.result.columns, row, strict=True))
@@ -277,19 +279,22 @@ class _Search:
 
     # -- the report
 
-    def _count(self, counts: _Counts, one: RuleSearch, answers: Mapping[Inquiry, Answer]) -> None:
+    def _count(self, one: RuleSearch, answers: Mapping[Inquiry, Answer]) -> None:
         """Each question counts once a rule; its calls count for the first rule of the run that asked it."""
+        counts = self._counts[one]
         for inquiry, answer in answers.items():
-            first = inquiry not in self._counted
-            self._counted.add(inquiry)
-            counts.questions += 1
-            counts.calls += answer.sent if first else 0
-            counts.hits += answer.calls - (answer.sent if first else 0)
+            if inquiry in counts.questions:
+                continue
+            sent = 0 if inquiry in self._sent else answer.sent
+            self._sent.add(inquiry)
+            counts.questions.add(inquiry)
+            counts.calls += sent
+            counts.hits += answer.calls - sent
             for gate, (accepted, judged) in answer.gates.items():
                 one.count(gate, GateCount(accepted, judged))
 
-    def _report(self, one: RuleSearch, counts: _Counts) -> RuleReport:
-        rule = one.plan.rule
+    def _report(self, one: RuleSearch) -> RuleReport:
+        rule, counts = one.plan.rule, self._counts[one]
         statements = self._statements(one) if one.step_number == len(one.plan.steps) else []
         by_distribution = {
             distribution: tuple(each for each in statements if each.distribution is distribution)[
@@ -299,7 +304,14 @@ class _Search:
         }
         self.kb.add_statements(each for several in by_distribution.values() for each in several)
         return RuleReport(
-            rule.name, rule.domain, by_distribution, one.gates, counts.questions, counts.calls, counts.hits, cut=one.cut
+            rule.name,
+            rule.domain,
+            by_distribution,
+            one.gates,
+            len(counts.questions),
+            counts.calls,
+            counts.hits,
+            cut=one.cut,
         )
 
     def _statements(self, one: RuleSearch) -> list[StatementRecord]:
@@ -316,17 +328,35 @@ class _Search:
 class _Counts:
     """Questions, calls and hits of one rule."""
 
-    questions: int = 0
+    questions: set[Inquiry] = field(default_factory=set)
     calls: int = 0
     hits: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Overheard:
+    """The oracle as a demand loop asks it; `heard` is told the answers, which count for the rule in hand."""
+
+    oracle: Oracle
+    heard: Callable[[Mapping[Inquiry, Answer]], None]
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, Answer]:
+        answers = self.oracle.answers(inquiries)
+        self.heard(answers)
+        return answers
+
+    def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
+        return self.oracle.verify(atoms)
+
+
+def _expected_calls(plans: Sequence[SearchPlan]) -> int:
+    return sum(one.cost.calls for one in plans)
+
+
 @contextmanager
-def _told(oracle: Oracle, progress: SearchProgress | None, expected_calls: int) -> Iterator[None]:
-    """Journal and oracle tell the display of a run what they do."""
-    if progress is None:
-        yield
-        return
+def _told(oracle: Oracle, display: SearchProgress | None) -> Iterator[SearchProgress]:
+    """Journal and oracle tell the display of a run what they do; without a display, they tell it to nobody."""
+    progress = display or Tally()
     journal, before = oracle.journal, oracle.journal.on_batch
 
     def batch(report: BatchReport) -> None:
@@ -338,10 +368,9 @@ def _told(oracle: Oracle, progress: SearchProgress | None, expected_calls: int) 
     def judged(result: RoundResult) -> None:
         progress.advanced(0, 0, result.accepted, result.rejected)
 
-    progress.started(expected_calls)
     journal.on_batch, oracle.on_round = batch, judged
     try:
-        yield
+        yield progress
     finally:
         journal.on_batch, oracle.on_round = before, None
 

@@ -29,6 +29,24 @@ TypeTruth = Callable[[Value, str], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
+class GroundTruth:
+    """What statements are judged by. Without `types`, no data type is judged."""
+
+    facts: Truth
+    types: TypeTruth | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What is searched, by which models and how: the same for all variants."""
+
+    library: Library
+    rules: Sequence[Rule]
+    models: Models
+    settings: SearchSettings = field(default_factory=SearchSettings)
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """One row of the tables, with the settings that make it."""
 
@@ -86,19 +104,14 @@ class AblationReport:
 
 
 def ablation(
-    library: Library,
-    rules: Sequence[Rule],
+    experiment: Experiment,
     kb: KnowledgeBase,
-    models: Models,
-    settings: SearchSettings | None = None,
-    *,
-    truth: Truth,
-    type_truth: TypeTruth | None = None,
+    truth: GroundTruth,
     progress: SearchProgress | None = None,
     journal: Journal | None = None,
 ) -> AblationReport:
     """Search the rules in all four variants. `kb` gives the journal and the given facts."""
-    settings = settings or SearchSettings()
+    library, rules, models, settings = experiment.library, experiment.rules, experiment.models, experiment.settings
     journal = journal or Journal(kb)
     given = [fact for fact in kb.facts() if fact.source is Source.GIVEN]
     reports: dict[str, SearchReport] = {}
@@ -107,7 +120,7 @@ def ablation(
         with KnowledgeBase(None) as own:
             own.add_facts(given)
             reports[variant.name] = search(library, rules, own, models, varied, progress=progress, journal=journal)
-    judge = _Judge(library, truth, type_truth)
+    judge = _Judge(library, truth)
     return AblationReport(
         cells=tuple(
             judge.cell(name, distribution, report)
@@ -125,8 +138,7 @@ class _Judge:
     """Looks statements up in the truth."""
 
     library: Library
-    truth: Truth
-    type_truth: TypeTruth | None
+    truth: GroundTruth
 
     def cell(self, variant: str, distribution: Distribution, report: SearchReport) -> AblationCell:
         statements = [one for one in report.statements if one.distribution is distribution]
@@ -134,7 +146,7 @@ class _Judge:
         facts = [self._facts(one) for one in statements]
         factual = [_all(self._is_true(atom) for atom in atoms) for atoms in facts]
         distinct = {atom for atoms in facts for atom in atoms}
-        overall = [_all(pair) for pair in zip(typed, factual, strict=True)] if self.type_truth else factual
+        overall = [_all(pair) for pair in zip(typed, factual, strict=True)] if self.truth.types else factual
         return AblationCell(
             variant,
             distribution,
@@ -159,14 +171,15 @@ class _Judge:
         return not rule.is_information(literal) and origin_of(literal, self.library) is Origin.MODEL
 
     def _is_true(self, atom: Atom) -> bool | None:
-        return self.truth(atom.indicator, [term.value for term in atom.arguments if isinstance(term, Constant)])
+        return self.truth.facts(atom.indicator, [term.value for term in atom.arguments if isinstance(term, Constant)])
 
     def _is_typed(self, statement: StatementRecord) -> bool | None:
-        if self.type_truth is None:
+        of_type = self.truth.types
+        if of_type is None:
             return None
         types = {one.name: one.data_type for one in self.library.rule(statement.rule).searched}
         values = [(value, types[name]) for name, value in statement.substitution if name in types]
-        return _all(self.type_truth(value, data_type) for value, data_type in values)
+        return _all(of_type(value, data_type) for value, data_type in values)
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:

@@ -45,6 +45,25 @@ def mean(values: Sequence[float]) -> Estimate:
     return _bootstrapped(np.mean, [values], paired=False)
 
 
+def difference_of_means(one: Sequence[float], other: Sequence[float]) -> Estimate:
+    """How far the first mean lies above the second, with a bootstrap interval; both sides are resampled."""
+
+    def figure(first: Any, second: Any, axis: int = -1) -> Any:
+        return np.mean(first, axis=axis) - np.mean(second, axis=axis)
+
+    return _bootstrapped(figure, [one, other], paired=False, vectorized=True)
+
+
+def relative_change(before: Sequence[float], after: Sequence[float]) -> Estimate:
+    """How far the mean goes from `before` to `after`, as a share of the former; both sides are resampled.
+
+    Undefined where nothing stood before; without an interval where a resample has nothing before.
+    """
+    if not any(before):
+        return Estimate(math.nan, math.nan, math.nan, len(before) + len(after))
+    return _bootstrapped(_relative_change, [before, after], paired=False)
+
+
 def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> Estimate:
     """The area with a bootstrap interval; both sides are resampled."""
     return _bootstrapped(area, [positive, negative], paired=False)
@@ -72,21 +91,33 @@ def spearman(one: Any, other: Any) -> float:
         return float(stats.spearmanr(one, other).statistic)
 
 
-def _bootstrapped(figure: Callable[..., Any], samples: Sequence[Sequence[float]], paired: bool) -> Estimate:
-    """The figure of the samples. The resampling is seeded: the same scores give the same interval."""
+def _relative_change(before: Any, after: Any) -> float:
+    first = float(np.mean(before))
+    return (float(np.mean(after)) - first) / first if first else math.nan
+
+
+def _bootstrapped(
+    figure: Callable[..., Any], samples: Sequence[Sequence[float]], paired: bool, vectorized: bool = False
+) -> Estimate:
+    """The figure of the samples. The resampling is seeded: the same scores give the same interval.
+
+    `vectorized`: the figure takes all resamples at once, along `axis`.
+    """
     count = len(samples[0]) if paired else sum(map(len, samples))
     if not all(map(len, samples)):
         return NOTHING
     value = float(figure(*map(np.asarray, samples)))
     if min(map(len, samples)) < 2 or math.isnan(value):  # nothing to resample
         return Estimate(value, math.nan, math.nan, count)
-    interval = stats.bootstrap(
-        [np.asarray(sample, dtype=float) for sample in samples],
-        figure,
-        paired=paired,
-        vectorized=False,
-        n_resamples=RESAMPLES,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    ).confidence_interval
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # nan says it
+        interval = stats.bootstrap(
+            [np.asarray(sample, dtype=float) for sample in samples],
+            figure,
+            paired=paired,
+            vectorized=vectorized,
+            n_resamples=RESAMPLES,
+            method="percentile",
+            rng=np.random.default_rng(0),
+        ).confidence_interval
     return Estimate(value, float(interval.low), float(interval.high), count)

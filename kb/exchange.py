@@ -1,8 +1,9 @@
 """Facts from and to files: CSV and JSONL in, CSV, JSONL and Prolog out. What is written reads back as the same facts.
 
-A CSV row is `predicate,argument,...`; a first row that begins with `predicate` is a header. A cell is a number if it is
-written like one (`1876`, `3.5`), otherwise a text. A text that looks like a number, begins with a quotation mark or has
-blanks at its ends stands as a JSON string inside the cell: `"1984"`. Empty cells at the end of a row do not count, as
+A CSV row is `predicate,argument,...`; a first row that begins with `predicate` is a header. Where a header numbers its
+columns (`argument1`, `arg2`), they may stand in any order, and others beside them. A cell is a number if it is written
+like one (`1876`, `3.5`), otherwise a text. A text that looks like a number, begins with a quotation mark or has blanks
+at its ends stands as a JSON string inside the cell: `"1984"`. Empty cells at the end of a row do not count, as
 spreadsheets write them to fill rows up; an empty text is `""`.
 """
 
@@ -11,14 +12,17 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from grammar.errors import HapaxError
 from grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
 from grammar.terms import Value
+from grammar.words import counted
 from kb import rows, values
 from kb.records import FactRecord, Source
 
@@ -27,6 +31,14 @@ if TYPE_CHECKING:
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E[+-][0-9]+)?")
+_VARIABLE = re.compile("[A-Z_]")
+"""How a word begins that goals read as a variable."""
+
+_NUMBERED = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
+_FIELDS = ("predicate", "arguments", "types", "source", "probability")
+"""What an export writes into a JSONL line. An import takes the first three: an imported fact is a given one."""
+
+_EXAMPLE = '{"predicate": "is_allergic_to", "arguments": ["Ada", "milk"]}'
 _FAULTS_SHOWN = 20
 _MAX_CELL = 1 << 30
 """Characters in a CSV cell; Python's own limit of 128 kB is too small for hostile and for honest texts."""
@@ -51,20 +63,25 @@ class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as a
         self.faults = tuple(faults)
         shown = [str(fault) for fault in self.faults[:_FAULTS_SHOWN]]
         if more := len(self.faults) - len(shown):
-            shown.append(f"... and {more} more faults")
+            shown.append(f"... and {counted(more, 'more fault')}")
         shown.append("Nothing was imported. Mend these rows, or skip them with --skip-faulty.")
         super().__init__("\n".join(shown))
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. `promoted`: a model's facts that are now given; `known`: facts that were given before."""
+    """What an import did. `promoted`: a model's facts that are now given; `known`: facts that were given before.
+
+    `predicates`: how many facts were read of each, by indicator, most first; `warnings`: what may be a mistake.
+    """
 
     read: int
     added: int
     promoted: int
     known: int
     faults: tuple[FactFault, ...] = ()
+    predicates: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +109,8 @@ class _Reading:
     """Argument types by indicator, for rows that name none."""
     facts: list[FactRecord] = field(default_factory=list)
     faults: list[FactFault] = field(default_factory=list)
+    unused: dict[str, int] = field(default_factory=dict)
+    """Columns or fields that say nothing to an import, with the line where each was met first."""
 
     def take(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
         try:
@@ -142,13 +161,37 @@ def _stored(kb: KnowledgeBase, reading: _Reading) -> ImportReport:
         before = {fact.id: fact.source for fact in kb.select_in(rows.FACTS, "id", facts)}
         kb.add_facts(facts.values())
     promoted = sum(source is Source.MODEL for source in before.values())
+    counts = Counter(f"{fact.predicate}/{len(fact.arguments)}" for fact in facts.values())
     return ImportReport(
         read=len(facts),
         added=len(facts) - len(before),
         promoted=promoted,
         known=len(before) - promoted,
         faults=tuple(reading.faults),
+        predicates=dict(counts.most_common()),
+        warnings=tuple(_warnings(reading, counts)),
     )
+
+
+def _warnings(reading: _Reading, predicates: Iterable[str]) -> Iterator[str]:
+    """What was read and may be a mistake: columns without a use, and predicates that no goal can name."""
+    if reading.unused:
+        yield (
+            f"{reading.file}:{min(reading.unused.values())}: not used: {_some(map(_short, reading.unused))}. "
+            "An import reads the predicate, its arguments and, in JSONL, their types."
+        )
+    unnamed = [one for one in predicates if _VARIABLE.match(one)]
+    if unnamed:
+        yield (
+            f"{reading.file}: no goal can ask for {_some(unnamed)}: a name that begins with a capital letter is a "
+            "variable. Write the predicate first, such as is_allergic_to, and then its arguments."
+        )
+
+
+def _some(names: Iterable[str], most: int = 5) -> str:
+    """The names, of many the first few."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
 
 
 def _reader(form: str, file: str) -> Callable[[IO[str], _Reading], None]:
@@ -169,18 +212,72 @@ def _opened(path: Path) -> IO[str]:
 def _read_csv(stream: IO[str], reading: _Reading) -> None:
     limit = csv.field_size_limit(_MAX_CELL)
     reader = csv.reader(stream, strict=True)
+    columns = _Columns()
     try:
         for line, cells in _csv_rows(reader, reading):
-            if not any(cell.strip() for cell in cells) or (line == 1 and cells[0].strip().lower() == "predicate"):
+            if not any(cell.strip() for cell in cells):
+                continue
+            header = _header(cells, reading.file) if line == 1 else None
+            if header is not None:
+                columns = header
+                reading.unused = dict.fromkeys(header.unused, line)
                 continue
             try:
-                arguments = [parse_cell(cell) for cell in _without_padding(cells[1:])]
+                predicate, *rest = columns.chosen(cells)
+                arguments = [parse_cell(cell) for cell in _without_padding(rest)]
             except ValueError as error:
                 reading.fault(line, str(error))
             else:
-                reading.take(line, cells[0].strip(), arguments)
+                reading.take(line, predicate.strip(), arguments)
     finally:
         csv.field_size_limit(limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where a row has its predicate and its arguments. `places` None: all cells, as they stand."""
+
+    places: tuple[int, ...] | None = None
+    width: int = 0
+    unused: tuple[str, ...] = ()
+
+    def chosen(self, cells: list[str]) -> list[str]:
+        """The predicate's cell and those of the arguments. Raises ValueError for a row wider than its header."""
+        if self.places is None:
+            return cells
+        if len(_without_padding(cells)) > self.width:
+            raise ValueError(f"the row has more cells than the {self.width} columns of the header; name all columns")
+        return [cells[place] if place < len(cells) else "" for place in self.places]
+
+
+def _header(cells: list[str], file: str) -> _Columns | None:
+    """The columns that a header names; None: the row is a fact.
+
+    Raises HapaxError where a column is missing: no row can be read then, so there is nothing to skip.
+    """
+
+    def refused(fact: str) -> HapaxError:
+        return HapaxError(f"{file}:1: {fact}. Nothing was imported.")
+
+    names = [cell.strip().lower() for cell in cells]
+    if len(names) == 1 and re.search(r"\S[;\t]", names[0]):
+        raise refused("the cells are not parted by commas; save the file with commas")
+    numbered = [(int(match[1]), place) for place, name in enumerate(names) if (match := _NUMBERED.fullmatch(name))]
+    numbers = dict(numbered)
+    if not numbers:
+        return _Columns() if names[0] == "predicate" else None
+    if "predicate" not in names:
+        raise refused("the header has no column `predicate`; give that name to the column of the predicates")
+    if len(numbers) < len(numbered):
+        raise refused("the header numbers two arguments alike; number them from 1 on")
+    if sorted(numbers) != list(range(1, len(numbers) + 1)):
+        missing = next(one for one in range(1, len(names) + 1) if one not in numbers)
+        raise refused(f"the header has no column `argument{missing}`; number the arguments from 1 on")
+    places = (names.index("predicate"), *(numbers[one] for one in sorted(numbers)))
+    unused = tuple(cell.strip() for place, cell in enumerate(cells) if place not in places and cell.strip())
+    if places == tuple(range(len(_without_padding(cells)))):
+        return _Columns()
+    return _Columns(places, len(cells), unused)
 
 
 def _csv_rows(reader: Any, reading: _Reading) -> Iterator[tuple[int, list[str]]]:
@@ -246,9 +343,17 @@ def _read_jsonl(stream: IO[str], reading: _Reading) -> None:
             reading.fault(line, f"no JSON: {error}; write one object a line")
             continue
         if not isinstance(entry, dict):
-            reading.fault(line, 'no object; write {"predicate": "is_allergic_to", "arguments": ["Ada", "milk"]}')
-        else:
-            reading.take(line, entry.get("predicate"), entry.get("arguments"), entry.get("types"))
+            reading.fault(line, f"no object; write {_EXAMPLE}")
+            continue
+        unused = [one for one in entry if one not in _FIELDS]
+        missing = [one for one in ("predicate", "arguments") if one not in entry]
+        if missing:
+            found = f", only {_some(map(_short, unused))}" if unused else ""
+            reading.fault(line, f"no {' and no '.join(missing)}{found}; write {_EXAMPLE}")
+            continue
+        for name in unused:
+            reading.unused.setdefault(name, line)
+        reading.take(line, entry["predicate"], entry["arguments"], entry.get("types"))
 
 
 def _types(types: object, indicator: str) -> tuple[str, ...]:
@@ -273,6 +378,8 @@ def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str |
         raise HapaxError(f"{kb.place}: facts are exported as {', '.join(writers)}, not as {form!r}. Name one of these.")
     # Prolog wants the clauses of one name and arity together.
     facts = sorted(kb.facts(predicate), key=lambda fact: (fact.predicate, len(fact.arguments)))
+    if predicate is not None and not facts:
+        _refuse_unknown(kb, predicate)
     stream.write(_opening(form, facts))
     written, left_out = 0, []
     for fact in facts:
@@ -284,6 +391,22 @@ def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str |
         stream.write(line + "\n")
         written += 1
     return ExportReport(written, tuple(left_out))
+
+
+def _refuse_unknown(kb: KnowledgeBase, predicate: str) -> None:
+    """No facts of a predicate that a search declared are no facts; of one that nobody knows they are a slip."""
+    if any(predicate in (one.name, one.indicator) for one in kb.predicates()):
+        return
+    counts = kb.fact_counts()
+    names = {one.rpartition("/")[0]: one for one in reversed(counts)}
+    near = get_close_matches(predicate.rpartition("/")[0] or predicate, names, n=3, cutoff=0.6)
+    if near:
+        remedy = f"Did you mean {' or '.join(names[one] for one in near)}?"
+    elif counts:
+        remedy = f"It holds facts of {_some(counts)}."
+    else:
+        remedy = "It holds no facts at all; search or import some first."
+    raise HapaxError(f"{kb.place}: there are no facts of {_short(predicate)}. {remedy}")
 
 
 def _opening(form: str, facts: list[FactRecord]) -> str:

@@ -96,6 +96,11 @@ class KnowledgeBase:
             raise RuntimeError("an answer recorded inside a transaction is not safe yet; record it outside")
         self.add(rows.CALLS, calls)
 
+    def call_counts(self) -> dict[str, int]:
+        """How many requests the journal holds, by the role of the model that was asked first."""
+        with translated(self.place):
+            return dict(self.database.conn.execute("SELECT role, count(*) FROM calls GROUP BY 1 ORDER BY min(rowid)"))
+
     def call(self, request_id: str) -> CallRecord | None:
         return self.calls([request_id]).get(request_id)
 
@@ -146,6 +151,12 @@ class KnowledgeBase:
         identities = [content_id("assessment", text, measure, model) for text in dict.fromkeys(texts)]
         return {found.text: found for found in self.select_in(rows.ASSESSMENTS, "id", identities)}
 
+    def assessors(self, measure: str) -> list[str]:
+        """The models of which scores of this measure are kept, by name."""
+        with translated(self.place):
+            sql = "SELECT DISTINCT model FROM assessments WHERE measure = ? ORDER BY model"
+            return [model for (model,) in self.database.conn.execute(sql, (measure,))]
+
     def add_decisions(self, decisions: Iterable[Decision]) -> int:
         return self.add(rows.DECISIONS, decisions)
 
@@ -166,6 +177,12 @@ class KnowledgeBase:
         name, _, arity = (predicate or "").partition("/")
         found = self.matching(rows.FACTS, predicate=name or None)
         return [fact for fact in found if not arity or str(len(fact.arguments)) == arity]
+
+    def fact_counts(self) -> dict[str, int]:
+        """How many facts are held of each predicate, by indicator."""
+        sql = "SELECT predicate, json_array_length(arguments), count(*) FROM facts GROUP BY 1, 2 ORDER BY 1, 2"
+        with translated(self.place):
+            return {f"{name}/{arity}": count for name, arity, count in self.database.conn.execute(sql)}
 
     def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
         """The fact, if it is held. Raises `ValueRefused` for arguments that no fact can have."""

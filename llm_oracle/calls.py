@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from grammar.errors import HapaxError
+from grammar.words import counted
 from kb.records import CallRecord, content_id
 from llm_oracle.protocols import (
     Critic,
@@ -42,6 +43,13 @@ class CallStore(Protocol):
     def calls(self, request_ids: Sequence[str]) -> Mapping[str, CallRecord]: ...
 
     def record_calls(self, calls: Sequence[CallRecord]) -> None: ...
+
+
+@runtime_checkable
+class Reserving(Protocol):
+    """A critic that needs more for a claim than its tokens and one of answer, such as several votes."""
+
+    def reserved(self, claim: str) -> Usage: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +120,9 @@ class BudgetReached(HapaxError):  # noqa: N818  # an outcome that is planned for
         self.answers: tuple[Any, ...] = ()
         cost = "unknown" if used.cost is None else f"{used.cost:.4f}"
         super().__init__(
-            f"Budget reached: the next request would exceed {allowed:g} {limit}; so far {used.calls} calls, "
-            f"{used.tokens} tokens, cost {cost}. Raise the limit and run the same command: nothing is asked twice."
+            f"Budget reached: the next request would exceed the limit of {allowed:g} on {limit}; so far "
+            f"{counted(used.calls, 'call')}, {counted(used.tokens, 'token')}, cost {cost}. "
+            "Raise the limit and run the same command: nothing is asked twice."
         )
 
 
@@ -236,7 +245,7 @@ class Journal:
         if budget.max_tokens is not None and wanted.tokens > budget.max_tokens:
             return "tokens", budget.max_tokens
         if budget.max_cost is not None and wanted.cost is not None and wanted.cost > budget.max_cost:
-            return "units of cost", budget.max_cost
+            return "cost", budget.max_cost
         return None
 
     def _price(self, model: ModelIdentity) -> Price | None:
@@ -338,7 +347,10 @@ class JournaledCritic:
         return [self.prepared(claim).id for claim in claims]
 
     def prepared(self, claim: str) -> PreparedCall:
-        return _prepared(self._asker, {"claim": claim}, Usage(_estimated_tokens(claim), 1))
+        usual = Usage(_estimated_tokens(claim), 1)
+        return _prepared(
+            self._asker, {"claim": claim}, self.model.reserved(claim) if isinstance(self.model, Reserving) else usual
+        )
 
     def _answered(self, score: CriticScore) -> Answered:
         if not 0.0 <= score.probability <= 1.0:

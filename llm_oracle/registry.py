@@ -5,6 +5,7 @@ A backend is one line of `BACKENDS`. Nothing heavy is imported before a model is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -18,8 +19,12 @@ from llm_oracle.protocols import Critic, Generator, LikelihoodModel, Models
 if TYPE_CHECKING:
     from grammar.rules import Library
     from llm_oracle.backends.loading import LoadedModel
+    from llm_oracle.backends.openai_batch import BatchQueue
+    from llm_oracle.backends.openai_models import OpenAIModel
 
 EMBEDDED_FOLDER = Path(__file__).parent / "embedded" / "model"
+
+ALIASES_NAME = "HAPAX_ALIASES"
 
 _PROTOCOLS: Mapping[str, Any] = {
     KNOWLEDGE: Generator,
@@ -33,12 +38,18 @@ SCORING_ROLES = (LIKELIHOOD, EVALUATOR)
 
 @dataclass(frozen=True, slots=True)
 class OpeningOptions:
-    """What opening a model may need beside its string. A simulated world is made from `library`."""
+    """What opening a model may need beside its string. A simulated world is made from `library`.
+
+    `aliases`: the file of models on servers, else the one that HAPAX_ALIASES names; `queue`: where their requests go
+    instead, to be answered as a batch.
+    """
 
     library: Library | None = None
     seed: int = 0
     device: str = "auto"
     batch_size: int = 16
+    aliases: Path | None = None
+    queue: BatchQueue | None = None
 
 
 @dataclass
@@ -67,6 +78,8 @@ class Backend:
     missing: Callable[[], str]
     """What stands in the way of using it here and the command that helps; empty: nothing."""
     open: Callable[[Opened, str, str, str], Any]
+    price: Price | None = None
+    """What its models cost unless the user gives prices; None: unknown. What runs in this process is `FREE`."""
 
     @property
     def form(self) -> str:
@@ -121,10 +134,15 @@ def list_models() -> tuple[ModelListing, ...]:
 
 
 def price_table(models: Models, prices: Mapping[str, Price] | None = None) -> dict[str, Price]:
-    """Prices by model name for the journal: those given, and nothing for models that run in this process."""
-    names = {model.identity.name for model in (models.knowledge, models.critic, models.likelihood, models.evaluator)}
-    own = {name for name in names for backend in BACKENDS if name.partition("/")[0] == backend.prefix}
-    return {**dict.fromkeys(sorted(own), FREE), **(prices or {})}
+    """Prices by model name for the journal: those given, else the models' own (an alias's), else the backends' own.
+
+    A model without any is left out.
+    """
+    opened = (models.knowledge, models.critic, models.likelihood, models.evaluator)
+    own = {model.identity.name: getattr(model, "price", None) for model in opened}
+    usual = {backend.prefix: backend.price for backend in BACKENDS}
+    known = {name: own[name] or usual.get(name.partition("/")[0]) for name in sorted(own)}
+    return {**{name: price for name, price in known.items() if price is not None}, **(prices or {})}
 
 
 def _open(opened: Opened, model: str, role: str) -> Any:
@@ -177,6 +195,26 @@ def _in_role(loaded: LoadedModel, role: str, opened: Opened) -> Any:
     return HuggingFaceCritic(loaded) if role == CRITIC else HuggingFaceLikelihood(loaded)
 
 
+def _open_openai(opened: Opened, model: str, argument: str, role: str) -> Any:
+    lack = _openai_missing()
+    if lack:
+        raise HapaxError(lack)
+    served = opened.once(model, lambda: _connect(argument, opened))
+    playing = {KNOWLEDGE: served.generator, CRITIC: served.critic}.get(role, served.likelihood)
+    return opened.once(f"{model} {LIKELIHOOD if role == EVALUATOR else role}", playing)
+
+
+def _connect(argument: str, opened: Opened) -> OpenAIModel:
+    from llm_oracle.backends.openai_aliases import served_model
+    from llm_oracle.backends.openai_models import OpenAIModel
+    from llm_oracle.backends.openai_transport import HttpTransport
+
+    usual = os.environ.get(ALIASES_NAME)
+    aliases = opened.options.aliases or (Path(usual) if usual else None)
+    served = served_model(argument, aliases, os.environ)
+    return OpenAIModel(served, HttpTransport(served.server, served.limits, served.patience), opened.options.queue)
+
+
 def _open_frequency(opened: Opened, model: str, argument: str, role: str) -> Any:  # noqa: ARG001  # one shape for all
     from llm_oracle.backends.frequency import FrequencyLikelihood
 
@@ -206,6 +244,12 @@ def _huggingface_missing() -> str:
     return f"{' and '.join(missing)} not installed. Run `pip install {' '.join(missing)}`." if missing else ""
 
 
+def _openai_missing() -> str:
+    missing = [name for name in ("aiolimiter", "httpx2", "tenacity", "yaml") if find_spec(name) is None]
+    packages = " ".join(missing).replace("yaml", "pyyaml")
+    return f"{' and '.join(missing)} not installed. Run `pip install {packages}`." if missing else ""
+
+
 def _embedded_missing() -> str:
     if not (EMBEDDED_FOLDER / "config.json").is_file():
         return "The embedded model is not there. Run `make model` to train it."
@@ -228,6 +272,7 @@ BACKENDS: tuple[Backend, ...] = (
         "Hapax's own small model of its atlas; excludes given values while decoding; no network",
         _embedded_missing,
         _open_embedded,
+        FREE,
     ),
     Backend(
         "hf",
@@ -236,6 +281,15 @@ BACKENDS: tuple[Backend, ...] = (
         "a Hugging Face checkpoint in this process: causal in all roles, sequence-to-sequence as critic",
         _huggingface_missing,
         _open_huggingface,
+        FREE,
+    ),
+    Backend(
+        "openai",
+        "MODEL",
+        ALL_ROLES,
+        "a model on an OpenAI-compatible server, by alias, name or NAME@URL; what the server can do is probed",
+        _openai_missing,
+        _open_openai,
     ),
     Backend(
         "frequency",
@@ -244,6 +298,7 @@ BACKENDS: tuple[Backend, ...] = (
         "mean log word frequency; independent of every language model",
         _frequency_missing,
         _open_frequency,
+        FREE,
     ),
     Backend(
         "scripted",
@@ -252,6 +307,7 @@ BACKENDS: tuple[Backend, ...] = (
         "answers from a JSON file, for tests and examples",
         _nothing_missing,
         _open_scripted,
+        FREE,
     ),
     Backend(
         "simulated",
@@ -260,5 +316,6 @@ BACKENDS: tuple[Backend, ...] = (
         "a seeded invented world over the rules at hand, with known truth and error rates",
         _nothing_missing,
         _open_simulated,
+        FREE,
     ),
 )

@@ -47,8 +47,11 @@ if [ ! -x .venv/bin/python ] || ! .venv/bin/python -m pip --version >/dev/null 2
 fi
 
 pinned() { .venv/bin/python -c "import tomllib; file = tomllib.load(open('pyproject.toml', 'rb')); print($1)"; }
-pip() { .venv/bin/python -m pip --disable-pip-version-check --quiet "$@"; }
+pip() {  # what it warns of matters only where it fails; then all is shown
+    .venv/bin/python -m pip --disable-pip-version-check --quiet "$@" 2>.venv/pip.log || { cat .venv/pip.log >&2; return 1; }
+}
 
+printf 'set-up: installing Python packages into .venv, which may take some minutes\n' >&2
 # Plain `torch` on Linux brings gigabytes of CUDA. The CPU build is taken wherever an index has it; a CUDA build
 # that is already in .venv stays.
 if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
@@ -60,6 +63,7 @@ if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
     fi
 fi
 pinned '"\n".join(file["dependency-groups"]["dev"])' > .venv/dev.txt
-pip install --editable . --requirement .venv/dev.txt
+pip install --editable . --requirement .venv/dev.txt ||
+    fail "pip could not install the Python packages; its messages are above. Mend what they name, then run this again."
 touch .venv/installed
 printf 'set-up: done\n' >&2

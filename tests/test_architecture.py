@@ -10,11 +10,16 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "cli")
 FENCES = {
     "lark": ("grammar/parser.py",),
+    "matplotlib": ("evaluation/figures.py",),
     "networkx": ("grammar/dependencies.py",),
     "pyswip": ("engine/session.py", "engine/worker.py"),
     "sqlite_utils": ("kb/",),
     "torch": ("llm_oracle/backends/", "llm_oracle/embedded/"),
     "transformers": ("llm_oracle/backends/", "llm_oracle/embedded/"),
+    "httpx2": ("llm_oracle/backends/openai_transport.py",),
+    "tenacity": ("llm_oracle/backends/openai_limits.py",),
+    "aiolimiter": ("llm_oracle/backends/openai_limits.py",),
+    "yaml": ("llm_oracle/backends/openai_aliases.py",),
     "click": ("cli.py",),
     "rich": ("cli.py",),
 }

@@ -1,14 +1,23 @@
 """The commands as people type them: output, exit codes and messages."""
 
+import io
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 import cli
+from engine.report import Tally
+from kb import KnowledgeBase
+from kb.records import TypeFact
+from llm_oracle import registry
+from llm_oracle.scripted import ScriptedModel
 
 ROOT = Path(__file__).parent.parent
 
@@ -134,6 +143,38 @@ def test_plan_says_what_a_run_costs(rules: Path, tmp_path: Path) -> None:
     assert not database.exists()
 
 
+@pytest.mark.parametrize(
+    ("attribute", "kind", "shown"),
+    [
+        ("", "Person", "Person X (by default, a person)"),
+        ("@generic X A\n", "Person", "Person X, City A (@generic)"),
+        ("", "Firm", "Firm X (by default, first argument)"),
+    ],
+)
+def test_plan_says_who_is_generic_and_why(rules: Path, tmp_path: Path, attribute: str, kind: str, shown: str) -> None:
+    """Each rule's line names the variables that nobody searches, and the convention where @generic is not written."""
+    text = RULES.replace("@name", f"{attribute}@name").replace("Person", kind)
+    rules.write_text(text, encoding="utf-8")
+
+    result = run("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db")
+    as_json = run("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db", "--json")
+
+    assert any(line.startswith("currency") and shown in line for line in result.stdout.splitlines())
+    assert json.loads(as_json.stdout)["rules"][0]["generic"] == shown
+
+
+def test_plan_says_where_the_price_is_unknown(rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of a backend without a price costs an unknown amount, never nothing; the others stay free."""
+    unpriced = tuple(replace(one, price=None) if one.prefix == "simulated" else one for one in registry.BACKENDS)
+    monkeypatch.setattr(registry, "BACKENDS", unpriced)
+
+    result = run("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db")
+
+    money = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
+    assert money["knowledge"].rstrip().endswith("price unknown")
+    assert money["evaluator"].rstrip().endswith("0.00 to 0.00")
+
+
 @pytest.fixture
 def searched(rules: Path, tmp_path: Path) -> Path:
     """A knowledge base after a search with a scripted model."""
@@ -185,6 +226,149 @@ def test_the_same_search_again_asks_nothing(searched: Path, rules: Path, tmp_pat
     assert [one["calls"] for one in json.loads(again.stdout)["calls"].values() if one["calls"]] == []
 
 
+def search_with(tmp_path: Path, text: str, *options: str) -> Result:
+    """A search of these rules with the scripted model in a fresh knowledge base."""
+    script, rules = tmp_path / "script.json", tmp_path / "own.rules"
+    script.write_text(json.dumps(SCRIPT), encoding="utf-8")
+    rules.write_text(text, encoding="utf-8")
+    return run("search", rules, "-m", f"scripted:{script}", "--db", tmp_path / "kb.db", *options)
+
+
+def test_search_counts_what_head_and_long_tail_share(tmp_path: Path) -> None:
+    """Statements in both distributions are counted by rule and in all, and a sentence says why there are any."""
+    result = search_with(tmp_path, RULES, "--no-progress")
+    told = json.loads(search_with(tmp_path, RULES, "--json").stdout)
+
+    header, line = (row.split() for row in result.stdout.splitlines() if row.startswith(("rule ", "currency ")))
+    assert header[:6] == ["rule", "head", "long", "tail", "in", "both"]
+    assert line[:4] == ["currency", "3", "3", "3"]
+    assert f"3 head and 3 long-tail statements in {tmp_path / 'kb.db'}, 3 of them in both;" in result.stdout
+    assert "each end keeps 75% of them (--keep-share; LINK's paper: 75%)" in result.stdout
+    assert told["statements"] == {"head": 3, "long_tail": 3, "in_both": 3}
+
+
+def test_search_of_one_end_says_nothing_of_both(tmp_path: Path) -> None:
+    """With a single distribution there is nothing to share."""
+    shown = search_with(tmp_path, RULES, "--distribution", "head", "--no-progress").stdout
+
+    assert "of them in both" not in shown
+    assert "Statements are in both" not in shown
+
+
+def test_search_and_stats_agree_on_calls(tmp_path: Path) -> None:
+    """The calls of a first run are all that the journal holds; both are told by role, and a second run sends none."""
+    first = search_with(tmp_path, RULES, "--no-progress").stdout
+    again = search_with(tmp_path, RULES, "--no-progress").stdout
+    counts = json.loads(run("stats", "--db", tmp_path / "kb.db", "--json").stdout)
+    shown = run("stats", "--db", tmp_path / "kb.db").stdout
+
+    roles = counts["calls_by_role"]
+    by_role = [f"{role} {roles[role]}" for role in ("knowledge", "critic", "likelihood", "evaluator")]
+    assert sum(roles.values()) == counts["calls"]
+    assert f"{counts['calls']} calls sent in this run: " in first
+    assert all(one in first and one in shown for one in by_role)
+    assert "\n0 calls sent in this run. " in again
+
+
+def test_progress_without_a_terminal_is_lines_on_stderr(tmp_path: Path) -> None:
+    """A log gets a line at the start and one at the end, and JSON on stdout stays JSON."""
+    result = search_with(tmp_path, RULES, "--json")
+
+    first, last = result.stderr.splitlines()
+    counts = json.loads(result.stdout)["calls"]["knowledge"]
+    assert first.startswith("rule 1 of 1: 0 calls, 0 hits, 0 accepted, 0 rejected")
+    assert last.startswith("searched in 0:")
+    assert f": {counts['calls']} calls, " in last
+    assert search_with(tmp_path, RULES, "--json", "--no-progress").stderr == ""
+
+
+def test_progress_lines_come_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Between the first line and the last there is one in ten seconds at most, with the time left."""
+    now = [0.0]
+    tally = Tally(clock=lambda: now[0])
+    with cli._lines(tally) as show:
+        tally.started(2, 40)
+        tally.searching(["a"], 20)
+        for _ in range(4):
+            show(tally)
+            now[0] += 6
+            tally.advanced(5, 0, 4, 1)
+
+    assert capsys.readouterr().err.splitlines() == [
+        "rule 1 of 2: 0 calls, 0 hits, 0 accepted, 0 rejected",
+        "rule 1 of 2: 10 calls, 0 hits, 8 accepted, 2 rejected, 0:00:36 left",
+        "searched in 0:00:24: 20 calls, 0 hits, 16 accepted, 4 rejected",
+    ]
+
+
+def test_progress_fits_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar takes what large counts leave of the line; nothing is cut."""
+    screen = io.StringIO()
+    monkeypatch.setattr(cli, "err", Console(file=screen, force_terminal=True, width=80, _environ={}))
+
+    with cli._progress(True) as progress:
+        assert progress is not None
+        progress.started(60, 90_000)
+        progress.searching(["a", "b"], 60_000)
+        progress.advanced(43_210, 12_345, 54_321, 32_109)
+
+    drawn = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    assert "43210 calls, 12345 hits, 54321 accepted, 32109 rejected, 0:00:0" in drawn
+    assert " left" in drawn
+    assert "…" not in drawn
+    assert max(len(line) for line in re.split(r"[\r\n]", drawn)) <= 80
+
+
+def test_skipped_rules_share_one_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each skipped rule is listed with what is unknown; what helps is said once, in a search and in its estimate."""
+    opened = ScriptedModel.from_file
+
+    def limited(path: Path) -> ScriptedModel:
+        model = opened(path)
+        model.identity = replace(model.identity, name="limited", knows=("is_a_city_in/2",))
+        return model
+
+    monkeypatch.setattr(ScriptedModel, "from_file", limited)
+    twice = RULES + RULES[RULES.index("@name") :].replace("currency\n", "money\n")
+    for option in ("--no-progress", "--dry-run"):
+        result = search_with(tmp_path, twice, option)
+
+        assert result.stderr.splitlines() == [
+            "skipped 2 rules that ask for what limited does not know. --knowledge and --critic bring a model that does.",
+            "  currency: uses_currency/2",
+            "  money: uses_currency/2",
+        ]
+
+
+def test_rules_without_a_domain_have_a_heading_only_beside_others(tmp_path: Path) -> None:
+    """Rules of no domain stand under words that say so, or under none if there is no domain at all."""
+    bare = RULES.replace("@domain locational\n", "")
+    mixed = RULES + bare[bare.index("@name") :].replace("currency\n", "money\n")
+
+    assert "rules without a domain" not in search_with(tmp_path, bare, "--no-progress").stdout
+    shown = search_with(tmp_path, mixed, "--no-progress").stdout.splitlines()
+    assert shown.index("locational") < shown.index("rules without a domain")
+
+
+def test_many_notes_of_a_kind_are_grouped(tmp_path: Path) -> None:
+    """`check --db` prints the first few notes about a knowledge base and counts the others; --all and JSON have all."""
+    rules, database = tmp_path / "own.rules", tmp_path / "kb.db"
+    rules.write_text(RULES, encoding="utf-8")
+    with KnowledgeBase(database) as kb:
+        kb.add_type_facts(TypeFact("jam", f"Thing {letter}") for letter in "ABCD")
+
+    grouped = run("check", rules, "--db", database)
+    every = run("check", rules, "--db", database, "--all")
+    as_json = json.loads(run("check", rules, "--db", database, "--json").stdout)
+
+    assert grouped.stdout.count("1 constant lies under the unrelated types") == cli.NOTES_SHOWN
+    assert f"{database}:1:1: 3 more notes HPX421; --all prints all." in grouped.stdout
+    assert every.stdout.count("1 constant lies under the unrelated types") == 6
+    assert "more notes" not in every.stdout
+    assert sum(one["code"] == "HPX421" for one in as_json) == 6
+    assert grouped.stderr.startswith("1 rule, 0 errors, ")
+
+
 def test_a_budget_ends_a_search_with_exit_code_3(rules: Path, tmp_path: Path) -> None:
     """`--max-calls` stops before the limit is passed and says how to go on."""
     result = run("search", rules, "-m", "simulated", "--db", tmp_path / "kb.db", "--max-calls", "1", "--no-progress")
@@ -208,8 +392,72 @@ def test_import_and_export_round_trip(tmp_path: Path) -> None:
 
     assert run("import", given, "--db", database).exit_code == 0
 
-    assert "lives_in" in run("export", "--db", database, "--format", "prolog").stdout
+    exported = run("export", "--db", database, "--format", "prolog")
+    assert "lives_in" in exported.stdout
+    assert exported.stderr == "1 fact exported\n"
     assert json.loads(run("export", "--db", database, "--format", "jsonl").stdout)["arguments"][0] == 'Tom "the cat"'
+
+
+def test_import_warns_of_columns_without_a_use(tmp_path: Path) -> None:
+    """What a file holds beside facts is named with its place, and so is what was read of each predicate."""
+    given = tmp_path / "facts.csv"
+    given.write_text("note,predicate,argument1,argument2\nsure,lives_in,Ada,Oslo\n", encoding="utf-8")
+
+    result = run("import", given, "--db", tmp_path / "kb.db")
+
+    told = " ".join(result.stderr.split())
+    assert result.exit_code == 0
+    assert "facts.csv:1: not used: 'note'." in told
+    assert "1 of lives_in/2 1 fact read, 1 of them new" in told
+
+
+def test_export_refuses_an_unknown_predicate_and_leaves_the_file_alone(searched: Path, tmp_path: Path) -> None:
+    """A slip in a predicate's name is an error with near matches; what the output file held stays."""
+    output = tmp_path / "facts.pl"
+    output.write_text("mine", encoding="utf-8")
+
+    result = run("export", "--db", searched, "--predicate", "uses_curency", "-o", output)
+
+    assert result.exit_code == 1
+    assert "Did you mean uses_currency/2?" in " ".join(result.stderr.split())
+    assert output.read_text(encoding="utf-8") == "mine"
+
+
+def test_stories_need_no_rule_files(searched: Path, tmp_path: Path) -> None:
+    """Without `--rules`, a statement of one's own rules is told in their words, with the models of the search."""
+    (first, *_) = KnowledgeBase(searched, read_only=True).statements()
+
+    result = run("why", first.text, "--db", searched)
+
+    assert result.exit_code == 0, result.output
+    assert "the knowledge model scripted/script.json@" in result.stdout
+    assert "the critic scripted/script.json@" in result.stdout
+    assert "the likelihood model scripted/script.json@" in result.stdout
+    assert "the evaluator frequency@wordfreq" in result.stdout
+    assert "is a city in" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("goal", "remedy"),
+    [
+        ("lives_inn(X, Y)", "--rules names other files."),
+        ("owns(X, Y)", "declares it: name one with --rules. The line `given owns(Object, Object)` is enough."),
+        ("can_pay_with(X, Y)", "from a search with other rule files: name them with --rules."),
+    ],
+)
+def test_query_says_where_an_unknown_predicate_may_come_from(
+    searched: Path, tmp_path: Path, goal: str, remedy: str
+) -> None:
+    """A predicate that the loaded rules lack points to --rules, and to what the knowledge base has of it."""
+    other, given = tmp_path / "other.rules", tmp_path / "owns.csv"
+    other.write_text("given likes(Person, Dish).\n", encoding="utf-8")
+    given.write_text("owns,Ada,boat\n", encoding="utf-8")
+    run("import", given, "--db", searched)
+
+    result = run("query", goal, "--db", searched, "--rules", other)
+
+    assert result.exit_code == 4
+    assert remedy in " ".join(result.output.split())
 
 
 def test_merge_adds_what_the_other_knows(searched: Path, tmp_path: Path) -> None:

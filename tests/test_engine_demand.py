@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from engine.demand import DemandBudget, DemandResult, Missing, missing_questions, run_demand
+from engine.demand import DemandBudget, DemandResult, Evidence, Missing, missing_questions, run_demand
 from engine.gates import Judged
 from engine.inquiry import Answer, Inquiry
+from engine.query import Theory
 from engine.session import PrologSession
 from grammar.parser import parse_goal, parse_library
 from grammar.rules import Library
@@ -93,7 +94,7 @@ def question(predicate: str, data_type: str, *arguments: Value | None, functiona
 
 
 def missing(prolog: PrologSession, library: Library, goal: str, facts: Sequence[FactRecord] = ()) -> Missing:
-    return missing_questions(prolog, library, parse_goal(goal, library), facts)
+    return missing_questions(prolog, library, parse_goal(goal, library), Evidence(facts))
 
 
 @pytest.mark.parametrize(
@@ -138,9 +139,16 @@ def test_facts_settle_atoms_and_functional_questions(prolog: PrologSession, libr
 
 
 def demand(
-    prolog: PrologSession, library: Library, kb: KnowledgeBase, goal: str, oracle: Table, **options: object
+    prolog: PrologSession,
+    library: Library,
+    kb: KnowledgeBase,
+    goal: str,
+    oracle: Table,
+    *,
+    assume: Sequence[str] = (),
+    budget: DemandBudget | None = None,
 ) -> DemandResult:
-    return run_demand(library, kb, goal, oracle, session=prolog, **options)  # type: ignore[arg-type]
+    return run_demand(Theory(library, kb, tuple(assume)), goal, oracle, budget, session=prolog)
 
 
 def test_rounds_go_on_until_nothing_is_missing(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from engine.beams import substitution_subject
 from engine.derive import derive_statements
 from engine.explain import Story, story_text, why, why_not
+from engine.oracle import short_model_name
+from engine.query import Theory
 from engine.session import PrologSession
 from grammar.errors import HapaxError
 from grammar.parser import parse_library
@@ -22,8 +25,11 @@ from kb.records import (
     Distribution,
     FactRecord,
     Pattern,
+    PredicateRecord,
     Question,
     QuestionState,
+    RuleRecord,
+    RunRecord,
     Source,
     StatementRecord,
 )
@@ -34,6 +40,12 @@ oracle is_ingredient_in(Ingredient, Dish):
   "[1] is an ingredient in [2]" / "[1] is not an ingredient in [2]" / "is [1] an ingredient in [2]?".
 given is_recalled(Ingredient).
 computed is_before(Year A, Year B) := A < B.
+computed is_older(Year A, Year B) := A + 10 < B * 1.
+@name century
+was_made_in(Thing A, Year D) & was_born_in(Person Q, Year Y) & is_before(Year D, Year Y) & D < Y
+  -> could_have_seen(Person Q, Thing A).
+@name decade
+was_made_in(Thing A, Year D) & was_born_in(Person Q, Year Y) & D + 10 < Y -> may_have_seen(Person Q, Thing A).
 @name allergy
 is_allergic_to(Person X, Food Allergen A) & falls_under(Ingredient Z, Food Allergen A)
   & is_ingredient_in(Ingredient Z, Dish B)
@@ -115,7 +127,7 @@ def kinds(story: Story) -> list[str]:
 
 def test_a_statement_is_told_down_to_its_calls(library: Library, kb: KnowledgeBase, statement: StatementRecord) -> None:
     """Statement, gates, rule, facts, prompt, answer, P(yes) and threshold are all in the story."""
-    told = story_text(why(kb, library, statement.id))
+    told = story_text(why(Theory(library, kb), statement.id))
 
     for part in (
         statement.text,
@@ -124,31 +136,31 @@ def test_a_statement_is_told_down_to_its_calls(library: Library, kb: KnowledgeBa
         "[assumed]",
         "[given]",
         'is_recalled("shrimp") was not provable',
-        "call call-1 to tiny: 'Give me 50 values of A'",
+        "call call-1 to the knowledge model tiny: 'Give me 50 values of A'",
         "proposed as '1. shrimp', line 1 of the answer",
         "critic gate: accepted, score 0.970, threshold 0.850: P(yes) reaches 0.85",
-        "P(yes) 0.970 for 'Shrimp is an ingredient in paella.' by tiny",
+        "P(yes) 0.970 for 'Shrimp is an ingredient in paella.' by the critic tiny",
     ):
         assert part in told
 
 
 def test_statements_are_found_by_their_text(library: Library, kb: KnowledgeBase, statement: StatementRecord) -> None:
     """Case, blanks and the full stop do not matter."""
-    found = why(kb, library, "  " + statement.text.upper().rstrip("."))
+    found = why(Theory(library, kb), "  " + statement.text.upper().rstrip("."))
 
     assert kinds(found)[0] == "statement"
 
 
 def test_a_fact_is_told(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A ground atom that is a fact tells its candidate's story."""
-    story = why(kb, library, "is_ingredient_in(shrimp, paella)", session=prolog)
+    story = why(Theory(library, kb), "is_ingredient_in(shrimp, paella)", prolog)
 
     assert kinds(story) == ["goal", "fact", "candidate", "call", "gate", "assessment"]
 
 
 def test_a_derived_atom_is_proved(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A derived atom tells its rules down to the facts, on cyclic data too."""
-    told = story_text(why(kb, library, "reaches(a, a)", session=prolog))
+    told = story_text(why(Theory(library, kb), "reaches(a, a)", prolog))
 
     assert told.count("[by rule onward]") == 2
     assert told.count("[fact]") == 3
@@ -156,7 +168,7 @@ def test_a_derived_atom_is_proved(prolog: PrologSession, library: Library, kb: K
 
 def test_an_assumption_takes_part(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """What was assumed is told as assumed."""
-    story = why(kb, library, "is_not_able_to_eat(tom, paella)", ["is_allergic_to(tom, shellfish)"], prolog)
+    story = why(Theory(library, kb, ("is_allergic_to(tom, shellfish)",)), "is_not_able_to_eat(tom, paella)", prolog)
 
     assert 'is_allergic_to("tom", "shellfish")  [assumed]' in story_text(story)
 
@@ -164,18 +176,18 @@ def test_an_assumption_takes_part(prolog: PrologSession, library: Library, kb: K
 def test_why_of_what_does_not_hold_names_why_not(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """The error says which command explains it."""
     with pytest.raises(HapaxError, match="why-not"):
-        why(kb, library, "is_ingredient_in(chalk, paella)", session=prolog)
+        why(Theory(library, kb), "is_ingredient_in(chalk, paella)", prolog)
 
 
 def test_why_of_nonsense_says_what_it_reads(library: Library, kb: KnowledgeBase) -> None:
     """A text that is neither a statement nor an atom is told as such."""
     with pytest.raises(HapaxError, match="No statement"):
-        why(kb, library, "The moon is made of cheese")
+        why(Theory(library, kb), "The moon is made of cheese")
 
 
 def test_the_gate_that_stopped_a_value(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A rejected candidate tells gate, score, threshold and reason."""
-    told = story_text(why_not(kb, library, "is_ingredient_in(chalk, paella)", session=prolog))
+    told = story_text(why_not(Theory(library, kb), "is_ingredient_in(chalk, paella)", prolog))
 
     assert "critic gate: rejected, score 0.120, threshold 0.850: P(yes) is below 0.85" in told
     assert "proposed as '2. chalk'" in told
@@ -183,7 +195,7 @@ def test_the_gate_that_stopped_a_value(prolog: PrologSession, library: Library, 
 
 def test_asked_and_never_proposed(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A value that no model proposed tells which question was asked, and how often."""
-    told = story_text(why_not(kb, library, "is_ingredient_in(saffron, paella)", session=prolog))
+    told = story_text(why_not(Theory(library, kb), "is_ingredient_in(saffron, paella)", prolog))
 
     assert "no model proposed it" in told
     assert 'is_ingredient_in(?, "paella") as Ingredient: 1 call, exhausted' in told
@@ -191,14 +203,16 @@ def test_asked_and_never_proposed(prolog: PrologSession, library: Library, kb: K
 
 def test_nobody_asked(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """An atom that no question touched says so and how to ask."""
-    assert "nobody asked; `hapax query --ask` does" in story_text(why_not(kb, library, "borders(x, y)", session=prolog))
+    assert "nobody asked; `hapax query --ask` does" in story_text(why_not(Theory(library, kb), "borders(x, y)", prolog))
 
 
 @pytest.mark.parametrize(
     ("atom", "reason"),
     [
         ("is_recalled(shrimp)", "no given fact says so"),
-        ("is_before(2, 1)", "arithmetic says no"),
+        ("is_before(1989, 1796)", "1989 < 1796 is false"),
+        ("is_older(1989, 1796)", "1989 + 10 < 1796 * 1, which is 1999 < 1796, is false"),
+        ("is_before(wheel, 1796)", '"wheel" < 1796 is false: only numbers have an order'),
         ("is_allergic_to(tom, shellfish)", "--assume states it"),
     ],
 )
@@ -206,14 +220,14 @@ def test_what_is_never_asked_says_why(
     prolog: PrologSession, library: Library, kb: KnowledgeBase, atom: str, reason: str
 ) -> None:
     """Given and computed predicates and hypotheses have reasons of their own."""
-    assert reason in story_text(why_not(kb, library, atom, session=prolog))
+    assert reason in story_text(why_not(Theory(library, kb), atom, prolog))
 
 
 def test_the_premise_that_had_no_fact(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A rule that failed tells its first premise without a fact, with the values so far and what stands behind it."""
-    assume = ["is_allergic_to(tom, shellfish)"]
+    theory = Theory(library, kb, ("is_allergic_to(tom, shellfish)",))
 
-    told = story_text(why_not(kb, library, "is_not_able_to_eat(tom, bisque)", assume, prolog))
+    told = story_text(why_not(theory, "is_not_able_to_eat(tom, bisque)", prolog))
 
     assert "rule allergy: its premise is_ingredient_in(Ingredient Z, Dish B) has no fact" in told
     assert 'nothing makes is_ingredient_in("shrimp", "bisque") hold' in told
@@ -222,7 +236,7 @@ def test_the_premise_that_had_no_fact(prolog: PrologSession, library: Library, k
 
 def test_a_hypothesis_that_nobody_made(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """Without an assumption the rule fails at its hypothesis, and the story names the option."""
-    told = story_text(why_not(kb, library, "is_not_able_to_eat(tom, paella)", session=prolog))
+    told = story_text(why_not(Theory(library, kb), "is_not_able_to_eat(tom, paella)", prolog))
 
     assert "its premise is_allergic_to(Person X, Food Allergen A) has no fact" in told
     assert "--assume" in told
@@ -231,24 +245,141 @@ def test_a_hypothesis_that_nobody_made(prolog: PrologSession, library: Library, 
 def test_a_negation_or_comparison_that_failed(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """Tests that failed are told with their values."""
     kb.add_facts([FactRecord("is_recalled", ("shrimp",), ("Ingredient",), Source.GIVEN)])
-    assume = ["is_allergic_to(tom, shellfish)"]
+    theory = Theory(library, kb, ("is_allergic_to(tom, shellfish)",))
 
-    recalled = story_text(why_not(kb, library, "is_not_able_to_eat(tom, paella)", assume, prolog))
-    same = story_text(why_not(kb, library, "resembles(paella, paella)", session=prolog))
+    recalled = story_text(why_not(theory, "is_not_able_to_eat(tom, paella)", prolog))
+    same = story_text(why_not(Theory(library, kb), "resembles(paella, paella)", prolog))
 
     assert 'is_recalled("shrimp") holds, and the rule wants that it does not' in recalled
     assert '"paella" \\= "paella" is false' in same
 
 
+@pytest.mark.parametrize(
+    ("atom", "lines"),
+    [
+        (
+            "could_have_seen('Burns', pager)",
+            [
+                "rule century: its premise is_before(Year D, Year Y) is false",
+                "is_before(1989, 1796) is false",
+                "1989 < 1796 is false",
+            ],
+        ),
+        (
+            "may_have_seen('Burns', pager)",
+            ["rule decade: its premise D + 10 < Y is false", "1989 + 10 < 1796, which is 1999 < 1796, is false"],
+        ),
+    ],
+)
+def test_a_false_comparison_is_told_with_its_values(
+    prolog: PrologSession, library: Library, kb: KnowledgeBase, atom: str, lines: list[str]
+) -> None:
+    """A premise that is arithmetic, by itself or by definition, is called false and shows what was compared."""
+    years = (("was_made_in", "pager", 1989), ("was_born_in", "Burns", 1796))
+    kb.add_facts(FactRecord(name, (thing, year), ("Thing", "Year"), Source.MODEL) for name, thing, year in years)
+
+    _, *told = story_text(why_not(Theory(library, kb), atom, prolog)).splitlines()
+
+    assert [line.strip() for line in told] == lines
+
+
 def test_why_not_of_what_holds_names_why(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """The error says which command explains what does hold."""
     with pytest.raises(HapaxError, match="hapax why '"):
-        why_not(kb, library, "borders(a, b)", session=prolog)
+        why_not(Theory(library, kb), "borders(a, b)", prolog)
 
 
 def test_stories_as_json_are_flat(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """Each line has its depth, kind and text."""
-    lines = why(kb, library, "borders(a, b)", session=prolog).to_json()
+    lines = why(Theory(library, kb), "borders(a, b)", prolog).to_json()
 
     assert [line["depth"] for line in lines] == [0, 1]
     assert lines[0]["kind"] == "goal"
+
+
+LONG_NAME = "simulated@seed 0, SimulationSettings(entities_per_type=120, facts_per_argument=8.0, recall=0.9)"
+RUN = RunRecord(
+    "run1",
+    "search",
+    {
+        "plan": "cheapest",
+        "likelihood": "model",
+        "compat": None,
+        "models": ["asks", "judges", LONG_NAME, "frequency@en"],
+    },
+    "run1",
+    "2026-01-01",
+)
+
+
+@pytest.fixture
+def remembered(library: Library, kb: KnowledgeBase, statement: StatementRecord) -> KnowledgeBase:
+    """The knowledge base with what a search stores of its rules, its predicates and itself."""
+    kb.add_rules([RuleRecord("allergy", str(library.rule("allergy")))])
+    kb.add_predicates(PredicateRecord.of(one) for one in library.signatures if one.indicator == "is_ingredient_in/2")
+    kb.add_predicates(
+        [PredicateRecord("is_allergic_to", ("Person", "Food Allergen"), "given", "[1] must not touch [2]", None, None)]
+    )
+    kb.start_run(RUN)
+    ranked = "Shrimp falls under shellfish and shrimp is an ingredient in paella."
+    kb.add_assessments([Assessment(ranked, "log_likelihood", LONG_NAME, -32.0, 10)])
+    kb.add_statements([replace(statement, log_likelihood=-9.9)])
+    return kb
+
+
+def test_a_story_needs_no_rule_files(remembered: KnowledgeBase, statement: StatementRecord) -> None:
+    """Without the rules, statements and facts are told in the words that the knowledge base stores."""
+    theory = Theory(Library(), remembered)
+
+    told = story_text(why(theory, statement.id))
+    fact = story_text(why(theory, "is_ingredient_in(shrimp, paella)"))
+
+    assert "PersonX must not touch shellfish  is_allergic_to(Person X" in told
+    assert fact.startswith("shrimp is an ingredient in paella  is_ingredient_in(")
+    assert "P(yes) 0.970 for 'Shrimp is an ingredient in paella.' by the critic tiny" in fact
+
+
+def test_stored_words_go_before_those_of_the_files(
+    library: Library, remembered: KnowledgeBase, statement: StatementRecord
+) -> None:
+    """A story is told as it was asked, whatever the rule files say by now."""
+    assert "PersonX must not touch shellfish" in story_text(why(Theory(library, remembered), statement.id))
+
+
+def test_a_statement_names_who_ranked_it(
+    library: Library, remembered: KnowledgeBase, statement: StatementRecord
+) -> None:
+    """The likelihood gate tells text, likelihood and model; the statement's own likelihood names the evaluator."""
+    told = story_text(why(Theory(library, remembered), statement.id))
+
+    assert "log-likelihood of the statement -9.900 nats a token by the evaluator frequency@en" in told
+    assert (
+        "log-likelihood -32.000 nats over 10 tokens (-3.200 a token) for 'Shrimp falls under shellfish and shrimp is "
+        "an ingredient in paella.' by the likelihood model simulated@seed 0" in told
+    )
+
+
+def test_models_have_short_names(library: Library, remembered: KnowledgeBase, statement: StatementRecord) -> None:
+    """A model's settings are not repeated in stories; the knowledge base keeps its full name."""
+    assert "SimulationSettings" not in story_text(why(Theory(library, remembered), statement.id))
+    assert short_model_name(LONG_NAME) == "simulated@seed 0"
+    assert short_model_name("embedded@132e82e85509e210") == "embedded@132e82e85509e210"
+    assert short_model_name("hf/google/flan-t5-small@" + "0f" * 20) == "hf/google/flan-t5-small@" + "0f" * 10
+    assert short_model_name("scripted") == "scripted"
+
+
+def test_what_no_loaded_file_speaks_of_names_the_option(prolog: PrologSession, remembered: KnowledgeBase) -> None:
+    """An atom that rules which are not loaded may derive is not simply denied."""
+    theory = Theory(Library(), remembered)
+
+    with pytest.raises(HapaxError, match="No loaded rule file speaks of is_allergic_to/2; --rules names"):
+        why(theory, "is_allergic_to(tom, shellfish)", prolog)
+    assert "--rules names" in story_text(why_not(theory, "is_allergic_to(tom, shellfish)", prolog))
+    assert "critic gate: rejected" in story_text(why_not(theory, "is_ingredient_in(chalk, paella)", prolog))
+
+
+def test_imported_facts_have_stories(fresh_kb: KnowledgeBase) -> None:
+    """A given fact of a predicate that nobody declared is told by the predicate's name."""
+    fresh_kb.add_facts([FactRecord("likes_to_eat", ("tom", "soup"), (), Source.GIVEN)])
+
+    assert "tom likes to eat soup" in story_text(why(Theory(Library(), fresh_kb), "likes_to_eat(tom, soup)"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.query import QueryResult, parse_atom, run_query
+from engine.query import QueryResult, Theory, parse_atom, run_query
 from engine.session import LimitExceeded, PrologSession, PrologTerm, QueryLimits
 from grammar.errors import HapaxError, RulesRejected
 from grammar.parser import parse_library
@@ -91,7 +91,7 @@ def test_goals(
     prolog: PrologSession, library: Library, kb: KnowledgeBase, goal: str, rows: list[tuple[object, ...]]
 ) -> None:
     """Conjunction, disjunction, negation, collecting, aggregates, arithmetic and recursion give Prolog's answers."""
-    found = run_query(library, kb, goal, session=prolog).rows
+    found = run_query(Theory(library, kb), goal, session=prolog).rows
 
     assert found == rows or sorted(map(str, found)) == sorted(map(str, rows))
 
@@ -100,7 +100,9 @@ def test_assumptions_reason_about_a_person(prolog: PrologSession, library: Libra
     """What is assumed about a person goes through the rules in full, and is stored nowhere."""
     before = kb.counts()
 
-    result = run_query(library, kb, "is_not_able_to_eat(tom, X)", ["is_allergic_to(tom, shellfish)"], session=prolog)
+    result = run_query(
+        Theory(library, kb, ("is_allergic_to(tom, shellfish)",)), "is_not_able_to_eat(tom, X)", session=prolog
+    )
 
     assert result == QueryResult(("X",), [("bisque",), ("paella",)])
     assert kb.counts() == before
@@ -108,14 +110,14 @@ def test_assumptions_reason_about_a_person(prolog: PrologSession, library: Libra
 
 def test_who_is_a_question_too(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """Generic variables are ordinary variables in goals."""
-    assumed = ["is_allergic_to(tom, shellfish)", "is_allergic_to('Ann B', saffron)"]
+    theory = Theory(library, kb, ("is_allergic_to(tom, shellfish)", "is_allergic_to('Ann B', saffron)"))
 
-    assert run_query(library, kb, "is_not_able_to_eat(X, paella)", assumed, session=prolog).rows == [("tom",)]
+    assert run_query(theory, "is_not_able_to_eat(X, paella)", session=prolog).rows == [("tom",)]
 
 
 def test_a_query_of_its_own_session(library: Library, kb: KnowledgeBase) -> None:
     """Without a session the query starts and ends its own."""
-    assert run_query(library, kb, "falls_under(crab, shellfish)").holds
+    assert run_query(Theory(library, kb), "falls_under(crab, shellfish)").holds
 
 
 @pytest.mark.parametrize(
@@ -139,23 +141,32 @@ def test_atoms_may_hold_negative_numbers(library: Library) -> None:
 def test_other_goals_are_refused(prolog: PrologSession, library: Library, kb: KnowledgeBase, goal: str) -> None:
     """The grammar and its allow-list refuse a goal before Prolog sees it."""
     with pytest.raises(RulesRejected):
-        run_query(library, kb, goal, session=prolog)
+        run_query(Theory(library, kb), goal, session=prolog)
 
 
 def test_limits_say_what_raises_them(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A goal over its limits ends with the option that raises it; answers over theirs are cut."""
     with pytest.raises(LimitExceeded, match="--inferences"):
-        run_query(library, kb, "between(1, 100000000, X), X < 0", limits=QueryLimits(inferences=10_000), session=prolog)
-    assert run_query(library, kb, "between(1, 9, X)", limits=QueryLimits(answers=5), session=prolog).truncated
+        run_query(
+            Theory(library, kb),
+            "between(1, 100000000, X), X < 0",
+            limits=QueryLimits(inferences=10_000),
+            session=prolog,
+        )
+    assert run_query(Theory(library, kb), "between(1, 9, X)", limits=QueryLimits(answers=5), session=prolog).truncated
 
 
 def test_answers_come_in_order(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """Rows are sorted, numbers first, so that the same goal prints the same table each time."""
-    assert run_query(library, kb, "member(X, [b, 3, a, 2.5])", session=prolog).rows[1:] == [(3,), ("a",), ("b",)]
+    assert run_query(Theory(library, kb), "member(X, [b, 3, a, 2.5])", session=prolog).rows[1:] == [
+        (3,),
+        ("a",),
+        ("b",),
+    ]
 
 
 def test_facts_of_rule_files_count(prolog: PrologSession, fresh_kb: KnowledgeBase) -> None:
     """`fact` lines are answered like stored facts."""
     library = parse_library([("f.rules", 'given was_born_in(Person, Year).\nfact was_born_in("Ada", 1815).')])
 
-    assert run_query(library, fresh_kb, 'was_born_in("Ada", Y)', session=prolog).rows == [(1815,)]
+    assert run_query(Theory(library, fresh_kb), 'was_born_in("Ada", Y)', session=prolog).rows == [(1815,)]

@@ -5,9 +5,9 @@ import pytest
 from engine.beams import RuleSearch, substitution_subject
 from engine.gates import Judged
 from engine.inquiry import Answer
-from engine.report import SearchSettings
+from engine.report import SearchSettings, Tally, Unanswerable
 from engine.search import search, unanswerable
-from evaluation.ablation import ablation
+from evaluation.ablation import Experiment, GroundTruth, ablation
 from grammar.dependencies import plan
 from grammar.errors import HapaxError
 from grammar.parser import parse_library
@@ -261,35 +261,66 @@ def test_unknown_predicates_and_types_skip_a_rule_with_the_way_out():
 
     assert unanswerable(rule, library, Models(able, able, able, able)) is None
     reason = unanswerable(rule, library, Models(few, able, able, able))
-    assert reason == "limited does not know is_one_type_of/2. --knowledge and --critic bring a model that does."
+    assert reason == Unanswerable("limited", ("is_one_type_of/2",), "--knowledge and --critic bring a model that does.")
     reason = unanswerable(rule, library, Models(able, untyped, able, able))
-    assert reason == "limited does not know the type Ingredient. --critic brings a model that does."
+    assert reason == Unanswerable("limited", ("the type Ingredient",), "--critic brings a model that does.")
 
 
 def test_progress_is_told():
-    """The display hears the expected calls and then every call, hit and verdict."""
+    """The display hears which rules come next and then every call, hit and verdict."""
+    library, tally = library_of(ALLERGY, OLDER), Tally()
+    settings = SearchSettings(beam=6, calls_per_question=2, values_per_call=15, rules_together=1)
+    report = search(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=tally)
 
-    class Display:
-        total = 0
+    assert tally.rules == "rule 2 of 2"
+    assert (tally.calls, tally.hits) == (report.statistics["knowledge"].calls, report.statistics["knowledge"].hits)
+    assert tally.accepted > 0
+    assert tally.rejected > 0
 
-        def __init__(self):
-            self.sums = [0, 0, 0, 0]
 
-        def started(self, total):
-            self.total = total
+def test_tally_tells_the_time_left_by_the_rules_that_are_over():
+    """Rules that took fewer calls than expected count in full once they are over, and none counts for more."""
+    now = [100.0]
+    tally = Tally(clock=lambda: now[0])
+    tally.started(3, 400)
+    assert (tally.share, tally.left) == (0.0, "")
 
-        def advanced(self, *more):
-            self.sums = [a + b for a, b in zip(self.sums, more, strict=True)]
+    tally.searching(["a", "b"], 300)
+    tally.advanced(9, 1, 20, 5)
+    now[0] += 30
+    assert (tally.rules, tally.share, tally.left) == ("rules 1 to 2 of 3", 10 / 400, "")
+    tally.advanced(20, 0, 0, 0)
+    now[0] += 30
+    assert (tally.share, tally.left) == (30 / 400, ", 0:12:20 left")
 
-    library, display = library_of(ALLERGY), Display()
-    settings = SearchSettings(beam=6, calls_per_question=2, values_per_call=15)
-    report = search(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=display)
-    calls, hits, accepted, rejected = display.sums
+    tally.searching(["c"], 100)
+    assert (tally.rules, tally.share, tally.left) == ("rule 3 of 3", 0.75, ", 0:00:20 left")
+    tally.advanced(250, 0, 1, 1)
+    assert (tally.share, tally.left) == (1.0, "")
+    assert tally.counts == "279 calls, 1 hit, 21 accepted, 6 rejected"
 
-    assert display.total > 0
-    assert (calls, hits) == (report.statistics["knowledge"].calls, report.statistics["knowledge"].hits)
-    assert accepted > 0
-    assert rejected > 0
+
+def test_statements_in_both_distributions_are_counted():
+    """Where a pool is small, both ends keep its middle: the report says how many statements they share."""
+    small, _, _ = searched(ALLERGY, beam=12)
+    whole, _, _ = searched(ALLERGY, beam=1000, keep_share=1.0)
+    parted, _, _ = searched(ALLERGY, beam=1000, keep_share=1.0, distributions=(Distribution.HEAD,))
+
+    head, long_tail = ({one.id for one in small.statements if one.distribution is each} for each in BOTH)
+    assert small.summary()["statements"]["in_both"] == len(head & long_tail)
+    assert whole.summary()["statements"]["in_both"] == whole.rules[0].count(Distribution.HEAD) > 0
+    assert parted.summary()["statements"]["in_both"] == 0
+
+
+def test_calls_for_derived_predicates_count_for_the_rule_that_needs_them():
+    """The rules' calls add up to what was sent, and what the journal answers again are as many hits."""
+    kb = KnowledgeBase()
+    options = {"rules": ["repair"], "beam": 4, "values_per_call": 4, "calls_per_question": 1, "kb": kb}
+    first, _, _ = searched(RECURSIVE, **options)
+    again, _, _ = searched(RECURSIVE, **options)
+
+    assert first.rules[0].calls == first.statistics["knowledge"].calls > 0
+    assert (again.rules[0].calls, again.rules[0].hits) == (0, first.rules[0].calls)
 
 
 @pytest.mark.parametrize("compat", ["paper", "released"])
@@ -396,7 +427,8 @@ def test_ablation_fills_the_papers_tables():
     world = SimulatedWorld(library, 1, SMALL)
     models, kb = simulated(library), KnowledgeBase()
     settings = SearchSettings(beam=25, calls_per_question=2, values_per_call=15)
-    report = ablation(library, library.rules, kb, models, settings, truth=world.holds, type_truth=world.is_a)
+    experiment = Experiment(library, library.rules, models, settings)
+    report = ablation(experiment, kb, GroundTruth(world.holds, world.is_a))
 
     assert len(report.cells) == 8
     full, bare = (report.cell(name, Distribution.HEAD) for name in ("full", "w/o critic"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.program import build_program
-from engine.query import run_query
+from engine.query import Theory, run_query
 from engine.session import GoalRefused, LimitExceeded, PrologError, PrologSession, QueryLimits
 from grammar.errors import HapaxError, RulesRejected
 from grammar.parser import parse_library
@@ -70,7 +70,7 @@ def test_hostile_texts_round_trip(text: str) -> None:
     with KnowledgeBase() as kb:
         kb.add_facts([FactRecord("says", ("tom", text), ("Person", "Thing"), Source.MODEL)])
 
-        assert run_query(library, kb, "says(tom, X)").rows == [(text,)]
+        assert run_query(Theory(library, kb), "says(tom, X)").rows == [(text,)]
 
 
 @pytest.mark.parametrize("number", [2**31, 2**40, 2**63 - 1, 2**63, -(2**63) - 1, 10**40])
@@ -126,7 +126,7 @@ def test_deep_queries_are_refused_by_the_grammar() -> None:
     """Check 5: the front door refuses depth as well."""
     library = parse_library([("f.rules", "oracle says(Person, Thing).")])
     with KnowledgeBase() as kb, pytest.raises(RulesRejected):
-        run_query(library, kb, "says(tom, " + "[" * 20_000 + "]" * 20_000 + ")")
+        run_query(Theory(library, kb), "says(tom, " + "[" * 20_000 + "]" * 20_000 + ")")
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_predicates_named_like_prolog_s_own_are_only_facts(name: str) -> None:
     with KnowledgeBase() as kb:
         kb.add_facts([fact])
 
-        assert run_query(library, kb, f"{name}(tom, X)").rows == [("x",)]
+        assert run_query(Theory(library, kb), f"{name}(tom, X)").rows == [("x",)]
 
 
 def test_a_stored_value_with_nul_does_not_block_its_predicate(fresh_kb):
@@ -274,5 +274,5 @@ def test_a_stored_value_with_nul_does_not_block_its_predicate(fresh_kb):
         FactRecord("likes", ("tom", food), ("Person", "Food"), Source.GIVEN) for food in ("soup\0", "bread")
     )
 
-    assert run_query(library, fresh_kb, "likes(tom, X)").rows == [("bread",)]
+    assert run_query(Theory(library, fresh_kb), "likes(tom, X)").rows == [("bread",)]
     assert "bread" in build_program(library, fresh_kb.facts(), demand=True)

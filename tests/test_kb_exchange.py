@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import subprocess
 from decimal import Decimal
@@ -269,6 +270,84 @@ def test_one_predicate_can_be_exported_alone(fresh_kb):
 
     assert by_name.getvalue() == "predicate,argument1,argument2\np,1\np,1,2\n"
     assert by_indicator.getvalue() == "predicate,argument1,argument2\np,1,2\n"
+
+
+def test_numbered_columns_may_stand_anywhere(fresh_kb):
+    """A header with numbered arguments says where they are; columns that an import has no use for are told."""
+    text = "id,Argument2,note,predicate,arg1\n7,milk,sure,is_allergic_to,Ada\n8,,,is_old,Ur\n"
+
+    report = fresh_kb.import_facts(io.StringIO(text), form="csv")
+
+    assert [(fact.predicate, *fact.arguments) for fact in fresh_kb.facts()] == [
+        ("is_allergic_to", "Ada", "milk"),
+        ("is_old", "Ur"),
+    ]
+    assert report.predicates == {"is_allergic_to/2": 1, "is_old/1": 1}
+    assert len(report.warnings) == 1
+    assert report.warnings[0].startswith("<stream>:1: not used: 'id', 'note'. ")
+
+
+@pytest.mark.parametrize(
+    ("header", "fact"),
+    [
+        ("relation,argument1,argument2", "no column `predicate`"),
+        ("predicate,argument1,argument3", "no column `argument2`"),
+        ("predicate,argument2", "no column `argument1`"),
+        ("predicate,argument1,argument1", "two arguments alike"),
+        ("predicate;argument1;argument2", "not parted by commas"),
+        ("is_allergic_to\tAda\tegg", "not parted by commas"),
+    ],
+)
+def test_a_header_that_lacks_a_column_is_refused(fresh_kb, header, fact):
+    """Without its columns no row can be read, so nothing is imported even where faulty rows are skipped."""
+    with pytest.raises(HapaxError, match=rf"^<stream>:1: the .*{re.escape(fact)}.*Nothing was imported") as caught:
+        fresh_kb.import_facts(io.StringIO(f"{header}\nis_allergic_to,Ada,milk\n"), form="csv", skip_faulty=True)
+
+    assert "--skip-faulty" not in str(caught.value)
+    assert fresh_kb.facts() == []
+
+
+def test_a_row_wider_than_its_header_is_a_fault():
+    """Where columns are numbered, a cell beyond them belongs to none."""
+    with pytest.raises(FactsRejected, match=r"^<stream>:3: the row has more cells than the 3 columns"):
+        imported("predicate,argument2,argument1\np,1,2\np,1,2,3\n")
+
+
+def test_unknown_fields_of_a_jsonl_line_are_told(fresh_kb):
+    """A field without a use is a warning, a missing one a fault that names what was there instead."""
+    text = '{"predicate": "is_old", "arguments": ["Ur"], "source": "model", "probability": 0.5}\n'
+    text += '{"predicate": "is_old", "arguments": ["Troy"], "comment": "burnt"}\n'
+
+    report = fresh_kb.import_facts(io.StringIO(text), form="jsonl")
+
+    assert len(report.warnings) == 1
+    assert report.warnings[0].startswith("<stream>:2: not used: 'comment'. ")
+    with pytest.raises(FactsRejected, match="no arguments, only 'args'; write"):
+        imported('{"predicate": "is_old", "args": ["Ur"]}', "jsonl")
+
+
+def test_predicates_that_no_goal_can_name_are_told(fresh_kb):
+    """A file whose first column holds things instead of predicates is imported as it stands, with a warning."""
+    report = fresh_kb.import_facts(io.StringIO("Ada,milk\nTom,egg\n"), form="csv")
+
+    assert report.added == 2
+    assert "no goal can ask for Ada/1, Tom/1" in report.warnings[0]
+
+
+def test_an_export_of_an_unknown_predicate_is_refused(fresh_kb):
+    """A slip in the name is an error with what was perhaps meant; a predicate that merely has no facts is none."""
+    with pytest.raises(HapaxError, match=r"no facts of 'nosuch'. It holds no facts at all"):
+        fresh_kb.export_facts("csv", io.StringIO(), "nosuch")
+    fresh_kb.import_facts(io.StringIO("is_allergic_to,Ada,milk\nis_old,Ur\n"), form="csv")
+    fresh_kb.add_predicates([PredicateRecord("was_born_in", ("Person", "Year"), "given")])
+
+    with pytest.raises(HapaxError, match=r"no facts of 'is_alergic_to'. Did you mean is_allergic_to/2\?"):
+        fresh_kb.export_facts("csv", io.StringIO(), "is_alergic_to")
+    with pytest.raises(HapaxError, match=r"no facts of 'is_allergic_to/3'. Did you mean is_allergic_to/2\?"):
+        fresh_kb.export_facts("csv", io.StringIO(), "is_allergic_to/3")
+    with pytest.raises(HapaxError, match="It holds facts of is_allergic_to/2, is_old/1"):
+        fresh_kb.export_facts("csv", io.StringIO(), "xyz")
+    assert fresh_kb.export_facts("csv", io.StringIO(), "was_born_in/2").written == 0
 
 
 def test_a_stream_without_a_name_is_named_in_faults():

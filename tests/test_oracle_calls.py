@@ -224,7 +224,7 @@ def test_budget_of_calls_sends_what_it_allows(fresh_kb: KnowledgeBase) -> None:
     model = CountingModel()
     journal = Journal(fresh_kb, Budget(max_calls=5))
 
-    with pytest.raises(BudgetReached, match="5 calls") as stopped:
+    with pytest.raises(BudgetReached, match="the limit of 5 on calls; so far 5 calls") as stopped:
         JournaledCritic(model, journal, batch_size=2).probabilities([f"{number}" for number in range(8)])
 
     assert stopped.value.limit == "calls"
@@ -247,7 +247,7 @@ def test_budget_of_tokens_is_reserved_and_settled(fresh_kb: KnowledgeBase) -> No
     generator = JournaledGenerator(CountingModel(), journal, batch_size=1)
 
     generator.generate([GenerationRequest("a"), GenerationRequest("b"), GenerationRequest("c")], PARAMETERS)
-    with pytest.raises(BudgetReached, match="25 tokens"):
+    with pytest.raises(BudgetReached, match="the limit of 25 on tokens"):
         generator.generate([GenerationRequest("d")], PARAMETERS)
 
     assert journal.total.tokens == 15
@@ -260,7 +260,7 @@ def test_budget_of_money_uses_the_price_table(fresh_kb: KnowledgeBase) -> None:
     critic = JournaledCritic(CountingModel(), journal)
 
     critic.probabilities(["a"])
-    with pytest.raises(BudgetReached, match="6 units of cost"):
+    with pytest.raises(BudgetReached, match="the limit of 6 on cost"):
         critic.probabilities(["cccccc"])
 
     assert journal.total.cost == pytest.approx(5.0)

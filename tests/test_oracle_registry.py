@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,26 @@ def test_roles_are_chosen_one_by_one(script: str) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    ["", "gpt", "openai:x", "scripted", "scripted:", "hf", "hf:", "frequency:de", "embedded:x", "Embedded", "\x00"],
+    [
+        "",
+        "gpt",
+        "openai",
+        "openai:",
+        "scripted",
+        "scripted:",
+        "hf",
+        "hf:",
+        "frequency:de",
+        "embedded:x",
+        "Embedded",
+        "\x00",
+    ],
 )
 def test_unknown_string_names_what_exists(model: str) -> None:
     """A string that names no model lists the forms that do."""
     with pytest.raises(
-        HapaxError, match=r"one of embedded, hf:NAME_OR_PATH, frequency, scripted:PATH, simulated\[:SEED\]"
+        HapaxError,
+        match=r"one of embedded, hf:NAME_OR_PATH, openai:MODEL, frequency, scripted:PATH, simulated\[:SEED\]",
     ):
         open_model(model, "knowledge")
 
@@ -89,9 +104,12 @@ def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
 
     remedies = {one.name: one.remedy for one in list_models()}
     assert remedies["hf:NAME_OR_PATH"].endswith("`pip install torch transformers`.")
+    assert remedies["openai:MODEL"].endswith("`pip install aiolimiter httpx2 tenacity pyyaml`.")
     assert "pip install wordfreq" in remedies["frequency"]
     with pytest.raises(HapaxError, match="pip install torch"):
         open_model("hf:x", "critic")
+    with pytest.raises(HapaxError, match="pip install aiolimiter"):
+        open_model("openai:x", "critic")
 
 
 def test_checkpoint_is_loaded_once_for_all_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +146,17 @@ def test_models_of_this_process_are_free(script: str) -> None:
     assert prices == {"frequency": FREE, "scripted/script.json": FREE, "server/m": Price(1, 2)}
 
 
+def test_backend_without_a_price_has_an_unknown_one(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a backend does not price is not in the table, unless the user gives a price; the rest stays free."""
+    unpriced = tuple(replace(one, price=None) if one.prefix == "scripted" else one for one in registry.BACKENDS)
+    monkeypatch.setattr(registry, "BACKENDS", unpriced)
+    models = open_models(script)
+
+    assert price_table(models) == {"frequency": FREE}
+    given = price_table(models, {"scripted/script.json": Price(1, 2)})
+    assert given == {"frequency": FREE, "scripted/script.json": Price(1, 2)}
+
+
 def test_listing_is_complete() -> None:
     """Every backend says its roles and abilities."""
     listings = list_models()
@@ -137,10 +166,10 @@ def test_listing_is_complete() -> None:
 
 
 def test_registry_imports_nothing_heavy() -> None:
-    """Listing models loads neither torch nor transformers nor wordfreq."""
+    """Listing models loads neither torch nor transformers nor wordfreq nor an HTTP client."""
     code = (
         "import sys, llm_oracle.registry as r; r.list_models();"
-        "print([m for m in ('torch', 'transformers', 'wordfreq') if m in sys.modules])"
+        "print([m for m in ('torch', 'transformers', 'wordfreq', 'httpx2', 'tenacity') if m in sys.modules])"
     )
     root = Path(registry.__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)

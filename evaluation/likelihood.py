@@ -1,0 +1,121 @@
+"""`evaluate likelihood` from options to result: which evaluators, what is measured, which figures are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation import figures
+from evaluation.distributions import Delta, LikelihoodReport, measure
+from evaluation.estimates import NOTHING, Estimate
+from grammar.rules import Library
+from kb.store import KnowledgeBase
+from llm_oracle.calls import EVALUATOR
+from llm_oracle.protocols import LikelihoodModel
+from llm_oracle.registry import OpeningOptions, open_model
+
+
+@dataclass(frozen=True, slots=True)
+class LikelihoodTable:
+    """One table for the screen."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LikelihoodResult:
+    """What was measured, written, and could not be drawn."""
+
+    report: LikelihoodReport
+    written: Mapping[int, tuple[Path, ...]]
+    lacking: Mapping[int, str]
+
+    def tables(self) -> tuple[LikelihoodTable, ...]:
+        agreement = (_agreement(self.report),) if self.report.agreements else ()
+        return (_deltas(self.report), _means(self.report), *agreement)
+
+    def notes(self) -> Iterator[str]:
+        """What a reader of the figures should know besides."""
+        for name in self.report.own_rankers:
+            yield f"{self.report.shown(name)} also ranked a search: its delta measures by the search's own yardstick."
+        yield from self.lacking.values()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.report.to_json(),
+            "figures": {str(number): list(map(str, paths)) for number, paths in self.written.items()},
+            "lacking": {str(number): reason for number, reason in self.lacking.items()},
+        }
+
+
+def open_evaluators(names: Iterable[str], library: Library, options: Mapping[str, Any]) -> list[LikelihoodModel]:
+    """The models behind the strings, each opened once."""
+    opening = OpeningOptions(library=library, seed=options["seed"], device=options["device"])
+    return [open_model(name, EVALUATOR, opening) for name in dict.fromkeys(names)]
+
+
+def run(
+    kb: KnowledgeBase,
+    evaluators: Sequence[LikelihoodModel] = (),
+    rules: Sequence[str] = (),
+    numbers: Sequence[int] = figures.NUMBERS,
+    out: Path | None = None,
+) -> LikelihoodResult:
+    """Measure, and write the figures of these numbers and the scores behind them to the folder, if one is given."""
+    report = measure(kb, evaluators, rules)
+    written: dict[int, tuple[Path, ...]] = {}
+    lacking: dict[int, str] = {}
+    if out is not None:
+        figures.write_samples(report.samples, out)
+        for number in numbers:
+            try:
+                written[number] = figures.write(figures.plot(report, number, rules), out)
+            except figures.Lacking as fault:
+                lacking[number] = str(fault)
+    return LikelihoodResult(report, written, lacking)
+
+
+def _deltas(report: LikelihoodReport) -> LikelihoodTable:
+    by_place: dict[tuple[str, str], dict[str, Delta]] = {}
+    for one in report.deltas:
+        by_place.setdefault((one.method, one.rule), {})[one.evaluator] = one
+    several = len(report.methods) > 1
+    rows = []
+    for (method, rule), found in by_place.items():
+        sizes = next(iter(found.values()))
+        estimates = (found[name].delta if name in found else NOTHING for name in report.evaluators)
+        rows.append(
+            (rule, *([method] if several else []), str(sizes.head), str(sizes.long_tail), *map(_told, estimates))
+        )
+    columns = ("rule", *(["method"] if several else []), "head", "long tail", *map(report.shown, report.evaluators))
+    return LikelihoodTable("Delta by rule, in nats a token (LINK, figure 3)", columns, tuple(rows))
+
+
+def _means(report: LikelihoodReport) -> LikelihoodTable:
+    found = {(one.method, one.evaluator): one.delta for one in report.mean_deltas}
+    rows = tuple((one.name, *(_told(found[one.name, name]) for name in report.evaluators)) for one in report.methods)
+    return LikelihoodTable("Mean delta over rules", ("method", *map(report.shown, report.evaluators)), rows)
+
+
+def _agreement(report: LikelihoodReport) -> LikelihoodTable:
+    columns = ("evaluators", "statements", "within rules", "deltas", "same sign of delta", "rules")
+    rows = tuple(
+        (
+            f"{report.shown(one.one)} and {report.shown(one.other)}",
+            *map(_told, (one.statements, one.within_rules, one.deltas, one.signs)),
+            str(one.signs.count),
+        )
+        for one in report.agreements
+    )
+    return LikelihoodTable("Agreement: rank correlations, and the share of rules (LINK, E.2)", columns, rows)
+
+
+def _told(estimate: Estimate) -> str:
+    """The figure with its interval; one that cannot be resampled stands alone."""
+    alone = math.isnan(estimate.low) and not math.isnan(estimate.value)
+    return f"{estimate.value:.3f}" if alone else str(estimate)

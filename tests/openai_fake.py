@@ -1,0 +1,189 @@
+"""An OpenAI-compatible server on loopback that answers from a script, and fails in every way that servers fail."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from llm_oracle.prompts import critic_prompt
+from llm_oracle.protocols import GenerationParameters, GenerationRequest
+from llm_oracle.scripted import ScriptedModel
+
+Reply = tuple[int, Any, Mapping[str, str]]
+"""Status, body (JSON if it is no bytes), headers."""
+
+FRAME = critic_prompt("{}").split("{}")
+SCRIPT = {
+    "critic": {"Paris is the capital of France.": 0.99},
+    "likelihood": {"Paris is the capital of France.": -5.0, "France capital the of is Paris.": -30.0},
+    "defaults": {"critic": 0.9, "likelihood": -12.5, "generate": ["alpha", "beta", "gamma"]},
+}
+
+
+@dataclass
+class Asked:
+    """One request as it arrived."""
+
+    path: str
+    body: dict[str, Any]
+    key: str | None
+
+
+@dataclass
+class FakeServer:
+    """Answers chats and completions from a script.
+
+    `lacks`: abilities that it ignores or refuses: chat, completions, logprobs, echo, n, systemone, tokenize.
+    `misbehave` sees the number of a request and the request, and may answer in the server's place.
+    """
+
+    script: Mapping[str, Any] = field(default_factory=lambda: SCRIPT)
+    lacks: frozenset[str] = frozenset({"systemone", "tokenize"})
+    misbehave: Callable[[int, Asked], Reply | str | None] = lambda number, asked: None
+    asked: list[Asked] = field(default_factory=list)
+    most_at_once: int = 0
+
+    def __post_init__(self) -> None:
+        merged = {part: {**SCRIPT.get(part, {}), **self.script.get(part, {})} for part in {*SCRIPT, *self.script}}
+        self.model = ScriptedModel(merged)
+        self._lock = threading.Lock()
+        self._at_once = 0
+
+    def __enter__(self) -> FakeServer:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    @property
+    def place(self) -> str:
+        return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def paths(self) -> list[str]:
+        return [one.path for one in self.asked]
+
+    def reply(self, asked: Asked) -> Reply | str:
+        with self._lock:
+            self.asked.append(asked)
+            number = len(self.asked)
+        fault = self.misbehave(number, asked)
+        if fault is not None:
+            return fault
+        kind = asked.path.removeprefix("/v1/").removeprefix("/")
+        answer = {
+            "chat/completions": self._completion,
+            "completions": self._completion,
+            "systemone": self._decision,
+            "tokenize": self._tokens,
+        }.get(kind)
+        ability = "chat" if kind.startswith("chat") else kind
+        if answer is None or ability in self.lacks:
+            return 404, {"error": {"message": "no such page"}}, {}
+        return 200, answer(asked.body, kind.startswith("chat")), {}
+
+    def _completion(self, body: dict[str, Any], is_chat: bool) -> Any:
+        prompt = body["messages"][0]["content"] if is_chat else body["prompt"]
+        if body.get("echo") and "echo" not in self.lacks and not is_chat:
+            return self._echo(prompt)
+        if prompt.startswith(FRAME[0]):
+            return self._verdict(body, prompt.removeprefix(FRAME[0]).removesuffix(FRAME[1]), is_chat)
+        request = GenerationRequest(prompt)
+        (generation,) = self.model.generate([request], GenerationParameters())
+        return self._choices([generation.text], is_chat, prompt)
+
+    def _verdict(self, body: dict[str, Any], claim: str, is_chat: bool) -> Any:
+        (score,) = self.model.probabilities([claim])
+        yes = min(max(score.probability, 1e-9), 1 - 1e-9)
+        count = body.get("n", 1) if "n" not in self.lacks else 1
+        stream = random.Random(f"{body.get('seed')} {claim}")
+        said = [" Yes." if stream.random() < yes else " No." for _ in range(count)]
+        reply = self._choices(said, is_chat, claim)
+        if body.get("logprobs") and "logprobs" not in self.lacks:
+            likeliest = {" yes": math.log(yes), " no": math.log(1 - yes), " maybe": -25.0}
+            entries = [{"token": token, "logprob": score} for token, score in likeliest.items()]
+            reply["choices"][0]["logprobs"] = (
+                {"content": [{"token": " yes", "logprob": likeliest[" yes"], "top_logprobs": entries}]}
+                if is_chat
+                else {"tokens": [" yes"], "token_logprobs": [likeliest[" yes"]], "top_logprobs": [likeliest]}
+            )
+        return reply
+
+    def _echo(self, text: str) -> Any:
+        (score,) = self.model.log_likelihoods([text])
+        words = text.split(" ")
+        tokens = [words[0], *(" " + word for word in words[1:]), " more"]
+        offsets = [sum(map(len, tokens[:place])) for place in range(len(tokens))]
+        each = score.total / max(1, len(words) - 1)
+        reply = self._choices(["".join(tokens)], False, text)
+        reply["usage"]["prompt_tokens"] = len(words)
+        reply["choices"][0]["logprobs"] = {
+            "tokens": tokens,
+            "token_logprobs": [None, *[each] * (len(words) - 1), -1.0],
+            "text_offset": offsets,
+        }
+        return reply
+
+    def _decision(self, body: dict[str, Any], _: bool) -> Any:
+        claim = body["state"].removeprefix(FRAME[0]).removesuffix(FRAME[1])
+        (score,) = self.model.probabilities([claim])
+        return {"answers": {"holds": {"type": "noul", "noul": score.probability}}, "usage": {"input_tokens": 9}}
+
+    def _tokens(self, body: dict[str, Any], _: bool) -> Any:
+        return {"tokens": [ord(letter) for letter in body["prompt"]]}
+
+    def _choices(self, texts: list[str], is_chat: bool, prompt: str) -> Any:
+        choices = [
+            {"index": place, **({"message": {"content": text}} if is_chat else {"text": text}), "finish_reason": "stop"}
+            for place, text in enumerate(texts)
+        ]
+        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": sum(len(text.split()) for text in texts)}
+        return {"model": "tiny", "choices": choices, "usage": usage}
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # the name that http.server calls
+                with fake._lock:
+                    fake._at_once += 1
+                    fake.most_at_once = max(fake.most_at_once, fake._at_once)
+                content = self.rfile.read(int(self.headers["Content-Length"]))
+                asked = Asked(self.path, json.loads(content), self.headers["Authorization"])
+                answer = fake.reply(asked)
+                with fake._lock:
+                    fake._at_once -= 1
+                if answer == "hang":
+                    threading.Event().wait(2)
+                    return
+                if answer == "drop":
+                    return
+                status, body, headers = ("cut", b"", {}) if isinstance(answer, str) else answer
+                text = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(200 if answer == "cut" else status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                if answer == "cut":
+                    text = b'{"choices": [{"te'
+                self.send_header("Content-Length", str(len(text) + (50 if answer == "cut" else 0)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
