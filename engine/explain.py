@@ -243,7 +243,7 @@ def _candidate_story(story: CandidateStory) -> Story:
         prompt = story.call.request.get("prompt", story.call.request)
         model = f"{story.call.role} model {short_model_name(story.call.model)}"
         parts.append(Story(f"call {story.call.request_id} to the {model}: {_quote(prompt)}", "call"))
-    if candidate.rejected_by_parser is not None:
+    if candidate.rejected_by_parser is not None and not any(one.gate == "parser" for one in story.decisions):
         parts.append(Story(f"the parser refused it: {candidate.rejected_by_parser}", "gate"))
     parts.extend(map(_decision_story, story.decisions))
     parts.extend(map(_assessment_story, story.assessments))

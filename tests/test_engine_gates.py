@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.arithmetic import assigned, holds
 from engine.gates import CriticGate, CriticRule, Judged, keep_count, kept, random_score, repetition_penalty
 from engine.session import PrologSession
+from grammar.arithmetic import assigned, holds
 from grammar.prolog_text import clause_text
 from grammar.rules import Library, Rule
 from grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
