@@ -391,7 +391,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
 
             models = queued(models, journal)
         report = run_search(library, rules, kb, models, settings, progress=progress, journal=journal)
-    _print_search(report, options)
+    _print_search(report, library, options)
     if queue is not None:
         err.print(f"{queue.count} requests in {escape(str(queue.path))}; {queue.faulty} results were of no use")
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
@@ -1100,7 +1100,7 @@ def _plain(value: object) -> object:
     return float(value) if type(value).__name__ == "Decimal" else str(value)  # type: ignore[arg-type]  # it is a Decimal
 
 
-def _print_search(report: SearchReport, options: dict[str, Any]) -> None:
+def _print_search(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
     if options["as_json"]:
         click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
         return
@@ -1115,6 +1115,7 @@ def _print_search(report: SearchReport, options: dict[str, Any]) -> None:
         columns = ("rule", "head", "long tail", "in both", "critic", "likelihood", "delta", "calls", "hits")
         _print_table(columns, map(_line, rules))
     _print_skipped({one.rule: one.skipped for one in report.rules if one.skipped is not None})
+    _print_empty(report, library)
     _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
@@ -1130,6 +1131,22 @@ def _print_skipped(skipped: Mapping[str, Unanswerable]) -> None:
         told = escape(f"{rules} for what {model} does not know. {remedy}")
         err.print(f"[yellow]skipped[/] {told}", soft_wrap=True)
         err.print(escape("\n".join(lines)), soft_wrap=True)
+
+
+def _print_empty(report: SearchReport, library: Library) -> None:
+    """Rules that found nothing, and what may have kept them from it: a model is asked in the templates' words."""
+    for one in report.searched:
+        if any(one.statements.values()) or one.cut:
+            continue
+        signatures = {literal.atom.indicator for literal in library.rule(one.rule).literals}
+        wordless = sorted(name for name in signatures if library.signature(name).templates is None)
+        told = f"{one.rule} has no statement: no values for all its variables passed the gates."
+        if wordless:
+            told += (
+                f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so that the model was "
+                "asked in words made of the names: declare them, or name the files that do beside yours."
+            )
+        err.print(f"[yellow]empty[/] {escape(told)}", soft_wrap=True)
 
 
 def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:

@@ -182,11 +182,13 @@ def constants_under_two_types(library: Library, kb: KnowledgeBase) -> Iterator[K
     """Constants accepted under types that exclude each other, and a note of those under unrelated ones.
 
     Types exclude each other if one is of persons and the other of objects, or one of numbers and the other of texts.
+    A type that no loaded file speaks of may lie below any other, so nothing is said of it.
     """
+    spoken = _types_spoken_of(library)
     together: dict[tuple[str, str], list[Value]] = {}
     for constant, types in _types_of_constants(kb).items():
         for pair in combinations(sorted(types), 2):
-            if library.most_specific(pair) is None:
+            if spoken.issuperset(map(type_key, pair)) and library.most_specific(pair) is None:
                 together.setdefault(pair, []).append(constant)
     for (one, other), constants in sorted(together.items()):
         if _exclude_each_other(one, other, library):
@@ -197,6 +199,14 @@ def constants_under_two_types(library: Library, kb: KnowledgeBase) -> Iterator[K
             several = counted(len(constants), "constant lies", "constants lie")
             message = f"{several} under the unrelated types {one} and {other}: {_some(constants)}"
             yield _finding(faults.UNRELATED_TYPES, kb, message, "Look whether one name means two things")
+
+
+def _types_spoken_of(library: Library) -> set[str]:
+    """The keys of the types that the loaded files name."""
+    named = {variable.data_type for rule in library.rules for variable in rule.variables}
+    named.update(data_type for one in library.signatures for data_type in one.argument_types)
+    named.update(data_type for pair in library.subtypes for data_type in pair)
+    return set(map(type_key, named))
 
 
 def _types_of_constants(kb: KnowledgeBase) -> dict[Value, set[str]]:

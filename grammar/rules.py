@@ -244,7 +244,8 @@ class Library:
         """The signature of `name/arity`: the first declaration, else what its first use implies."""
         found = self._signatures.get(indicator)
         if found is None:
-            raise HapaxError(f"No predicate {indicator} in the rules.{_suggestion(indicator, self._signatures)}")
+            near = _suggestion(indicator, self._signatures) or " `hapax compile` shows what the files say."
+            raise HapaxError(f"No predicate {indicator} in the rules.{near}")
         return found
 
     @cached_property
@@ -263,7 +264,7 @@ class Library:
         """The rule of that name (the first, where a name was given twice)."""
         found = self._rules.get(name)
         if found is None:
-            raise HapaxError(f"No rule is named {name}.{_suggestion(name, self._rules)}")
+            raise HapaxError(f"No rule is named {name}.{_suggestion(name, self._rules) or ' `hapax plan` lists the rules.'}")
         return found
 
     @cached_property
@@ -357,8 +358,8 @@ def _position_type(terms: list[Term]) -> str:
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """The nearest known names, as a remedy; difflib is imported here because only failures need it."""
+    """The nearest known names, as a remedy, or nothing; difflib is imported here because only failures need it."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(known), n=3, cutoff=0.5)
-    return f" Did you mean {' or '.join(near)}?" if near else " `hapax check` lists what the files say."
+    return f" Did you mean {' or '.join(near)}?" if near else ""

@@ -74,7 +74,7 @@ def _check_path(path: Path, read_only: bool) -> None:
     if not path.resolve().parent.is_dir():
         raise HapaxError(f"{path}: its folder does not exist. Create the folder {path.resolve().parent} first.")
     if read_only and not path.exists():
-        raise HapaxError(f"{path}: there is no such file. Run a search first, or name the file with --db.")
+        raise HapaxError(f"{path}: there is no such knowledge base. Run a search first, or name one that is there.")
 
 
 def _connected(uri: str) -> Database:

@@ -197,7 +197,7 @@ def _some(names: Iterable[str], most: int = 5) -> str:
 def _reader(form: str, file: str) -> Callable[[IO[str], _Reading], None]:
     readers = {"csv": _read_csv, "jsonl": _read_jsonl}
     if form not in readers:
-        raise HapaxError(f"{file}: facts come as csv or jsonl, not as {form!r}. Name the format.")
+        raise HapaxError(f"{file}: facts come as csv or jsonl, not as {form!r}. Give the file one of these endings.")
     return readers[form]
 
 
