@@ -226,9 +226,7 @@ with_search_settings = _together(
     click.option(
         "--plan",
         type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
-        default="cheapest",
-        show_default=True,
-        help="Order in which variables are searched.",
+        help="Order in which variables are searched.  [default: cheapest; with --compat link]",
     ),
     click.option(
         "--compat", type=click.Choice(["paper", "released"]), help="Do as LINK's paper or its released code did."
@@ -384,6 +382,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     queue = _queue(options)
     models = _models(library, options, queue)
     settings = _settings(options)
+    _warn_of_loose_facts(models, options)
     with _kb(options["database"]) as kb, _progress(not options["no_progress"]) as progress:
         journal = _journal(kb, models, options)
         if queue is not None:
@@ -851,11 +850,12 @@ def _settings(options: dict[str, Any]) -> Any:
     from kb.records import Distribution
 
     wanted = options["distribution"]
-    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "plan", "compat", "seed")
+    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed")
     return SearchSettings(
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
         critic=not options["no_critic"],
         likelihood="random" if options["no_likelihood"] else "model",
+        plan=options["plan"] or ("link" if options["compat"] else "cheapest"),
         **{name: options[name] for name in same},
     )
 
@@ -1096,7 +1096,9 @@ def _print_answers(result: QueryResult, as_json: bool) -> None:
 
 
 def _plain(value: object) -> object:
-    """A Prolog term or an exact number as JSON."""
+    """A Prolog term or an exact number as JSON; a list as a list, any other term as its text."""
+    if type(value).__name__ == "PrologTerm" and value.name == "[]":  # type: ignore[attr-defined]
+        return list(value.arguments)  # type: ignore[attr-defined]
     return float(value) if type(value).__name__ == "Decimal" else str(value)  # type: ignore[arg-type]  # it is a Decimal
 
 
@@ -1119,6 +1121,22 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
+
+
+def _warn_of_loose_facts(models: Models, options: dict[str, Any]) -> None:
+    """Settings under which much that is false becomes a fact, and stays one for every later query."""
+    reasons = []
+    if options["no_critic"]:
+        reasons.append("--no-critic takes every value for true.")
+    if options["compat"] == "released":
+        reasons.append("LINK's released threshold starts at the best of the first values, however low that is.")
+    if options["compat"] and models.knowledge.identity.knows is not None:
+        reasons.append(
+            f"{models.knowledge.identity.name} was never taught LINK's prompts and answers many of them wrongly."
+        )
+    if reasons:
+        told = f"{' '.join(reasons)} It all stays in {options['database']}; --db keeps such a run apart."
+        err.print(f"[yellow]warning[/] {escape(told)}", soft_wrap=True)
 
 
 def _print_skipped(skipped: Mapping[str, Unanswerable]) -> None:

@@ -264,7 +264,8 @@ class Library:
         """The rule of that name (the first, where a name was given twice)."""
         found = self._rules.get(name)
         if found is None:
-            raise HapaxError(f"No rule is named {name}.{_suggestion(name, self._rules) or ' `hapax plan` lists the rules.'}")
+            near = _suggestion(name, self._rules) or " `hapax plan` lists the rules."
+            raise HapaxError(f"No rule is named {name}.{near}")
         return found
 
     @cached_property

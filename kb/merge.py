@@ -95,8 +95,9 @@ def _disagreements(kb: KnowledgeBase) -> Iterator[Conflict]:
         if column is None:
             continue
         here, there = f"here.{column}", f"there.{column}"
-        # Two machines compute one score with different last digits.
-        differs = f"abs({here} - {there}) > 1e-6" if table.columns[column] is rows.REAL else f"{here} <> {there}"
+        # Two machines, and two batches of one, compute one score with different last digits of single precision.
+        slack = f"1e-6 * max(1, abs({here}), abs({there}))"
+        differs = f"abs({here} - {there}) > {slack}" if table.columns[column] is rows.REAL else f"{here} <> {there}"
         sql = (
             f"SELECT here.{table.key[0]}, substr({here}, 1, {_SHOWN}), substr({there}, 1, {_SHOWN}) "  # noqa: S608
             f"FROM main.{table.name} AS here JOIN other.{table.name} AS there "

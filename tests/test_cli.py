@@ -340,6 +340,47 @@ def test_skipped_rules_share_one_advice(tmp_path: Path, monkeypatch: pytest.Monk
         ]
 
 
+def test_a_rule_that_finds_nothing_says_what_may_be_missing(tmp_path: Path) -> None:
+    """Undeclared predicates are named where a rule has no statement, because a model was asked in words made of names."""
+    result = search_with(tmp_path, RULES[RULES.index("@name") :], "--no-progress")
+
+    assert result.exit_code == 0
+    assert "empty currency has no statement" in result.stderr
+    assert "is_a_city_in/2, lives_in/2, uses_currency/2 have no template" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [(("--no-critic",), "takes every value for true"), (("--compat", "released"), "however low that is"), ((), None)],
+)
+def test_a_search_that_keeps_what_may_be_false_warns(
+    tmp_path: Path, options: tuple[str, ...], reason: str | None
+) -> None:
+    """What is accepted without a real critic stays in the knowledge base, so the search says so and names --db."""
+    stderr = search_with(tmp_path, RULES, "--no-progress", *options).stderr
+
+    assert ("warning" in stderr and "--db" in stderr and reason in stderr) if reason else "warning" not in stderr
+
+
+def test_compat_searches_in_links_order(tmp_path: Path) -> None:
+    """LINK's order of variables comes with --compat unless --plan names another; without it the cheapest is taken."""
+    found = []
+    for number, options in enumerate([(), ("--compat", "paper"), ("--compat", "paper", "--plan", "cheapest")]):
+        database = tmp_path / f"{number}.db"
+        search_with(tmp_path, RULES, "--no-progress", *options, "--db", str(database))
+        with KnowledgeBase(database, read_only=True) as kb:
+            found.append({run.settings["plan"] for run in kb.runs()})
+
+    assert found == [{"cheapest"}, {"link"}, {"cheapest"}]
+
+
+def test_lists_in_answers_are_lists_in_json(searched: Path, rules: Path) -> None:
+    """`findall` gives a JSON list."""
+    result = run("query", "findall(C, is_a_city_in(_, C), L)", "--rules", rules, "--db", searched, "--json")
+
+    assert sorted(json.loads(result.stdout)["answers"][0]["L"]) == ["France", "Norway", "The Gambia"]
+
+
 def test_rules_without_a_domain_have_a_heading_only_beside_others(tmp_path: Path) -> None:
     """Rules of no domain stand under words that say so, or under none if there is no domain at all."""
     bare = RULES.replace("@domain locational\n", "")
@@ -353,7 +394,7 @@ def test_rules_without_a_domain_have_a_heading_only_beside_others(tmp_path: Path
 def test_many_notes_of_a_kind_are_grouped(tmp_path: Path) -> None:
     """`check --db` prints the first few notes about a knowledge base and counts the others; --all and JSON have all."""
     rules, database = tmp_path / "own.rules", tmp_path / "kb.db"
-    rules.write_text(RULES, encoding="utf-8")
+    rules.write_text(RULES + "".join(f"type Thing {letter} < Stuff\n" for letter in "ABCD"), encoding="utf-8")
     with KnowledgeBase(database) as kb:
         kb.add_type_facts(TypeFact("jam", f"Thing {letter}") for letter in "ABCD")
 

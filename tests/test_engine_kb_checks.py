@@ -132,7 +132,8 @@ def test_functional_predicates_with_two_values(fresh_kb: KnowledgeBase) -> None:
 
 def test_constants_under_types_that_exclude_each_other(fresh_kb: KnowledgeBase) -> None:
     """A person is no dish; unrelated types are noted once for all their constants, related ones not at all."""
-    library = library_of("type Author < Person\ntype Author < Entity\ntype Cheese < Food")
+    named = "oracle is_served_on(Dish, Metal)\noracle is_seen_from(Planet, Planet)"
+    library = library_of(f"type Author < Person\ntype Author < Entity\ntype Cheese < Food\n{named}")
     accepted = [("Dante", "Author"), ("Dante", "Dish"), ("Dante", "Entity"), ("brie", "Cheese"), ("brie", "Food")]
     accepted += [("Mercury", "Planet"), ("Mercury", "Metal"), ("Io", "Planet"), ("Io", "Metal"), ("Io", "planet")]
     fresh_kb.add_type_facts(TypeFact(constant, data_type) for constant, data_type in accepted)
@@ -143,6 +144,13 @@ def test_constants_under_types_that_exclude_each_other(fresh_kb: KnowledgeBase) 
         '2 constants lie under the unrelated types Metal and Planet: "Io", "Mercury"'
     ]
     assert not any("brie" in one.message for one in found)
+
+
+def test_nothing_is_said_of_types_that_no_loaded_file_names(fresh_kb: KnowledgeBase) -> None:
+    """A knowledge base filled by other rules raises no alarm about types whose supertypes these rules do not tell."""
+    fresh_kb.add_type_facts([TypeFact("Dante", "Person"), TypeFact("Dante", "Historical Figure")])
+
+    assert list(constants_under_two_types(library_of("oracle wrote(Person, Book)"), fresh_kb)) == []
 
 
 def test_types_of_facts_count_as_well(fresh_kb: KnowledgeBase) -> None:

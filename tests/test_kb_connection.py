@@ -101,7 +101,7 @@ def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
 def test_reading_needs_a_file_and_cannot_write(tmp_path):
     """Reading only creates nothing, and writing through it is an expected error."""
     path = tmp_path / "hapax.db"
-    with pytest.raises(HapaxError, match="there is no such file"):
+    with pytest.raises(HapaxError, match="there is no such knowledge base"):
         KnowledgeBase(path, read_only=True)
     assert names(tmp_path) == []
 

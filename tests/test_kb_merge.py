@@ -148,12 +148,11 @@ def test_contradictions_are_reported(fresh_kb, tmp_path):
 
 def test_scores_that_differ_in_their_last_digits_are_no_conflict(fresh_kb, tmp_path):
     """Two machines compute the same score slightly differently."""
-    score = Assessment("x", "probability", "m", 0.5)
-    fresh_kb.add_assessments([score])
+    ours = [Assessment("x", "probability", "m", 0.5), Assessment("x", "log_likelihood", "m", -29.3844666)]
+    theirs = [replace(ours[0], score=0.5000001), replace(ours[1], score=-29.3844686)]
+    fresh_kb.add_assessments(ours)
 
-    assert (
-        fresh_kb.merge(filled(tmp_path / "o.db", {rows.ASSESSMENTS: [replace(score, score=0.5000001)]})).conflicts == ()
-    )
+    assert fresh_kb.merge(filled(tmp_path / "o.db", {rows.ASSESSMENTS: theirs})).conflicts == ()
 
 
 def test_a_fact_that_the_other_rejected_is_reported(fresh_kb, tmp_path):
@@ -203,7 +202,7 @@ def test_a_file_that_was_tampered_with_is_not_merged(fresh_kb, tmp_path, stateme
 
 def test_a_merge_that_fails_changes_nothing(fresh_kb, tmp_path):
     """A missing file is told, and afterwards the knowledge base still works."""
-    with pytest.raises(HapaxError, match="there is no such file"):
+    with pytest.raises(HapaxError, match="there is no such knowledge base"):
         fresh_kb.merge(tmp_path / "none.db")
     fresh_kb.add_facts([FACT])
 
