@@ -13,7 +13,7 @@ WIDTH = 100
 
 _TOP = """# Commands
 
-<!-- Made by `python -m scripts.commands_page > docs/commands.md`; change the docstrings and options in cli.py. -->
+<!-- Made by `python -m scripts.commands_page > docs/commands.md`; change the docstrings and options in commands/. -->
 
 After `make search` or `make test` the program is `.venv/bin/hapax`; `.venv/bin/python cli.py` is the same.
 

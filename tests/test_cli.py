@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 import cli
+from commands import console
 from engine.report import Tally
 from kb import KnowledgeBase
 from kb.records import TypeFact
@@ -286,7 +287,7 @@ def test_progress_lines_come_every_ten_seconds(capsys: pytest.CaptureFixture[str
     """Between the first line and the last there is one in ten seconds at most, with the time left."""
     now = [0.0]
     tally = Tally(clock=lambda: now[0])
-    with cli._lines(tally) as show:
+    with console._lines(tally) as show:
         tally.started(2, 40)
         tally.searching(["a"], 20)
         for _ in range(4):
@@ -304,9 +305,9 @@ def test_progress_lines_come_every_ten_seconds(capsys: pytest.CaptureFixture[str
 def test_progress_fits_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bar takes what large counts leave of the line; nothing is cut."""
     screen = io.StringIO()
-    monkeypatch.setattr(cli, "err", Console(file=screen, force_terminal=True, width=80, _environ={}))
+    monkeypatch.setattr(console, "err", Console(file=screen, force_terminal=True, width=80, _environ={}))
 
-    with cli._progress(True) as progress:
+    with console.progress_display(True) as progress:
         assert progress is not None
         progress.started(60, 90_000)
         progress.searching(["a", "b"], 60_000)
@@ -402,7 +403,7 @@ def test_many_notes_of_a_kind_are_grouped(tmp_path: Path) -> None:
     every = run("check", rules, "--db", database, "--all")
     as_json = json.loads(run("check", rules, "--db", database, "--json").stdout)
 
-    assert grouped.stdout.count("1 constant lies under the unrelated types") == cli.NOTES_SHOWN
+    assert grouped.stdout.count("1 constant lies under the unrelated types") == console.NOTES_SHOWN
     assert f"{database}:1:1: 3 more notes HPX421; --all prints all." in grouped.stdout
     assert every.stdout.count("1 constant lies under the unrelated types") == 6
     assert "more notes" not in every.stdout

@@ -1,0 +1,1 @@
+"""The commands of `hapax`, a module for each group; cli.py puts them together."""

@@ -1,0 +1,277 @@
+"""Options that several commands share, and the objects they stand for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from commands.console import err
+from grammar.errors import RulesRejected
+
+if TYPE_CHECKING:
+    from engine.session import QueryLimits
+    from grammar.rules import Library, Rule
+    from kb.store import KnowledgeBase
+    from llm_oracle.backends.openai_batch import BatchQueue
+    from llm_oracle.calls import Journal
+    from llm_oracle.protocols import Models
+
+SHIPPED_RULES = Path(__file__).parent.parent / "rules"
+
+
+DEFAULT_DATABASE = "hapax.db"
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+MOST_SECONDS = 86_400
+
+
+MOST_INFERENCES = 10**15
+
+
+MOST_MEGABYTES = 1_000_000
+
+
+class Finite(click.FloatRange):
+    """A number in a range that is neither infinite nor `nan`, which compares with nothing."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or a usage error."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
+
+
+def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order given."""
+
+    def decorate(command: F) -> F:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+with_paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+
+
+with_rules = click.option(
+    "--rules", "paths", multiple=True, type=click.Path(path_type=Path), help="Rule files or folders; default: shipped."
+)
+
+
+with_database = click.option(
+    "--db",
+    "database",
+    default=DEFAULT_DATABASE,
+    show_default=True,
+    envvar="HAPAX_DB",
+    help="The knowledge base, a file.",
+)
+
+
+with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+with_chosen = click.option("--rule", "chosen", multiple=True, help="Only these rules, by name.")
+
+
+with_models = together(
+    click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
+    click.option("--critic", default=None, help="Model that judges; default: the knowledge model."),
+    click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
+    click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
+    click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run."),
+    click.option(
+        "--aliases",
+        type=click.Path(path_type=Path),
+        help="YAML file of models on servers, for openai:ALIAS; default: HAPAX_ALIASES.",
+    ),
+    click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn."),
+)
+
+
+with_budget = together(
+    click.option("--max-calls", type=click.IntRange(0), help="Stop before more requests than this."),
+    click.option("--max-tokens", type=click.IntRange(0), help="Stop before more tokens than this."),
+    click.option("--max-cost", type=Finite(0), help="Stop before spending more than this."),
+)
+
+
+with_assume = click.option("--assume", multiple=True, help="A ground atom held true for this call only.")
+
+
+with_limits = together(
+    click.option(
+        "--seconds",
+        type=Finite(0, MOST_SECONDS, min_open=True),
+        default=10.0,
+        show_default=True,
+        help="Time limit of a goal.",
+    ),
+    click.option(
+        "--inferences",
+        type=click.IntRange(1, MOST_INFERENCES),
+        default=50_000_000,
+        show_default=True,
+        help="Inference limit of a goal.",
+    ),
+    click.option(
+        "--memory",
+        type=click.IntRange(64, MOST_MEGABYTES),
+        default=1024,
+        show_default=True,
+        help="Memory limit of a goal, in MB.",
+    ),
+    click.option("--answers", type=click.IntRange(1), default=10_000, show_default=True, help="Most answers printed."),
+)
+
+
+with_search_settings = together(
+    click.option(
+        "--distribution",
+        type=click.Choice(["head", "long_tail", "both"]),
+        default="both",
+        show_default=True,
+        help="Which end of the distribution to search.",
+    ),
+    click.option(
+        "--beam",
+        type=click.IntRange(1),
+        default=200,
+        show_default=True,
+        help="Partial substitutions kept at each step.",
+    ),
+    click.option(
+        "--keep-share",
+        type=Finite(0, 1, min_open=True),
+        default=0.75,
+        show_default=True,
+        help="Share that the likelihood gate keeps.",
+    ),
+    click.option(
+        "--calls",
+        "calls_per_question",
+        type=click.IntRange(1),
+        default=4,
+        show_default=True,
+        help="Calls per question at most.",
+    ),
+    click.option(
+        "--values",
+        "values_per_call",
+        type=click.IntRange(1),
+        default=50,
+        show_default=True,
+        help="Values asked for in a call.",
+    ),
+    click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
+    click.option(
+        "--plan",
+        type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
+        help="Order in which variables are searched.  [default: cheapest; with --compat link]",
+    ),
+    click.option(
+        "--compat", type=click.Choice(["paper", "released"]), help="Do as LINK's paper or its released code did."
+    ),
+    click.option("--no-critic", is_flag=True, help="Switch the critic gate off (ablation)."),
+    click.option("--no-likelihood", is_flag=True, help="Draw at random instead of ranking (ablation)."),
+)
+
+
+def read_library(paths: Sequence[Path]) -> Library:
+    """The rules of these files and folders; without any the shipped ones."""
+    from grammar.parser import load_library
+
+    return load_library(list(paths) or [SHIPPED_RULES])
+
+
+def refuse_faulty(library: Library) -> None:
+    """Rules with errors are not searched: half of their statements would be wrong."""
+    from grammar.checks import check_library
+
+    faults = [one for one in check_library(library) if one.severity == "error"]
+    if faults:
+        raise RulesRejected(faults)
+
+
+def chosen_rules(library: Library, names: Sequence[str]) -> list[Rule]:
+    """The rules named; without names all but those that only define a predicate for others."""
+    if names:
+        return [library.rule(name) for name in names]
+    return [rule for rule in library.rules if not library.is_definition(rule)]
+
+
+def open_kb(database: str | None, read_only: bool = False) -> KnowledgeBase:
+    """The knowledge base in this file; None: one in memory."""
+    from kb.store import KnowledgeBase
+
+    return KnowledgeBase(database, read_only=read_only)
+
+
+def open_queue(options: dict[str, Any]) -> BatchQueue | None:
+    """The batch queue of --queue and --results; None without them."""
+    if options["queue"] is None:
+        if options["results"]:
+            raise click.UsageError("--results goes with --queue, the file for what is still missing.")
+        return None
+    from llm_oracle.backends.openai_batch import BatchQueue
+
+    return BatchQueue(options["queue"], options["results"])
+
+
+def load_models(library: Library, options: dict[str, Any], queue: BatchQueue | None = None) -> Models:
+    """The models of the four roles, as the options name them."""
+    from llm_oracle.registry import OpeningOptions, open_models
+
+    same = ("seed", "device", "aliases")
+    opening = OpeningOptions(library=library, queue=queue, **{name: options[name] for name in same})
+    with err.status("Loading models"):
+        return open_models(
+            options["knowledge"], options["critic"], options["likelihood"], options["evaluator"], options=opening
+        )
+
+
+def search_settings(options: dict[str, Any]) -> Any:
+    """The options of a search as its settings."""
+    from engine.report import SearchSettings
+    from kb.records import Distribution
+
+    wanted = options["distribution"]
+    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed")
+    return SearchSettings(
+        distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
+        critic=not options["no_critic"],
+        likelihood="random" if options["no_likelihood"] else "model",
+        plan=options["plan"] or ("link" if options["compat"] else "cheapest"),
+        **{name: options[name] for name in same},
+    )
+
+
+def open_journal(kb: KnowledgeBase, models: Models, options: dict[str, Any]) -> Journal:
+    """The journal of a knowledge base under the options' budget."""
+    from llm_oracle.calls import Budget, Journal
+    from llm_oracle.registry import price_table
+
+    budget = Budget(options["max_calls"], options["max_tokens"], options["max_cost"])
+    return Journal(kb, budget, price_table(models))
+
+
+def query_limits(options: dict[str, Any]) -> QueryLimits:
+    """The options of a goal as its limits."""
+    from engine.session import QueryLimits
+
+    return QueryLimits(
+        seconds=options["seconds"],
+        inferences=options["inferences"],
+        answers=options["answers"],
+        memory_mb=options["memory"],
+    )

@@ -1,0 +1,143 @@
+"""`query`, `why` and `why-not`: Prolog over the knowledge base."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.markup import escape
+
+from commands.console import BUDGET_REACHED, DONE, err, print_table
+from commands.options import (
+    load_models,
+    open_journal,
+    open_kb,
+    query_limits,
+    read_library,
+    with_assume,
+    with_budget,
+    with_database,
+    with_json,
+    with_limits,
+    with_models,
+    with_rules,
+)
+from grammar.words import counted
+
+if TYPE_CHECKING:
+    from engine.explain import Story
+    from engine.query import QueryResult
+
+
+@click.command()
+@click.argument("goal")
+@with_rules
+@with_database
+@with_assume
+@click.option("--ask", is_flag=True, help="Ask a model for the facts that the goal lacks.")
+@with_models
+@with_budget
+@with_limits
+@with_json
+def query(
+    goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], ask: bool, **options: Any
+) -> None:
+    """Answer a Prolog goal over the knowledge base.
+
+    \b
+    hapax query 'is_ingredient_in(butter, Dish)'
+    hapax query 'is_not_able_to_eat(tom, Dish)' --assume 'is_allergic_to(tom, shellfish)'
+    hapax query 'aggregate_all(count, is_a_cheese_from(_, "Italy"), N)' --json
+    hapax query 'is_made_from_milk_of(feta, Animal)' --ask
+    """
+    from engine.query import Theory, run_query
+
+    library = read_library(paths)
+    limits = query_limits(options)
+    if not ask:
+        with open_kb(database, read_only=True) as kb:
+            _print_answers(run_query(Theory(library, kb, assume), goal, limits), options["as_json"])
+        return
+    from engine.demand import DemandBudget, run_demand
+    from engine.oracle import Oracle
+
+    with open_kb(database) as kb:
+        models = load_models(library, options)
+        oracle = Oracle(kb, library, models, run_id="query", journal=open_journal(kb, models, options))
+        result = run_demand(Theory(library, kb, assume), goal, oracle, DemandBudget(limits=limits))
+    _print_answers(result.result, options["as_json"])
+    if result.stopped:
+        err.print(escape(result.stopped))
+    sys.exit(DONE if result.complete else BUDGET_REACHED)
+
+
+@click.command()
+@click.argument("text")
+@with_rules
+@with_database
+@with_assume
+@with_json
+def why(text: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], as_json: bool) -> None:
+    """Tell the whole story of a statement (its text or id) or of a fact, down to call, prompt, scores and thresholds.
+
+    It is told in the words that the knowledge base stores; --rules is for what rules derive.
+
+    \b
+    hapax why 'is_ingredient_in(butter, "chicken Kiev")'
+    hapax why 'If PersonX is allergic to milk, then PersonX is not able to eat chicken Kiev.'
+    """
+    from engine.explain import why as explain
+    from engine.query import Theory
+
+    with open_kb(database, read_only=True) as kb:
+        _print_story(explain(Theory(read_library(paths), kb, assume), text), as_json)
+
+
+@click.command("why-not")
+@click.argument("atom")
+@with_rules
+@with_database
+@with_assume
+@with_json
+def why_not(atom: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], as_json: bool) -> None:
+    """Say which gate stopped a value, or which premise of which rule failed.
+
+    \b
+    hapax why-not 'is_ingredient_in(butter, hummus)'
+    """
+    from engine.explain import why_not as explain
+    from engine.query import Theory
+
+    with open_kb(database, read_only=True) as kb:
+        _print_story(explain(Theory(read_library(paths), kb, assume), atom), as_json)
+
+
+def _print_story(story: Story, as_json: bool) -> None:
+    from engine.explain import story_text
+
+    click.echo(json.dumps(story.to_json(), ensure_ascii=False, indent=2) if as_json else story_text(story))
+
+
+def _print_answers(result: QueryResult, as_json: bool) -> None:
+    if as_json:
+        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        click.echo(json.dumps({"answers": rows, "truncated": result.truncated}, ensure_ascii=False, default=_plain))
+    elif not result.columns:
+        click.echo("true" if result.holds else "false")
+    elif result.rows:
+        print_table(result.columns, (tuple(map(str, row)) for row in result.rows))
+    if not result.rows and result.columns and not as_json:
+        err.print("No answer.")
+    if result.truncated:
+        first = counted(len(result.rows), "answer is", "answers are")
+        err.print(f"Only the first {first} shown; --answers raises the limit.")
+
+
+def _plain(value: object) -> object:
+    """A Prolog term or an exact number as JSON; a list as a list, any other term as its text."""
+    if type(value).__name__ == "PrologTerm" and value.name == "[]":  # type: ignore[attr-defined]
+        return list(value.arguments)  # type: ignore[attr-defined]
+    return float(value) if type(value).__name__ == "Decimal" else str(value)  # type: ignore[arg-type]  # it is a Decimal
