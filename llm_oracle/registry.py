@@ -221,6 +221,15 @@ def _open_frequency(opened: Opened, model: str, argument: str, role: str) -> Any
     return opened.once(model, FrequencyLikelihood)
 
 
+def _open_vectors(opened: Opened, model: str, argument: str, role: str) -> Any:  # noqa: ARG001  # one shape for all
+    lack = _vectors_missing()
+    if lack:
+        raise HapaxError(lack)
+    from llm_oracle.backends.vectors import VectorLikelihood
+
+    return opened.once(model, lambda: VectorLikelihood.from_file(argument))
+
+
 def _open_scripted(opened: Opened, model: str, argument: str, role: str) -> Any:  # noqa: ARG001  # one shape for all
     from llm_oracle.scripted import ScriptedModel
 
@@ -258,6 +267,10 @@ def _embedded_missing() -> str:
 
 def _frequency_missing() -> str:
     return "" if find_spec("wordfreq") else "wordfreq is not installed. Run `pip install wordfreq`."
+
+
+def _vectors_missing() -> str:
+    return "" if find_spec("gensim") else "gensim is not installed. Run `pip install gensim`."
 
 
 def _nothing_missing() -> str:
@@ -298,6 +311,15 @@ BACKENDS: tuple[Backend, ...] = (
         "mean log word frequency; independent of every language model",
         _frequency_missing,
         _open_frequency,
+        FREE,
+    ),
+    Backend(
+        "vectors",
+        "PATH",
+        SCORING_ROLES,
+        "how closely a text's words belong together, by word vectors such as fastText's",
+        _vectors_missing,
+        _open_vectors,
         FREE,
     ),
     Backend(

@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "commands", "cli")
 FENCES = {
+    "gensim": ("llm_oracle/backends/vectors.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/figures.py",),
     "networkx": ("grammar/dependencies.py",),

@@ -1,0 +1,76 @@
+"""Word vectors as a ranker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grammar.errors import HapaxError
+from llm_oracle.protocols import LikelihoodModel
+from llm_oracle.registry import open_model
+
+VECTORS = """5 2
+butter 1 0
+naan 0.8 0.6
+truck -1 0
+odd 0 2
+void 0 0
+"""
+
+
+@pytest.fixture
+def ranker(tmp_path: Path) -> LikelihoodModel:
+    path = tmp_path / "small.vec"
+    path.write_text(VECTORS, "utf-8")
+    model = open_model(f"vectors:{path}", "likelihood")
+    assert isinstance(model, LikelihoodModel)
+    return model
+
+
+def test_mean_cosine_of_all_pairs(ranker: LikelihoodModel) -> None:
+    """Three words have three pairs; length, case, order, repetition and words without a vector do not matter."""
+    pair, three, same = ranker.log_likelihoods(["Butter, naan", "butter naan odd", "The naan: odd? Butter naan!"])
+
+    assert pair.per_token == pytest.approx(0.8)
+    assert three.per_token == pytest.approx((0.8 + 0.6 + 0) / 3)
+    assert same.per_token == pytest.approx(three.per_token)
+    assert three.token_count == 3
+
+
+def test_what_belongs_together_ranks_above_what_does_not(ranker: LikelihoodModel) -> None:
+    """Butter and naan beat butter and trucks, and a text with nothing to compare ranks below everything."""
+    near, far, alone, empty = ranker.log_likelihoods(["butter naan", "butter truck", "butter", ""])
+
+    assert near.per_token > far.per_token > alone.per_token == empty.per_token == float("-inf")
+
+
+def test_a_word_of_zeros_compares_with_nothing(ranker: LikelihoodModel) -> None:
+    """A vector without direction counts as none."""
+    with_it, without = ranker.log_likelihoods(["butter void naan", "butter naan"])
+
+    assert with_it == without
+
+
+def test_identity_follows_the_content(tmp_path: Path) -> None:
+    """Another file of the same name answers for itself in the journal."""
+    identities = []
+    for text in (VECTORS, VECTORS.replace("0.8", "0.7")):
+        (tmp_path / "small.vec").write_text(text, "utf-8")
+        identities.append(open_model(f"vectors:{tmp_path / 'small.vec'}", "evaluator").identity)
+
+    assert identities[0].name == identities[1].name == "vectors/small.vec"
+    assert identities[0] != identities[1]
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "butter 1 0\n", "2 2\nbutter 1\n", "1 2\nbutter x y\n", "9 2\nbutter 1 0\n"]
+)
+def test_what_holds_no_vectors_is_told(tmp_path: Path, content: str | None) -> None:
+    """A missing, empty, headless or broken file is an error with its name and the form that is read."""
+    path = tmp_path / "faulty.vec"
+    if content is not None:
+        path.write_text(content, "utf-8")
+
+    with pytest.raises(HapaxError, match=r"faulty\.vec: no word vectors in word2vec's format"):
+        open_model(f"vectors:{path}", "likelihood")
