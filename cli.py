@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from commands import evaluate, machine, reasoning, rules, search, store
+from commands import entailment, evaluate, machine, reasoning, rules, search, store
 from commands.console import Commands
 
 
@@ -37,6 +37,8 @@ for command in (
     machine.doctor,
 ):
     main.add_command(command)
+
+evaluate.evaluate.add_command(entailment.entailment)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,162 @@
+"""How well scores part entailments from the rest: precision and recall, areas, F1, with intervals (section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+HALF = 0.5
+"""The precision above which AUC has been measured (Hosseini et al. 2018; Schmitt and Schütze 2021)."""
+
+RESAMPLES = 1000
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Precision and recall at each distinct score as threshold, from the highest down; all of one length.
+
+    Left of the first point precision stays as it is there. (The usual anchor at recall 0 and precision 1 would give a
+    scorer that says the same of everything an area above its baseline.)
+    """
+
+    precision: _Floats
+    recall: _Floats
+    thresholds: _Floats
+    positive: float
+    """Share of true entailments: the precision of a scorer that knows nothing."""
+
+    @property
+    def points(self) -> tuple[_Floats, _Floats]:
+        """Recall and precision with the flat beginning."""
+        if not len(self.recall):
+            return np.zeros(0), np.zeros(0)
+        return np.append(0.0, self.recall), np.append(self.precision[0], self.precision)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure and what 95 % of resamplings give. Both ends are the figure where nothing can be resampled."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The best F1 and where it is reached. Without any true entailment found F1 is 0 at an infinite threshold."""
+
+    f1: float
+    precision: float
+    recall: float
+    theta: float
+
+
+def curve(truth: Sequence[bool], scores: Sequence[float], weights: _Floats | None = None) -> Curve:
+    """The curve of scores over labels; `weights` count a case several times or not at all."""
+    labels, values = np.asarray(truth, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if labels.shape != values.shape:
+        raise ValueError(f"{len(labels)} labels and {len(values)} scores do not belong together")
+    counts = np.ones_like(labels) if weights is None else weights
+    order = np.argsort(-values, kind="stable")
+    labels, values, counts = labels[order], values[order], counts[order]
+    ends = np.flatnonzero(np.append(np.diff(values) != 0, True)) if len(values) else np.zeros(0, dtype=np.intp)
+    hits, taken = np.cumsum(labels * counts)[ends], np.cumsum(counts)[ends]
+    seen = taken > 0
+    hits, taken, thresholds = hits[seen], taken[seen], values[ends][seen]
+    total, positives = (taken[-1], hits[-1]) if len(taken) else (0.0, 0.0)
+    if positives == 0:
+        return Curve(np.zeros(0), np.zeros(0), np.zeros(0), 0.0)
+    return Curve(hits / taken, hits / positives, thresholds, float(positives / total))
+
+
+def area_above(one: Curve, floor: float = HALF) -> float:
+    """Area under the curve where precision is `floor` at least, the curve being straight between its points.
+
+    An empty curve has area 0.
+    """
+    return _excess(one, floor) + floor * _reach(one, floor)
+
+
+def normalised_area(one: Curve, baseline: float | None = None) -> float:
+    """AUCnorm of Eq. 1: (AUC above the baseline - baseline) / (1 - baseline), 0 for an empty curve.
+
+    `baseline` is the share of true entailments unless given. It is 0 for a scorer that knows nothing and 1 for a
+    perfect one; a curve that falls below its baseline on the way loses more than `released_area` takes away, down to
+    -baseline / (1 - baseline).
+    """
+    floor = one.positive if baseline is None else baseline
+    if not len(one.recall) or floor >= 1:
+        return 0.0
+    return (area_above(one, floor) - floor) / (1 - floor)
+
+
+def released_area(one: Curve, baseline: float | None = None) -> float:
+    """AUCREL of the released code: area of max(precision - baseline, 0), over 1 - baseline; 0 for an empty curve.
+
+    Equal to Eq. 1 where precision never falls below the baseline.
+    """
+    floor = one.positive if baseline is None else baseline
+    return 0.0 if not len(one.recall) or floor >= 1 else _excess(one, floor) / (1 - floor)
+
+
+def best_f1(one: Curve) -> Threshold:
+    """The threshold with the highest F1, the highest of several."""
+    if not len(one.recall):
+        return Threshold(0.0, 0.0, 0.0, float("inf"))
+    both = one.precision + one.recall
+    f1 = np.divide(2 * one.precision * one.recall, both, out=np.zeros_like(both), where=both > 0)
+    place = int(np.argmax(f1))
+    return Threshold(*(float(part[place]) for part in (f1, one.precision, one.recall, one.thresholds)))
+
+
+def interval(
+    truth: Sequence[bool],
+    scores: Sequence[float],
+    figure: Callable[[Curve], float],
+    clusters: Sequence[Hashable] | None = None,
+    seed: int = 0,
+) -> Interval:
+    """A figure with its bootstrap interval. Cases of one cluster (a pair and its converse) are drawn together."""
+    value = figure(curve(truth, scores))
+    names = list(range(len(truth))) if clusters is None else list(clusters)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    if len(numbers) < 2:
+        return Interval(value, value, value)
+    member = np.array([numbers[name] for name in names])
+    generator = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(RESAMPLES):
+        often = np.bincount(generator.integers(0, len(numbers), len(numbers)), minlength=len(numbers))
+        drawn.append(figure(curve(truth, scores, often[member].astype(np.float64))))
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Interval(value, float(low), float(high))
+
+
+def _segments(one: Curve, floor: float) -> tuple[_Floats, _Floats, _Floats]:
+    """Widths of the curve's straight pieces, and how far their two ends lie above the floor."""
+    recall, precision = one.points
+    above = precision - floor
+    return np.diff(recall), above[:-1], above[1:]
+
+
+def _excess(one: Curve, floor: float) -> float:
+    """Area between curve and floor where the curve is above it."""
+    width, left, right = _segments(one, floor)
+    high, low = np.maximum(left, right), np.minimum(left, right)
+    crossing = np.divide(high, high - low, out=np.zeros_like(high), where=high > low)
+    whole, cut = width * (high + low) / 2, width * crossing * high / 2
+    return float(np.sum(np.where(low >= 0, whole, np.where(high > 0, cut, 0.0))))
+
+
+def _reach(one: Curve, floor: float) -> float:
+    """For how much recall the curve is at the floor or above."""
+    width, left, right = _segments(one, floor)
+    high, low = np.maximum(left, right), np.minimum(left, right)
+    crossing = np.divide(high, high - low, out=np.zeros_like(high), where=high > low)
+    return float(np.sum(np.where(low >= 0, width, np.where(high > 0, width * crossing, 0.0))))

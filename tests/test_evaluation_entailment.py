@@ -1,0 +1,414 @@
+"""Directional entailment: the data, its sub-groups, and what is measured on them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cli
+from evaluation.entailment import groups, metrics, pairs
+from evaluation.entailment.groups import PAIRINGS, PAPER_SIZES, SubGroup
+from evaluation.entailment.pairs import EntailmentPair, Triple
+from grammar.errors import HapaxError
+
+LEVY_HOLT = Path(__file__).parent.parent.parent / "shared" / "data" / "levyholt"
+needs_levy_holt = pytest.mark.skipif(not LEVY_HOLT.is_dir(), reason="needs LevyHolt's published train and dev files")
+
+SHOPPED, WENT = Triple("Person", "shopped in", "Location"), Triple("Person", "went to", "Location")
+SHERLIIC = (
+    "sample_id,prem_type,prem_rel,hypo_type,hypo_rel,prem_argleft,prem_middle,prem_argright,prem_end,hypo_argleft,"
+    "hypo_middle,hypo_argright,hypo_end,is_prem_reversed,is_hypo_reversed,examples_A,examples_B,gold_label,rel_score,"
+    "sign_score,esr_score,num_disagr\n"
+)
+
+words = st.text(st.characters(exclude_characters=",", exclude_categories=("C", "Z")), min_size=1, max_size=6)
+triples = st.builds(Triple, words, words, words)
+any_pairs = st.lists(
+    st.builds(EntailmentPair, triples, triples, st.booleans(), st.sampled_from(("EN", "DE"))), min_size=1
+)
+labelled_scores = st.lists(
+    st.tuples(st.booleans(), st.sampled_from([-1.0, 0.0, 0.25, 0.5, 2.0])), min_size=1, max_size=40
+)
+
+
+def pair(premise: str, hypothesis: str, entailed: bool, order: tuple[str, str] = ("a", "b")) -> EntailmentPair:
+    return EntailmentPair(Triple(order[0], premise, order[1]), Triple(order[0], hypothesis, order[1]), entailed)
+
+
+def levy_holt() -> dict[str, list[EntailmentPair]]:
+    return {name: pairs.read_pairs(LEVY_HOLT / f"{name}.txt") for name in ("train", "dev")}
+
+
+# Data
+
+
+def test_the_first_column_is_the_hypothesis(tmp_path: Path) -> None:
+    """A directional entailment reads as: who shopped there went there, and not the other way round."""
+    path = tmp_path / "dev.txt"
+    path.write_text(
+        "Person,went to,Location\tPerson,shopped in,Location\tTrue\tEN\n"
+        "Person,shopped in,Location\tPerson,went to,Location\tFalse\tEN\n",
+        "utf-8",
+    )
+    first, second = pairs.read_pairs(path)
+
+    assert (first.premise, first.hypothesis, first.entailed) == (SHOPPED, WENT, True)
+    assert groups.sub_groups([first, second]) == [SubGroup.DIR_TRUE, SubGroup.DIR_FALSE]
+
+
+@needs_levy_holt
+def test_direction_of_the_published_data() -> None:
+    """Who exported tons of something exports it; a reader with the columns swapped would say the reverse."""
+    every = [one for split in levy_holt().values() for one in split]
+    directional = {
+        (one.premise.predicate, one.hypothesis.predicate)
+        for one, group in zip(every, groups.sub_groups(every), strict=True)
+        if group is SubGroup.DIR_TRUE
+    }
+
+    assert ("exported tons of", "exports") in directional
+    assert ("exports", "exported tons of") not in directional
+
+
+@given(any_pairs)
+def test_what_is_written_reads_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, given_pairs: list[EntailmentPair]
+) -> None:
+    """LevyHolt's form keeps every pair whose parts it can hold."""
+    path = tmp_path_factory.mktemp("entailment") / "some.txt"
+    pairs.write_levy_holt(given_pairs, path)
+
+    assert [(one.key, one.entailed, one.language) for one in pairs.read_pairs(path)] == [
+        (one.key, one.entailed, one.language) for one in given_pairs
+    ]
+
+
+@pytest.mark.parametrize("part", ["a, b", "a\tb", "a\nb", " a"])
+def test_what_the_form_cannot_hold_is_refused(tmp_path: Path, part: str) -> None:
+    """A comma, tab, line break or outer blank inside an argument would come back as something else."""
+    with pytest.raises(HapaxError, match="Take them out"):
+        pairs.write_levy_holt([EntailmentPair(Triple(part, "is", "b"), WENT, True)], tmp_path / "x.txt")
+
+
+def test_all_faulty_lines_are_told(tmp_path: Path) -> None:
+    """Each with file, line, fact and remedy; a file of many is cut with their number."""
+    path = tmp_path / "dev.txt"
+    path.write_text(
+        "a,b,c\td,e,f\tTrue\tEN\n\na,b\td,e,f\tTrue\tEN\na,b,c\td,e,f\tyes\tEN\na,b,c\n,,\td,e,f\tTrue\n" + "x\n" * 20,
+        "utf-8",
+    )
+    with pytest.raises(HapaxError) as told:
+        pairs.read_pairs(path)
+
+    lines = str(told.value).splitlines()
+    assert [line.split(": ")[0].rpartition(":")[2] for line in lines[:4]] == ["3", "4", "5", "6"]
+    assert "'a,b' is no triple" in lines[0]
+    assert "write True or False" in lines[1]
+    assert "has 1 fields" in lines[2]
+    assert lines[-1] == "and 14 more faulty lines"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe\x00"])
+def test_files_without_data(tmp_path: Path, content: bytes) -> None:
+    """An empty file and one that is no text are errors that name the file."""
+    path = tmp_path / "dev.txt"
+    path.write_bytes(content)
+
+    with pytest.raises(HapaxError, match=r"dev\.txt"):
+        pairs.read_pairs(path)
+
+
+def test_sherliic(tmp_path: Path) -> None:
+    """Example entities stand for the types, swapped where a relation is reversed; the file's end of a relation stays."""
+    path = tmp_path / "dev.csv"
+    row = '1,1,2,1,3,person[A],is granting to,organization[B],,organization[B],is given,person[A],"by x",False,True,"Ann / Bo",ACME / Foo,yes,1.0,0.5,0.2,0\n'
+    path.write_text(SHERLIIC + row + row.replace(",yes,", ",no,").replace("\n", ",EN\n"), "utf-8")
+    first, second = pairs.read_pairs(path)
+
+    assert first.premise == Triple("Ann", "is granting to", "ACME")
+    assert first.hypothesis == Triple("ACME", "is given", "Ann by x")
+    assert (first.entailed, second.entailed) == (True, False)
+    assert second.place == "dev.csv:3"
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"), [("1,2\n", "has 2 columns"), (",".join("x" * 22) + "\n", "write yes or no"), ('"1', "no CSV")]
+)
+def test_faulty_sherliic(tmp_path: Path, row: str, fault: str) -> None:
+    """Columns and answers that are not SherLIiC's are told."""
+    path = tmp_path / "dev.csv"
+    path.write_text(SHERLIIC + row, "utf-8")
+
+    with pytest.raises(HapaxError, match=fault):
+        pairs.read_pairs(path)
+
+
+def test_scores_of_a_training_run(tmp_path: Path) -> None:
+    """The release's files of truth and score are read; what is none is told by line."""
+    path = tmp_path / "scores.txt"
+    path.write_text("1 0.5\n0 -2e-3\n", "utf-8")
+    assert pairs.read_scores(path) == [(True, 0.5), (False, -0.002)]
+
+    path.write_text("1 0.5\n2 0.5\n1 nan\n1 x\n", "utf-8")
+    with pytest.raises(HapaxError, match=r"(?s):2: .*:3: .*:4: "):
+        pairs.read_scores(path)
+
+
+# Sub-groups
+
+
+def test_sub_groups_by_label_and_converse() -> None:
+    """True with a false converse is directional, true with a true one or none a paraphrase, the rest by analogy."""
+    rows = [
+        pair("shopped in", "went to", True),
+        pair("went to", "shopped in", False),
+        pair("arrived at", "got to", True),
+        pair("got to", "arrived at", True),
+        pair("shopped in", "fell ill in", False),
+        pair("Lived in", " dwelt  in", True),
+    ]
+
+    assert groups.sub_groups(rows) == [
+        SubGroup.DIR_TRUE,
+        SubGroup.DIR_FALSE,
+        SubGroup.PARAPHRASES,
+        SubGroup.PARAPHRASES,
+        SubGroup.UNRELATED,
+        SubGroup.PARAPHRASES,
+    ]
+
+
+@needs_levy_holt
+def test_counts_of_the_paper() -> None:
+    """Train and dev hold 868 + 3520 and 217 + 881 pairs; their sub-groups have together what the paper prints."""
+    splits = levy_holt()
+    every = [one for split in splits.values() for one in split]
+
+    assert [sum(one.entailed for one in split) for split in splits.values()] == [868, 217]
+    assert [len(split) for split in splits.values()] == [868 + 3520, 217 + 881]
+    assert groups.counts(every) == {
+        group: PAPER_SIZES["train"][group] + PAPER_SIZES["dev"][group] for group in SubGroup
+    }
+
+
+@needs_levy_holt
+def test_no_converse_crosses_splits() -> None:
+    """The files as published leak; split again they do not, pairs that were together stay, and the seed decides."""
+    splits = levy_holt()
+    again = groups.split_again(splits, seed=1)
+
+    assert groups.leaks(splits) > 0
+    assert groups.leaks(again) == 0
+    assert sorted(one.place for split in again.values() for one in split) == sorted(
+        one.place for split in splits.values() for one in split
+    )
+    assert groups.split_again(splits, seed=1) == again != groups.split_again(splits, seed=2)
+    assert {name: groups.counts(split)[SubGroup.UNRELATED] for name, split in again.items()} == {
+        name: PAPER_SIZES[name][SubGroup.UNRELATED] for name in splits
+    }
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("pqr"), st.sampled_from("pqr"), st.booleans(), st.sampled_from(("train", "dev", "test"))
+        )
+    )
+)
+def test_split_again_never_leaks(rows: list[tuple[str, str, bool, str]]) -> None:
+    """Whatever the pairs, none is lost and no converse is in another split."""
+    splits: dict[str, list[EntailmentPair]] = {"train": [], "dev": [], "test": []}
+    for premise, hypothesis, entailed, name in rows:
+        splits[name].append(pair(premise, hypothesis, entailed))
+    again = groups.split_again(splits)
+
+    assert groups.leaks(again) == 0
+    assert sum(map(len, again.values())) == len(rows)
+
+
+@needs_levy_holt
+def test_pairings() -> None:
+    """All six pairs of sub-groups have both labels; where both are true or both false, direction is the label."""
+    every = [one for split in levy_holt().values() for one in split]
+    sizes = groups.counts(every)
+
+    assert len(PAIRINGS) == 6
+    for one, other in PAIRINGS:
+        chosen = groups.subset(every, (one, other))
+        assert len(chosen) == sizes[one] + sizes[other]
+        assert sum(each.entailed for each in chosen) in (sizes[one], sizes[other])
+    directions = groups.subset(every, (SubGroup.PARAPHRASES, SubGroup.DIR_TRUE))
+    assert sum(each.entailed for each in directions) == sizes[SubGroup.DIR_TRUE]
+
+
+def test_hypothesis_only_twin() -> None:
+    """The premise is gone, everything else stays."""
+    twin = pair("shopped in", "went to", True).hypothesis_only
+
+    assert (twin.premise, twin.hypothesis.predicate, twin.entailed) == (Triple("true", "", ""), "went to", True)
+    assert twin.premise.sentence == "true"
+
+
+# Metrics
+
+
+def test_baselines_of_the_release() -> None:
+    """The constants in the paper's code are the shares of true pairs that its counts give."""
+    size = PAPER_SIZES["test"]
+    true = size[SubGroup.DIR_TRUE] + size[SubGroup.PARAPHRASES]
+
+    assert round(true / sum(size.values()), 4) == 0.2191
+    assert round(994 / 2989, 5) == 0.33255
+    assert round(size[SubGroup.PARAPHRASES] / (size[SubGroup.PARAPHRASES] + size[SubGroup.UNRELATED]), 4) == 0.1741
+    assert round(size[SubGroup.DIR_TRUE] / (size[SubGroup.DIR_TRUE] + size[SubGroup.UNRELATED]), 4) == 0.0884
+    assert round(size[SubGroup.PARAPHRASES] / (size[SubGroup.PARAPHRASES] + size[SubGroup.DIR_FALSE]), 4) == 0.6849
+    assert round(924 / (924 + 1716), 2) == 0.35
+    assert round(918 / (918 + 9172), 3) == 0.091
+
+
+def test_curve_by_hand() -> None:
+    """Four cases, of which the second is wrong: one point for each distinct score."""
+    one = metrics.curve([True, False, True, True], [0.9, 0.8, 0.5, 0.5])
+
+    assert one.thresholds.tolist() == [0.9, 0.8, 0.5]
+    assert one.precision.tolist() == [1.0, 0.5, 0.75]
+    assert one.recall.tolist() == pytest.approx([1 / 3, 1 / 3, 1])
+    assert one.positive == 0.75
+    assert metrics.area_above(one, 0.0) == pytest.approx(1 / 3 + (0.5 + 0.75) / 2 * 2 / 3)
+    assert metrics.best_f1(one) == metrics.Threshold(pytest.approx(6 / 7), 0.75, 1.0, 0.5)
+
+
+@settings(deadline=None)
+@given(labelled_scores)
+def test_curve_agrees_with_scikit_learn(cases: list[tuple[bool, float]]) -> None:
+    """Precision and recall at every threshold are scikit-learn's."""
+    sklearn = pytest.importorskip("sklearn.metrics")
+    truth, scores = [case[0] for case in cases], [case[1] for case in cases]
+    one = metrics.curve(truth, scores)
+    if not any(truth):
+        assert not len(one.recall)
+        return
+    precision, recall, thresholds = sklearn.precision_recall_curve(truth, scores, drop_intermediate=False)
+
+    assert one.thresholds.tolist() == thresholds[::-1].tolist()
+    assert one.precision == pytest.approx(precision[:-1][::-1])
+    assert one.recall == pytest.approx(recall[:-1][::-1])
+    assert metrics.area_above(one, 0.0) == pytest.approx(sklearn.auc(*one.points))
+
+
+@given(labelled_scores)
+def test_both_definitions_agree_above_the_baseline(cases: list[tuple[bool, float]]) -> None:
+    """Eq. 1 equals the released variant where precision never falls below the baseline, and is never above it."""
+    one = metrics.curve([case[0] for case in cases], [case[1] for case in cases])
+    own, released = metrics.normalised_area(one), metrics.released_area(one)
+
+    assert own <= released + 1e-12
+    if (one.precision >= one.positive).all():
+        assert own == pytest.approx(released, abs=1e-12)
+
+
+def test_the_definitions_differ_where_the_curve_dips() -> None:
+    """A curve that starts below its baseline loses that stretch in Eq. 1 and only its height in the released code."""
+    one = metrics.curve([False, False, True, True], [0.9, 0.8, 0.7, 0.6])
+
+    assert metrics.released_area(one) == pytest.approx(0.0)
+    assert metrics.normalised_area(one) == pytest.approx(-1.0)
+    assert metrics.normalised_area(metrics.curve([True, False], [1.0, 0.0])) == pytest.approx(1.0)
+
+
+def test_empty_curve() -> None:
+    """Without cases, or without a true one, every figure is 0 and nothing crashes."""
+    for truth in ([], [False, False]):
+        one = metrics.curve(truth, [0.5] * len(truth))
+        assert metrics.area_above(one) == metrics.normalised_area(one) == metrics.released_area(one) == 0.0
+        assert metrics.best_f1(one) == metrics.Threshold(0.0, 0.0, 0.0, math.inf)
+    all_true = metrics.curve([True], [0.5])
+    assert metrics.normalised_area(all_true) == 0.0
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.0]), min_size=1, max_size=30), st.integers(0, 3))
+def test_a_symmetric_scorer_gets_nothing_on_directions(scores: list[float], seed: int) -> None:
+    """Who scores a pair as its converse has precision one half everywhere and AUCnorm 0, with no doubt about it."""
+    truth = [True, False] * len(scores)
+    both = [score for score in scores for _ in range(2)]
+    clusters = [number for number in range(len(scores)) for _ in range(2)]
+    one = metrics.curve(truth, both)
+
+    assert np.all(one.precision == 0.5)
+    interval = metrics.interval(truth, both, metrics.normalised_area, clusters, seed)
+    assert (interval.value, interval.low, interval.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+
+
+def test_interval_covers_and_repeats() -> None:
+    """The interval holds the figure, is the same for a seed, and narrows with more cases."""
+    generator = np.random.default_rng(3)
+    widths = []
+    for count in (100, 2000):
+        truth = (generator.random(count) < 0.4).tolist()
+        scores = [generator.normal(float(each), 1.0) for each in truth]
+        one = metrics.interval(truth, scores, metrics.released_area)
+        assert one == metrics.interval(truth, scores, metrics.released_area)
+        assert one.low < one.value < one.high
+        widths.append(one.high - one.low)
+    assert widths[1] < widths[0]
+
+
+def test_labels_and_scores_must_align() -> None:
+    """A lost score is an error, not a shifted curve."""
+    with pytest.raises(ValueError, match="do not belong together"):
+        metrics.curve([True, False], [0.5])
+
+
+# The command
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.main, ["evaluate", "entailment", *map(str, arguments)])
+
+
+ROWS = [
+    pair("shopped in", "went to", True),
+    pair("went to", "shopped in", False),
+    pair("arrived at", "got to", True),
+    pair("shopped in", "fell ill in", False),
+]
+
+
+def test_data_counts_and_writes_subsets(tmp_path: Path) -> None:
+    """Counts by split and together, the paper's in a table of their own, and every subset with its twin on disk."""
+    pairs.write_levy_holt(ROWS[:1], tmp_path / "train.txt")
+    pairs.write_levy_holt(ROWS[1:], tmp_path / "dev.txt")
+    result = run("data", tmp_path / "train.txt", tmp_path / "dev.txt", "--out", tmp_path / "out")
+    told = json.loads(run("data", tmp_path / "train.txt", tmp_path / "dev.txt", "--json").stdout)
+
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines() if line.startswith("together")] == [
+        ["together", "4", "2", "1", "1", "1", "1"]
+    ]
+    assert "Sub-groups as the paper prints them" in result.stdout
+    assert "2 pairs had their converse or themselves in another split" in result.stderr
+    assert told["leaks"] == 2
+    assert told["together"] == {"DirTrue": 1, "DirFalse": 1, "Paraphrases": 1, "Unrelated": 1}
+    written = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.txt")}
+    assert {"full/dev.txt", "full-hypothesis-only/dev.txt"} <= written
+    twins = pairs.read_pairs(tmp_path / "out" / "full-hypothesis-only" / "dev.txt")
+    assert {one.premise for one in twins} == {pairs.ANYTHING}
+
+
+def test_data_refuses_two_splits_of_one_name(tmp_path: Path) -> None:
+    """Two files named dev would be one split."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        pairs.write_levy_holt(ROWS, tmp_path / folder / "dev.txt")
+    result = run("data", tmp_path / "a" / "dev.txt", tmp_path / "b" / "dev.txt")
+
+    assert result.exit_code == 1
+    assert "Two files are named dev" in result.stderr
