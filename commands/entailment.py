@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.console import err, print_table
-from commands.options import with_json
+from commands.options import open_kb, with_budget, with_database, with_json
 from grammar.words import counted
+
+if TYPE_CHECKING:
+    from evaluation.entailment.scorers import Measure, Scorer
+    from kb.store import KnowledgeBase
 
 
 @click.group()
@@ -18,6 +24,7 @@ def entailment() -> None:
 
     \b
     hapax evaluate entailment data train.txt dev.txt --out subsets
+    hapax evaluate entailment score dev.txt --scorer critic --scorer prior --train train.txt
     """
 
 
@@ -48,3 +55,106 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     for title, columns, rows in report.tables():
         print_table(columns, rows, title=title)
     err.print(report.note, markup=False, soft_wrap=True)
+
+
+@entailment.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--scorer",
+    "named",
+    multiple=True,
+    default=("critic",),
+    show_default=True,
+    help="critic, likelihood, random, frequency, prior, or scores:FILE; several make a comparison.",
+)
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model of critic and likelihood.")
+@click.option(
+    "--patterns",
+    type=click.Choice(["directional", "symmetric", "original"]),
+    default="directional",
+    show_default=True,
+    help="Which prompts of Schmitt and Schütze a model judges.",
+)
+@click.option(
+    "--shown",
+    type=click.Choice(["both", "hypothesis", "premise"]),
+    default="both",
+    show_default=True,
+    help="What a scorer sees; both: and the hypothesis alone beside it.",
+)
+@click.option(
+    "--train",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Pairs that frequency and prior count; needed by these two.",
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the curves: PNG, SVG, CSV, TSV."
+)
+@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@with_budget
+@with_database
+@with_json
+def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
+    """Score premises and hypotheses, on each subset and with hypotheses alone: what is entailment, what is artefact.
+
+    A model's answers go through the journal of --db, so that nothing is asked twice.
+
+    \b
+    hapax evaluate entailment score dev.txt --scorer random --scorer prior --train train.txt
+    hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
+    """
+    from evaluation.entailment import report
+    from evaluation.entailment.datasets import read_splits
+    from evaluation.entailment.scorers import Shown
+
+    pairs = [pair for split in read_splits(files).values() for pair in split]
+    with open_kb(options["database"]) as kb, err.status("Scoring"):
+        scorers = [_scorer(one, kb, options) for one in dict.fromkeys(options["named"])]
+        results = list(report.measure(scorers, pairs, Shown(options["shown"]), options["seed"]))
+    if out is not None:
+        report.write_curves(results, out)
+    if as_json:
+        click.echo(json.dumps(report.to_json(results)))
+        return
+    print_table(report.COLUMNS, report.rows(results))
+    found = dict.fromkeys(one.finding for one in results if one.finding)
+    err.print("\n".join(f"{name}: {report.FINDINGS[name]}" for name in found), markup=False, soft_wrap=True)
+
+
+def _scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Scorer:
+    from evaluation.entailment import scorers
+    from evaluation.entailment.datasets import read_splits
+    from evaluation.entailment.prompts import Direction
+
+    if name.startswith("scores:"):
+        return scorers.FileScorer(Path(name.removeprefix("scores:")))
+    if name == "random":
+        return scorers.RandomScorer(options["seed"])
+    if name in ("frequency", "prior"):
+        if not options["train"]:
+            raise click.UsageError(f"--scorer {name} counts pairs: name their files by --train.")
+        training = [pair for split in read_splits(options["train"]).values() for pair in split]
+        return scorers.FrequencyScorer.of(training) if name == "frequency" else scorers.PriorScorer.of(training)
+    if name in ("critic", "likelihood"):
+        return scorers.PatternScorer(
+            f"{name} {options['model']}", _measure(name, kb, options), Direction(options["patterns"])
+        )
+    raise click.UsageError(f"No scorer {name}: choose critic, likelihood, random, frequency, prior or scores:FILE.")
+
+
+def _measure(role: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Measure:
+    """A model's P(yes) of sentences, or their log-likelihood per token, through the journal."""
+    from llm_oracle.calls import Budget, Journal, JournaledCritic, JournaledLikelihood
+    from llm_oracle.protocols import Models
+    from llm_oracle.registry import OpeningOptions, open_model, price_table
+
+    model = open_model(options["model"], role, OpeningOptions(device=options["device"], seed=options["seed"]))
+    budget = Budget(options["max_calls"], options["max_tokens"], options["max_cost"])
+    journal = Journal(kb, budget, price_table(Models(model, model, model, model)))
+    if role == "critic":
+        critic = JournaledCritic(model, journal)
+        return lambda texts: [one.probability for one in critic.probabilities(texts)]
+    ranker = JournaledLikelihood(model, journal)
+    return lambda texts: [one.per_token for one in ranker.log_likelihoods(texts)]

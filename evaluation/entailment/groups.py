@@ -101,7 +101,7 @@ def split_again(splits: Mapping[str, Sequence[EntailmentPair]], seed: int = 0) -
     homes: defaultdict[object, list[str]] = defaultdict(list)
     for name, pairs in splits.items():
         for pair in pairs:
-            homes[_together(pair)].append(name)
+            homes[pair_and_converse(pair)].append(name)
     chosen = {
         both: names[0] if len(set(names)) == 1 else random.Random(f"{seed} {both}").choice(sorted(names))  # noqa: S311
         for both, names in homes.items()
@@ -109,10 +109,10 @@ def split_again(splits: Mapping[str, Sequence[EntailmentPair]], seed: int = 0) -
     again: dict[str, list[EntailmentPair]] = {name: [] for name in splits}
     for pairs in splits.values():
         for pair in pairs:
-            again[chosen[_together(pair)]].append(pair)
+            again[chosen[pair_and_converse(pair)]].append(pair)
     return again
 
 
-def _together(pair: EntailmentPair) -> tuple[object, ...]:
+def pair_and_converse(pair: EntailmentPair) -> tuple[object, ...]:
     """What a pair and its converse share."""
     return tuple(sorted(pair.key))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.estimates import NOTHING, RESAMPLES, Estimate
+
 HALF = 0.5
 """The precision above which AUC has been measured (Hosseini et al. 2018; Schmitt and Schütze 2021)."""
-
-RESAMPLES = 1000
 
 _Floats = NDArray[np.float64]
 
@@ -39,15 +40,6 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """A figure and what 95 % of resamplings give. Both ends are the figure where nothing can be resampled."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class Threshold:
     """The best F1 and where it is reached. Without any true entailment found F1 is 0 at an infinite threshold."""
 
@@ -57,22 +49,32 @@ class Threshold:
     theta: float
 
 
-def curve(truth: Sequence[bool], scores: Sequence[float], weights: _Floats | None = None) -> Curve:
-    """The curve of scores over labels; `weights` count a case several times or not at all."""
-    labels, values = np.asarray(truth, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    if labels.shape != values.shape:
-        raise ValueError(f"{len(labels)} labels and {len(values)} scores do not belong together")
-    counts = np.ones_like(labels) if weights is None else weights
-    order = np.argsort(-values, kind="stable")
-    labels, values, counts = labels[order], values[order], counts[order]
-    ends = np.flatnonzero(np.append(np.diff(values) != 0, True)) if len(values) else np.zeros(0, dtype=np.intp)
-    hits, taken = np.cumsum(labels * counts)[ends], np.cumsum(counts)[ends]
-    seen = taken > 0
-    hits, taken, thresholds = hits[seen], taken[seen], values[ends][seen]
-    total, positives = (taken[-1], hits[-1]) if len(taken) else (0.0, 0.0)
-    if positives == 0:
-        return Curve(np.zeros(0), np.zeros(0), np.zeros(0), 0.0)
-    return Curve(hits / taken, hits / positives, thresholds, float(positives / total))
+class Ranking:
+    """Labels in the order of their scores, from which the curves of any weighting are read."""
+
+    def __init__(self, truth: Sequence[bool], scores: Sequence[float]) -> None:
+        labels, values = np.asarray(truth, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+        if labels.shape != values.shape:
+            raise ValueError(f"{len(labels)} labels and {len(values)} scores do not belong together")
+        self._order = np.argsort(-values, kind="stable")
+        self._labels, values = labels[self._order], values[self._order]
+        self._ends = np.flatnonzero(np.append(np.diff(values) != 0, True)) if len(values) else np.zeros(0, np.intp)
+        self._thresholds = values[self._ends]
+
+    def curve(self, weights: _Floats | None = None) -> Curve:
+        """The curve; `weights` count a case several times or not at all."""
+        counts = np.ones_like(self._labels) if weights is None else weights[self._order]
+        hits, taken = np.cumsum(self._labels * counts)[self._ends], np.cumsum(counts)[self._ends]
+        seen = taken > 0
+        hits, taken, thresholds = hits[seen], taken[seen], self._thresholds[seen]
+        if not len(hits) or hits[-1] == 0:
+            return Curve(np.zeros(0), np.zeros(0), np.zeros(0), 0.0)
+        return Curve(hits / taken, hits / hits[-1], thresholds, float(hits[-1] / taken[-1]))
+
+
+def curve(truth: Sequence[bool], scores: Sequence[float]) -> Curve:
+    """The curve of scores over labels."""
+    return Ranking(truth, scores).curve()
 
 
 def area_above(one: Curve, floor: float = HALF) -> float:
@@ -108,34 +110,62 @@ def released_area(one: Curve, baseline: float | None = None) -> float:
 def best_f1(one: Curve) -> Threshold:
     """The threshold with the highest F1, the highest of several."""
     if not len(one.recall):
-        return Threshold(0.0, 0.0, 0.0, float("inf"))
+        return Threshold(0.0, 0.0, 0.0, math.inf)
     both = one.precision + one.recall
     f1 = np.divide(2 * one.precision * one.recall, both, out=np.zeros_like(both), where=both > 0)
     place = int(np.argmax(f1))
     return Threshold(*(float(part[place]) for part in (f1, one.precision, one.recall, one.thresholds)))
 
 
-def interval(
+Figure = Callable[[Curve], float]
+"""What is measured on a curve."""
+
+
+def estimate(
     truth: Sequence[bool],
     scores: Sequence[float],
-    figure: Callable[[Curve], float],
+    figure: Figure,
     clusters: Sequence[Hashable] | None = None,
     seed: int = 0,
-) -> Interval:
+) -> Estimate:
     """A figure with its bootstrap interval. Cases of one cluster (a pair and its converse) are drawn together."""
-    value = figure(curve(truth, scores))
-    names = list(range(len(truth))) if clusters is None else list(clusters)
+    ranking = Ranking(truth, scores)
+    return _resampled(lambda weights: figure(ranking.curve(weights)), len(truth), clusters, seed)
+
+
+def estimate_gap(
+    truth: Sequence[bool],
+    both: tuple[Sequence[float], Sequence[float]],
+    figure: Figure,
+    clusters: Sequence[Hashable] | None = None,
+    seed: int = 0,
+) -> Estimate:
+    """How far a figure lies higher for the first scores than for the second, on the same resampled cases."""
+    one, other = (Ranking(truth, scores) for scores in both)
+    return _resampled(
+        lambda weights: figure(one.curve(weights)) - figure(other.curve(weights)), len(truth), clusters, seed
+    )
+
+
+def _resampled(
+    figure: Callable[[_Floats | None], float], count: int, clusters: Sequence[Hashable] | None, seed: int
+) -> Estimate:
+    """The figure of weighted cases, and what 95 % of resamplings give; a single cluster gives no interval."""
+    if count == 0:
+        return NOTHING
+    value = figure(None)
+    names = list(range(count)) if clusters is None else list(clusters)
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     if len(numbers) < 2:
-        return Interval(value, value, value)
+        return Estimate(value, math.nan, math.nan, count)
     member = np.array([numbers[name] for name in names])
     generator = np.random.default_rng(seed)
-    drawn = []
-    for _ in range(RESAMPLES):
-        often = np.bincount(generator.integers(0, len(numbers), len(numbers)), minlength=len(numbers))
-        drawn.append(figure(curve(truth, scores, often[member].astype(np.float64))))
+    drawn = [
+        figure(np.bincount(generator.integers(0, len(numbers), len(numbers)), minlength=len(numbers))[member] * 1.0)
+        for _ in range(RESAMPLES)
+    ]
     low, high = np.quantile(drawn, (0.025, 0.975))
-    return Interval(value, float(low), float(high))
+    return Estimate(value, float(low), float(high), count)
 
 
 def _segments(one: Curve, floor: float) -> tuple[_Floats, _Floats, _Floats]:

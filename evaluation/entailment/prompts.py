@@ -1,0 +1,140 @@
+"""The prompts of Schmitt and Schütze (2021) as the paper uses them: what an entailment sounds like, and what none does.
+
+Byte for byte the released ones, spelling included; in English and German a triple's parts are put in one by one, in
+Chinese as whole sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evaluation.entailment.pairs import EntailmentPair, Triple
+from grammar.errors import HapaxError
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """One language's. The first three patterns say which way the entailment points, all five do not."""
+
+    patterns: tuple[str, ...]
+    antipatterns: tuple[str, ...]
+
+    @property
+    def directional(self) -> tuple[str, ...]:
+        return self.patterns[:3]
+
+
+class Direction(StrEnum):
+    """Which patterns are filled: the three directional ones, the same both ways round, or the five of S&S."""
+
+    DIRECTIONAL = "directional"
+    SYMMETRIC = "symmetric"
+    ORIGINAL = "original"
+
+
+PROMPTS: Mapping[str, Prompts] = {
+    "EN": Prompts(
+        (
+            "{pal} {prem} {par}, which means that {hal} {hypo} {har}.",
+            "It is not the case that {hal} {hypo} {har}, let alone that {pal} {prem} {par}.",
+            "{hal} {hypo} {har} because {pal} {prem} {par}.",
+            "{pal} {prem} {par} because {hal} {hypo} {har}.",
+            "{hal} {hypo} {har}, which means that {pal} {prem} {par}.",
+        ),
+        (
+            "It is not sure that {hal} {hypo} {har} just because {pal} {prem} {par}.",
+            "{pal} {prem} {par}. This does not mean that {hal} {hypo} {har}.",
+            "The fact that {pal} {prem} {par} does not necessarily mean that {hal} {hypo} {har}.",
+            "Even if {pal} {prem} {par}, {hal} maybe {hypo} {har}.",
+            "Just because {pal} {prem} {par}, it might still not be true that {hal} {hypo} {har}.",
+        ),
+    ),
+    "DE": Prompts(
+        (
+            "{pal} {prem} {par}, das heisst {hal} {hypo} {har}.",
+            "Es ist nicht der Fall, dass {hal} {har} {hypo}, geschweige denn {pal} {par} {prem}.",
+            "{hal} {hypo} {har} denn {pal} {prem} {par}.",
+            "{pal} {prem} {par} denn {hal} {hypo} {har}.",
+            "{hal} {hypo} {har}, was bedeuted dass {pal} {par} {prem}.",
+        ),
+        (
+            "Es ist ungewiss dass {hal} {har} {hypo} nur weil {pal} {par} {prem}.",
+            "{pal} {prem} {par}. Das bedeutet nicht, dass {hal} {har} {hypo}.",
+            "{pal} {prem} {par} heisst nicht, dass {hal} {har} {hypo}.",
+            "Selbst wenn {pal} {par} {prem}, {hypo} {hal} vielleicht {har}.",
+            "Nur weil {pal} {par} {prem}, kann es trotzdem falsch sein, dass {hal} {har} {hypo}.",
+        ),
+    ),
+    "ZH": Prompts(
+        (
+            "{prem}，这也就是说，{hypo}。",
+            "{hypo}是不成立的，所以{prem}就更不可能了。",
+            "{prem}，所以{hypo}",
+            "{hypo}，所以{prem}",
+            "{hypo}，这意味着{prem}",
+        ),
+        (
+            "只因为{prem}，还不能确定{hypo}。",
+            "{prem}。这并不意味着{hypo}。",
+            "{prem}并不一定导致{hypo}。",
+            "即使{prem}，也只是有可能{hypo}。",
+            "只从{prem}来看，{hypo}这件事仍有可能不是真的。",
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The sentences of one pair."""
+
+    patterns: tuple[str, ...]
+    antipatterns: tuple[str, ...]
+
+
+def filled(pair: EntailmentPair, direction: Direction = Direction.DIRECTIONAL) -> Filled:
+    """The pair in its language's prompts. Raises HapaxError for a language without any."""
+    prompts = PROMPTS.get(pair.language)
+    if prompts is None:
+        raise HapaxError(
+            f"{pair.place or pair.premise.sentence}: no prompts for language {pair.language!r}; there are "
+            f"{', '.join(PROMPTS)}."
+        )
+    patterns = prompts.patterns if direction is Direction.ORIGINAL else prompts.directional
+    ways = [(pair.premise, pair.hypothesis)]
+    if direction is Direction.SYMMETRIC:
+        ways.append((pair.hypothesis, pair.premise))
+    fill = _chinese if pair.language == "ZH" else _european
+    return Filled(
+        tuple(fill(one, *way) for way in ways for one in patterns),
+        tuple(fill(one, *way) for way in ways for one in prompts.antipatterns),
+    )
+
+
+def _european(pattern: str, premise: Triple, hypothesis: Triple) -> str:
+    return pattern.format(
+        pal=premise.subject,
+        prem=premise.predicate,
+        par=premise.object,
+        hal=hypothesis.subject,
+        hypo=hypothesis.predicate,
+        har=hypothesis.object,
+    )
+
+
+def _chinese(pattern: str, premise: Triple, hypothesis: Triple) -> str:
+    return pattern.format(prem=chinese_sentence(premise), hypo=chinese_sentence(hypothesis))
+
+
+def chinese_sentence(triple: Triple) -> str:
+    """A Chinese triple as a sentence: `·X·` is the object's place, `否·` a negation, `【介宾】` an adjunct subject."""
+    subject, predicate = triple.subject, triple.predicate
+    if "【介宾】" in predicate:
+        subject, predicate = "", predicate.replace("·X·", f"·{subject}·", 1).replace("【介宾】", "")
+    if predicate.startswith("否·"):
+        predicate = "没有·" + predicate.removeprefix("否·")
+    if "·X·" in predicate:
+        return subject + predicate.replace("·X·", triple.object, 1).replace("·", "")
+    return subject + predicate.replace("·", "") + triple.object

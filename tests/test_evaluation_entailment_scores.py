@@ -1,0 +1,276 @@
+"""Directional entailment: prompts, scorers, and what they get on each subset."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import cli
+from evaluation.entailment import pairs, report, scorers
+from evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple
+from evaluation.entailment.prompts import PROMPTS, Direction, chinese_sentence, filled
+from evaluation.entailment.scorers import Shown
+from grammar.errors import HapaxError
+
+SHOPPED = EntailmentPair(Triple("John", "shopped in", "IKEA"), Triple("John", "went to", "IKEA"), True)
+
+
+def planted(seed: int = 0) -> list[EntailmentPair]:
+    """Directional pairs, paraphrases and unrelated ones; `general` is what directional hypotheses are."""
+    rows = []
+    for number in range(30):
+        special, general = Triple("a", f"special {number}", "b"), Triple("a", f"general {number}", "b")
+        same, other = Triple("a", f"same {number}", "b"), Triple("a", f"equal {number}", "b")
+        rows += [
+            EntailmentPair(special, general, True),
+            EntailmentPair(general, special, False),
+            EntailmentPair(same, other, True),
+            EntailmentPair(other, same, True),
+            EntailmentPair(special, same, False),
+            EntailmentPair(general, other, False),
+        ]
+    random.Random(seed).shuffle(rows)
+    return rows
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Scores by what it is told to look at, with a little noise of its own."""
+
+    looks_at: str
+    name: str = "judge"
+    sees: Shown = Shown.BOTH
+
+    def scores(self, given: Sequence[EntailmentPair]) -> list[float]:
+        return [self._score(one) for one in given]
+
+    def _score(self, one: EntailmentPair) -> float:
+        noise = int(hashlib.sha256(repr(one.key).encode()).hexdigest()[:8], 16) / 2**32
+        premise, hypothesis = one.premise.predicate.split(), one.hypothesis.predicate.split()
+        if self.looks_at == "hypothesis":
+            return noise + 2 * (hypothesis[:1] == ["general"])
+        if self.looks_at == "direction" and premise[:1] == ["special"] and hypothesis[:1] == ["general"]:
+            return noise + 2 * (premise[1] == hypothesis[1])
+        if self.looks_at == "pair":
+            return float(sum(map(len, premise + hypothesis)))
+        return noise
+
+
+# Prompts
+
+
+def test_english_prompts_are_the_papers() -> None:
+    """The paper's own example comes out, and each antipattern names both sides."""
+    told = filled(SHOPPED)
+
+    assert told.patterns == (
+        "John shopped in IKEA, which means that John went to IKEA.",
+        "It is not the case that John went to IKEA, let alone that John shopped in IKEA.",
+        "John went to IKEA because John shopped in IKEA.",
+    )
+    assert len(told.antipatterns) == 5
+    assert all("John shopped in IKEA" in one and "went to" in one for one in told.antipatterns)
+    assert told.antipatterns[3] == "Even if John shopped in IKEA, John maybe went to IKEA."
+
+
+def test_prompts_stay_as_released() -> None:
+    """Five patterns and five antipatterns a language, byte for byte, misspelling included."""
+    text = json.dumps({name: [one.patterns, one.antipatterns] for name, one in PROMPTS.items()}, ensure_ascii=False)
+
+    assert {
+        name: (len(one.patterns), len(one.directional), len(one.antipatterns)) for name, one in PROMPTS.items()
+    } == dict.fromkeys(("EN", "DE", "ZH"), (5, 3, 5))
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "19960a1e8defb9f3"
+
+
+def test_symmetric_prompts_are_the_same_both_ways_round() -> None:
+    """The three directional patterns are filled both ways, so that a pair and its converse read the same sentences."""
+    converse = EntailmentPair(SHOPPED.hypothesis, SHOPPED.premise, False)
+
+    assert set(filled(SHOPPED, Direction.SYMMETRIC).patterns) == set(filled(converse, Direction.SYMMETRIC).patterns)
+    assert len(filled(SHOPPED, Direction.SYMMETRIC).patterns) == 6
+    assert len(filled(SHOPPED, Direction.ORIGINAL).patterns) == 5
+    assert set(filled(SHOPPED).patterns) != set(filled(converse).patterns)
+
+
+@pytest.mark.parametrize(
+    ("triple", "sentence"),
+    [
+        (Triple("小明", "吃", "苹果"), "小明吃苹果"),
+        (Triple("小明", "在·X·工作", "北京"), "小明在北京工作"),
+        (Triple("小明", "否·去", "北京"), "小明没有去北京"),
+        (Triple("北京", "【介宾】在·X·发现", "文物"), "在北京发现文物"),
+        (Triple("true", "", ""), "true"),
+    ],
+)
+def test_chinese_triples_become_sentences(triple: Triple, sentence: str) -> None:
+    """Marks for objects, negation and adjuncts go, and what they mark stands in its place."""
+    assert chinese_sentence(triple) == sentence
+
+
+def test_other_languages_are_refused() -> None:
+    """A language without prompts is told with those that have some."""
+    with pytest.raises(HapaxError, match="no prompts for language 'FR'; there are EN, DE, ZH"):
+        filled(EntailmentPair(SHOPPED.premise, SHOPPED.hypothesis, True, "FR"))
+
+
+# Scorers
+
+
+def test_best_pattern_less_best_antipattern() -> None:
+    """Each sentence is measured once, and the score is the difference of the two maxima."""
+    asked: list[str] = []
+
+    def measure(texts: Sequence[str]) -> list[float]:
+        asked.extend(texts)
+        return [
+            0.9 if "because John shopped" in text and "ust because" not in text else 0.2 + 0.1 * text.startswith("Even")
+            for text in texts
+        ]
+
+    scorer = scorers.PatternScorer("m", measure)
+
+    assert scorer.scores([SHOPPED, SHOPPED]) == pytest.approx([0.9 - 0.3] * 2)
+    assert len(asked) == len(set(asked)) == 8
+
+
+def test_baselines_count_training_pairs() -> None:
+    """Frequency is 1 - 1/n of the hypothesis' predicate; the prior is the share of its true pairs, drawn to one half."""
+    training = [
+        EntailmentPair(Triple("a", "P", "b"), Triple("a", "q", "b"), True),
+        EntailmentPair(Triple("a", "r", "b"), Triple("a", " Q", "b"), True),
+        EntailmentPair(Triple("a", "q", "b"), Triple("a", "p", "b"), False),
+    ]
+    asked = [EntailmentPair(ANYTHING, Triple("x", name, "y"), True) for name in ("q", "p", "new")]
+
+    assert scorers.FrequencyScorer.of(training).scores(asked) == pytest.approx([2 / 3, 1 / 2, 0])
+    assert scorers.PriorScorer.of(training).scores(asked) == pytest.approx([3 / 4, 1 / 3, 1 / 2])
+
+
+def test_random_scores_belong_to_the_pair() -> None:
+    """The same pair gets the same number wherever it stands, and another seed another."""
+    rows = planted()
+
+    assert scorers.RandomScorer(1).scores(rows) == scorers.RandomScorer(1).scores(rows[::-1])[::-1]
+    assert scorers.RandomScorer(1).scores(rows) != scorers.RandomScorer(2).scores(rows)
+
+
+def test_scores_from_a_file_must_belong(tmp_path: Path) -> None:
+    """A file with as many lines and the same labels is taken; any other is refused."""
+    path = tmp_path / "run7.txt"
+    path.write_text("1 0.7\n", "utf-8")
+    scorer = scorers.FileScorer(path)
+
+    assert (scorer.name, scorer.scores([SHOPPED])) == ("run7", [0.7])
+    with pytest.raises(HapaxError, match="its 1 labels are not those of these 2 pairs"):
+        scorer.scores([SHOPPED, SHOPPED])
+
+
+# What it says
+
+
+def findings(looks_at: str) -> dict[str, str]:
+    return {one.subset: one.finding for one in report.measure([Judge(looks_at)], planted())}
+
+
+def test_a_planted_artefact_is_flagged() -> None:
+    """A scorer that reads the hypothesis alone does well on direction, and the report calls it an artefact."""
+    (result,) = [one for one in report.measure([Judge("hypothesis")], planted()) if one.subset == report.DIRECTIONAL]
+
+    assert result.norm.value == pytest.approx(1.0)
+    assert result.twin.value == pytest.approx(1.0)
+    assert result.gap.value == pytest.approx(0.0)
+    assert result.finding == "artefact"
+
+
+def test_who_knows_the_direction_is_told_from_artefacts() -> None:
+    """A scorer that needs both sides has a gap above chance on directional pairs."""
+    assert findings("direction")[report.DIRECTIONAL] == "entailment"
+
+
+def test_symmetric_scorers_know_no_direction() -> None:
+    """Whoever scores a pair as its converse has AUCnorm 0 there, whatever else he gets."""
+    symmetric = [one for one in report.measure([Judge("pair")], planted()) if one.subset == report.DIRECTIONAL]
+
+    assert [(one.norm.value, one.finding) for one in symmetric] == [(pytest.approx(0.0, abs=1e-12), "nothing")]
+
+
+def test_one_side_alone_has_no_twin() -> None:
+    """What is shown the premise only, or sees hypotheses only by nature, is not compared with itself."""
+    premise = list(report.measure([Judge("direction")], planted(), Shown.PREMISE))
+    prior = list(report.measure([scorers.PriorScorer.of(planted())], planted()))
+
+    assert {one.twin_curve for one in (*premise, *prior)} == {None}
+    assert {one.finding for one in premise} == {""}
+    assert "artefact" in {one.finding for one in prior}
+
+
+# The command
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.main, ["evaluate", "entailment", "score", *map(str, arguments)])
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Path:
+    path = tmp_path / "dev.txt"
+    pairs.write_levy_holt(planted(), path)
+    return path
+
+
+def test_command_compares_scorers_and_writes_curves(dev: Path, tmp_path: Path) -> None:
+    """A line for each scorer and subset, JSON with the same figures, and curves as figure, CSV and the release's lines."""
+    words = (dev, "--scorer", "random", "--scorer", "prior", "--train", dev, "--db", tmp_path / "x.db")
+    shown = run(*words, "--out", tmp_path / "curves")
+    told = json.loads(run(*words, "--json").stdout)
+
+    assert shown.exit_code == 0
+    assert len(told) == 14
+    assert {one["scorer"] for one in told} == {"random", "prior"}
+    assert [one["finding"] for one in told if one["scorer"] == "prior" and one["subset"] == "full"] == ["artefact"]
+    assert "artefact: hypotheses alone are above chance" in shown.stderr
+    names = {path.name for path in (tmp_path / "curves").iterdir()}
+    assert {
+        "curves-full.png",
+        "curves-full.svg",
+        "curves-full.csv",
+        "prior-full.tsv",
+        "random-hypothesis-only-full.tsv",
+    } <= names
+    first = (tmp_path / "curves" / "prior-full.tsv").read_text("utf-8").splitlines()[0].split("\t")
+    assert len(list(map(float, first))) == 3
+
+
+def test_models_are_asked_through_the_journal(dev: Path, tmp_path: Path) -> None:
+    """A scripted critic is asked for each sentence once; a second run asks nothing, and a budget ends in exit code 3."""
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"defaults": {"critic": 0.5, "likelihood": [-6.0, 3]}}), "utf-8")
+    words = (dev, "-m", f"scripted:{script}", "--db", tmp_path / "x.db")
+
+    assert run(*words, "--max-calls", "10").exit_code == 3
+    assert run(*words).exit_code == 0
+    assert run(*words, "--max-calls", "0").exit_code == 0
+    assert run(*words, "--scorer", "likelihood").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--scorer", "prior"), 2, "name their files by --train"),
+        (("--scorer", "oracle"), 2, "No scorer oracle"),
+        (("--scorer", "scores:nowhere.txt"), 1, "nowhere.txt: cannot be read"),
+    ],
+)
+def test_wrong_scorers_are_told(dev: Path, tmp_path: Path, words: tuple[str, ...], code: int, told: str) -> None:
+    """What is missing, unknown or unreadable is said with what to do."""
+    result = run(dev, *words, "--db", tmp_path / "x.db")
+
+    assert (result.exit_code, told in result.stderr) == (code, True)
