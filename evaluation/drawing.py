@@ -33,6 +33,19 @@ def write_figure(stem: Path, draw: Callable[[], Figure], table: Table) -> tuple[
     return png, svg, data
 
 
+def single(size: tuple[float, float], draw: Callable[[Any], None]) -> Callable[[], Figure]:
+    """A figure of one pair of axes, on which `draw` draws; width and height in inches."""
+
+    def figure() -> Figure:
+        from matplotlib.figure import Figure
+
+        made = Figure(figsize=size, layout="constrained")
+        draw(made.add_subplot())
+        return made
+
+    return figure
+
+
 def write_table(table: Table, path: Path) -> None:
     """Write columns and rows as CSV."""
     columns, rows = table

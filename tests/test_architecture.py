@@ -11,7 +11,7 @@ ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "commands", "cli
 FENCES = {
     "gensim": ("llm_oracle/backends/vectors.py",),
     "lark": ("grammar/parser.py",),
-    "matplotlib": ("evaluation/figures.py",),
+    "matplotlib": ("evaluation/drawing.py", "evaluation/figures.py"),
     "networkx": ("grammar/dependencies.py",),
     "pyswip": ("engine/session.py", "engine/worker.py"),
     "sqlite_utils": ("kb/",),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evaluation.drawing import COLOURS, write_figure
+from evaluation.drawing import COLOURS, single, write_figure
 from evaluation.entailment.datasets import HYPOTHESIS_ONLY, subsets
 from evaluation.entailment.groups import SubGroup, pair_and_converse, pairing_name
 from evaluation.entailment.metrics import (
@@ -25,9 +26,6 @@ from evaluation.entailment.metrics import (
 from evaluation.entailment.pairs import EntailmentPair
 from evaluation.entailment.scorers import Scorer, Shown
 from evaluation.estimates import NOTHING, Estimate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DIRECTIONAL = pairing_name((SubGroup.DIR_TRUE, SubGroup.DIR_FALSE))
 
@@ -183,7 +181,8 @@ def write_curves(results: Sequence[SubsetResult], folder: Path) -> list[Path]:
     written: list[Path] = []
     for subset in dict.fromkeys(one.subset for one in results):
         some = [one for one in results if one.subset == subset]
-        written += write_figure(folder / f"curves-{subset}", lambda some=some: _draw(some), _table(some))  # type: ignore[misc]  # the default binds the loop's value
+        drawn = single((4.4, 3.6), partial(_draw, some))
+        written += write_figure(folder / f"curves-{subset}", drawn, _table(some))
         for one in some:
             for name, each in _curves(one):
                 path = folder / f"{_file_name(name)}-{subset}.tsv"
@@ -209,11 +208,7 @@ def _table(results: Sequence[SubsetResult]) -> tuple[tuple[str, ...], list[Seque
     return ("scorer", "precision", "recall", "theta"), found
 
 
-def _draw(results: Sequence[SubsetResult]) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.4, 3.6), layout="constrained")
-    axes = figure.add_subplot()
+def _draw(results: Sequence[SubsetResult], axes: Any) -> None:
     axes.axhline(results[0].curve.positive, color="0.6", linewidth=0.8, label="share of true pairs")
     for number, one in enumerate(results):
         for name, each in _curves(one):
@@ -221,7 +216,6 @@ def _draw(results: Sequence[SubsetResult]) -> Figure:
             axes.plot(*each.points, style, color=COLOURS[number % len(COLOURS)], linewidth=1.2, label=name)
     axes.set(xlabel="recall", ylabel="precision", title=results[0].subset, xlim=(0, 1), ylim=(0, 1.02))
     axes.legend(frameon=False)
-    return figure
 
 
 def _file_name(text: str) -> str:
