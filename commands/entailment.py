@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.console import err, print_table
-from commands.options import open_kb, with_budget, with_database, with_json
+from commands.options import Finite, open_kb, read_library, with_budget, with_database, with_json, with_rules
 from grammar.words import counted
 
 if TYPE_CHECKING:
@@ -158,3 +158,61 @@ def _measure(role: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Measur
         return lambda texts: [one.probability for one in critic.probabilities(texts)]
     ranker = JournaledLikelihood(model, journal)
     return lambda texts: [one.per_token for one in ranker.log_likelihoods(texts)]
+
+
+@entailment.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@with_rules
+@with_database
+def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> None:
+    """Store entailments between predicates as facts `entails(P, Q, Score)`, for `check`, `query --entail` and `why`.
+
+    Lines are `premise TAB hypothesis TAB score`; a premise is an atom such as shopped_in(Person X, Shop Y). Types that
+    the rules declare may be left out.
+
+    \b
+    hapax evaluate entailment facts edges.tsv --db hapax.db
+    """
+    from engine.entailment import read_edges, store_edges
+
+    library = read_library(paths)
+    found = [edge for file in files for edge in read_edges(file, library)]
+    with open_kb(database) as kb:
+        stored = store_edges(kb, found)
+    err.print(f"{counted(stored, 'entailment')} in {database}", markup=False)
+
+
+@entailment.command()
+@click.option("--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Leave weaker entailments out.")
+@click.option(
+    "--form",
+    type=click.Choice(["text", "mermaid", "dot"]),
+    default="text",
+    show_default=True,
+    help="Chains and paraphrases as text, or the graph for a plotting program.",
+)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the plot: PNG, SVG and CSV.")
+@with_database
+@with_json
+def graph(at_least: float, form: str, out: Path | None, database: str, as_json: bool) -> None:
+    """Show what follows from what by the stored entailments: chains, closed by Prolog, and paraphrases, its circles.
+
+    \b
+    hapax evaluate entailment graph
+    hapax evaluate entailment graph --form mermaid
+    hapax evaluate entailment graph --at-least 0.8 --out figures
+    """
+    from engine.entailment import EntailmentGraph, edges
+    from engine.session import PrologSession
+    from evaluation.entailment import graphs
+
+    with open_kb(database, read_only=True) as kb, PrologSession() as session:
+        one = EntailmentGraph(edges(kb, at_least), session)
+        if out is not None:
+            graphs.write_plot(one, out)
+        if as_json:
+            click.echo(json.dumps(graphs.to_json(one), ensure_ascii=False))
+        elif form == "text":
+            click.echo("\n".join(graphs.lines(one)))
+        else:
+            click.echo(graphs.drawing_text(one, form))

@@ -10,6 +10,8 @@ from itertools import combinations
 from typing import TypeAlias
 
 from engine.derive import FactIndex, Prover, derivations, relevant_library
+from engine.entailment import edges
+from engine.entailment_checks import entailment_faults
 from engine.program import build_program
 from engine.proof import Proof, instantiated, proof_from_json, proof_text
 from engine.session import PrologSession
@@ -46,6 +48,7 @@ def check_kb(library: Library, kb: KnowledgeBase, session: PrologSession) -> tup
         *contrary_statements(library, kb),
         *functional_with_two_values(library, kb),
         *constants_under_two_types(library, kb),
+        *(KbFinding(one) for one in entailment_faults(library, edges(kb), session)),
     )
 
 

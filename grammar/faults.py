@@ -167,9 +167,44 @@ DISJOINT_TYPES: Final = _warning(
     "HPX412", "constant under types that exclude each other",
     "oracle wrote(Author, Book)\noracle is_in(Ingredient, Dish)\ntype Author < Person",
 )  # fmt: skip
+REVERSED: Final = _warning(
+    "HPX413", "rule against the direction of an entailment",
+    "went_to(Person X, Shop A) & is_in(Shop A, City B) -> shopped_in(Person X, Shop A)",
+)  # fmt: skip
+REDUNDANT: Final = _warning(
+    "HPX414", "rule that entailments make redundant",
+    "sells(Shop A, Food B) & shopped_in(Person X, Shop A) -> went_to(Person X, Shop A)",
+)  # fmt: skip
+CONTRADICTED: Final = _warning(
+    "HPX415", "rules that contradict each other by an entailment",
+    "shopped_in(Person X, Shop A) & sells(Shop A, Food B) -> can_eat(Person X, Food B)\n"
+    "is_allergic_to(Person X, Allergen A) & is_in(Allergen A, Food B) -> cannot_digest(Person X, Food B)",
+)  # fmt: skip
 UNRELATED_TYPES: Final = Fault(
     "HPX421", Severity.NOTE, "constants under unrelated types",
     "oracle orbits(Moon, Planet)\noracle is_alloyed_in(Metal, Alloy)",
 )  # fmt: skip
 
-KB_FAULTS: tuple[Fault, ...] = (BOTH_WAYS, TWO_VALUES, CONTRARY_STATEMENTS, DISJOINT_TYPES, UNRELATED_TYPES)
+KB_FAULTS: tuple[Fault, ...] = (
+    BOTH_WAYS,
+    TWO_VALUES,
+    CONTRARY_STATEMENTS,
+    DISJOINT_TYPES,
+    REVERSED,
+    REDUNDANT,
+    CONTRADICTED,
+    UNRELATED_TYPES,
+)
+
+# By a model's judgement (`engine/scope.py`); the examples are rules that a model may object to.
+
+OUT_OF_SCOPE: Final = _warning(
+    "HPX501", "question beyond a model's knowledge",
+    "plants(Person X, Tree A) & was_watered_by(Tree A, Gardener B) -> should_thank(Person X, Gardener B)",
+)  # fmt: skip
+SENSELESS: Final = _warning(
+    "HPX502", "statement that makes no sense",
+    "eats(Person X, Dish A) & is_married_to(Dish A, Country B) -> should_visit(Person X, Country B)",
+)  # fmt: skip
+
+MODEL_FAULTS: tuple[Fault, ...] = (OUT_OF_SCOPE, SENSELESS)

@@ -1,0 +1,366 @@
+"""Entailments between predicates: stored, closed by Prolog, used in proofs, and held against rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cli
+from engine.entailment import Edge, EntailmentGraph, edges, read_edges, store_edges
+from engine.entailment_checks import entailment_faults
+from engine.session import PrologSession
+from grammar.errors import HapaxError
+from grammar.parser import parse_library
+from grammar.terms import Atom, Variable
+from kb.store import KnowledgeBase
+
+ENTAILMENTS = """\
+shopped_in(Person X, Shop A)\twent_to(Person X, Shop A)\t0.95
+went_to(Person X, Shop A)\twas_at(Person X, Shop A)\t0.9
+was_at(Person X, Shop A)\twent_to(Person X, Shop A)\t0.8
+murdered(Person X, Person Y)\tkilled(Person X, Person Y)\t0.97
+killed(Person X, Person Y)\tharmed(Person X, Person Y)\t0.9
+owns(Person X, Vehicle V)\tis_owned_by(Vehicle V, Person X)\t0.99
+is_owned_by(Vehicle V, Person X)\towns(Person X, Vehicle V)\t0.99
+is_the_capital_of(City C, Country L)\tlies_in(City C, Country L)\t0.98
+can_digest(Person X, Food B)\tcan_eat(Person X, Food B)\t0.85
+composed(Person X, Symphony S)\twrote_music(Person X, Symphony S)\t0.9
+distrusts(Person X, Person Y)\tcannot_rely_on(Person X, Person Y)\t0.9
+is_weakly_linked_to(Person X, Person Y)\tkilled(Person X, Person Y)\t0.2
+"""
+
+FAULTY = """
+@name reversed_shop
+went_to(Person X, Shop A) & is_in(Shop A, City C) -> shopped_in(Person X, Shop A)
+@name reversed_by_chain
+was_at(Person X, Shop A) & is_in(Shop A, City C) -> shopped_in(Person X, Shop A)
+@name reversed_murder
+harmed(Person X, Person Y) & lives_in(Person Y, City C) -> murdered(Person X, Person Y)
+@name reversed_capital
+lies_in(City C, Country L) & borders(Country L, Country M) -> is_the_capital_of(City C, Country L)
+@name redundant_shop
+shopped_in(Person X, Shop A) & is_in(Shop A, City C) -> was_at(Person X, Shop A)
+@name redundant_owner
+owns(Person X, Vehicle V) & was_built_in(Vehicle V, Country L) -> is_owned_by(Vehicle V, Person X)
+@name redundant_special
+murdered(Person X, Person Y) & is_a_citizen_of(Person Y, Country L) -> is_wanted_in(Person X, Country L)
+@name contrary_food
+is_allergic_to(Person X, Allergen A) & is_in_food(Allergen A, Food B) -> cannot_eat(Person X, Food B)
+@name contrary_harm
+vowed_peace_to(Person X, Country L) & is_a_citizen_of(Person Y, Country L) -> did_not_harm(Person X, Person Y)
+@name contrary_trust
+distrusts(Person X, Person Y) & works_for(Person Y, Company C) -> can_rely_on(Person X, Person Y)
+"""
+
+SOUND = """
+opposite did_not_harm harmed
+@name innocent_killers
+killed(Person X, Person Y) & is_a_citizen_of(Person Y, Country L) -> is_wanted_in(Person X, Country L)
+@name meals
+enjoys(Person X, Food B) & is_served_in(Food B, Country L) -> can_digest(Person X, Food B)
+@name soldiers
+fought_against(Person X, Country L) & is_a_citizen_of(Person Y, Country L) -> killed(Person X, Person Y)
+@name purchase
+went_to(Person X, Shop A) & sells(Shop A, Food B) & bought(Person X, Food B) -> shopped_in(Person X, Shop A)
+@name intent
+killed(Person X, Person Y) & planned_the_death_of(Person X, Person Y) -> murdered(Person X, Person Y)
+@name government
+lies_in(City C, Country L) & is_home_of(City C, Government G) & governs(Government G, Country L) -> is_the_capital_of(City C, Country L)
+@name bread
+shopped_in(Person X, Shop A) & sells(Shop A, Food B) -> saw(Person X, Food B)
+@name jam
+went_to(Person X, Shop A) & is_next_to(Shop A, Shop B) -> passed(Person X, Shop B)
+@name licence
+owns(Person X, Vehicle V) & needs_licence(Vehicle V, Licence W) -> must_have(Person X, Licence W)
+@name insurance
+is_owned_by(Vehicle V, Person X) & was_built_in(Vehicle V, Country L) -> may_insure_in(Person X, Country L)
+@name score
+composed(Person X, Symphony S) & is_about(Symphony S, City C) -> knows(Person X, City C)
+@name music
+wrote_music(Person X, Symphony S) & was_first_played_in(Symphony S, City C) -> visited(Person X, City C)
+@name tourist
+visited(Person X, City C) & is_the_capital_of(City C, Country L) -> has_been_to(Person X, Country L)
+@name traveller
+lives_in(Person X, City C) & lies_in(City C, Country L) -> pays_tax_in(Person X, Country L)
+@name doctor
+harmed(Person X, Person Y) & treats(Person Z, Person Y) -> made_work_for(Person X, Person Z)
+@name court
+is_wanted_in(Person X, Country L) & borders(Country L, Country M) -> may_flee_to(Person X, Country M)
+@name garage
+is_owned_by(Vehicle V, Person X) & is_kept_in(Vehicle V, Garage G) -> has_the_key_of(Person X, Garage G)
+@name friends
+likes(Person X, Person Y) & works_for(Person Y, Company C) -> can_rely_on(Person X, Person Y)
+@name weak
+is_weakly_linked_to(Person X, Person Y) & knows_of(Person Y, Company C) -> may_ask_about(Person X, Company C)
+@name grocer
+is_in(Shop A, City C) & was_at(Person X, Shop A) -> was_seen_in(Person X, City C)
+"""
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[PrologSession]:
+    with PrologSession() as one:
+        yield one
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A knowledge base that holds the entailments above."""
+    (tmp_path / "edges.tsv").write_text(ENTAILMENTS, "utf-8")
+    with KnowledgeBase(tmp_path / "some.db") as kb:
+        store_edges(kb, read_edges(tmp_path / "edges.tsv"))
+    return tmp_path / "some.db"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.main, [str(one) for one in arguments])
+
+
+def edge(premise: str, hypothesis: str, score: float = 0.9) -> Edge:
+    return Edge.of(premise, hypothesis, score)
+
+
+# Storing
+
+
+def test_entailments_are_facts(stored: Path) -> None:
+    """They come back with names in order, the weak ones left out, and storing them again adds nothing."""
+    with KnowledgeBase(stored) as kb:
+        found = edges(kb)
+        before = kb.fact_counts()
+        store_edges(kb, found)
+        assert kb.fact_counts() == before == {"entails/3": 12}
+        assert len(edges(kb, 0.0)) == 12
+
+    assert len(found) == 11
+    assert str(found[-1].premise) == "went_to(Person A, Shop B)"
+
+
+def test_a_query_finds_them(stored: Path, tmp_path: Path) -> None:
+    """`entails(P, Q, Score)` is a predicate like any other."""
+    rules = tmp_path / "e.rules"
+    rules.write_text("given entails(Text, Text, Score)\n", "utf-8")
+    result = run("query", "entails(P, Q, S), S > 0.98", "--rules", rules, "--db", stored, "--json")
+
+    assert len(json.loads(result.stdout)["answers"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("p(T X)\tq(T X)", "has 2 fields"),
+        ("p(T X)\tq(T X)\thigh", "the score is nan"),
+        ("p(T X)\tq(T X)\t1.5", "the score is 1.5"),
+        ("p(T X)\tq(T X, T Y)\t0.5", "none that the left lacks"),
+        ("p(T X)\tq(\"butter\")\t0.5", "write variables only"),
+        ("p(T X) & r(T X)\tq(T X)\t0.5", "one atom on each side"),
+        ("not p(T X)\tq(T X)\t0.5", "one atom on each side"),
+        ("p(X)\tq(X)\t0.5", "no atom says which data type"),
+        ("p(T X)) :- halt.\tq(T X)\t0.5", "is no entailment"),
+    ],
+)
+def test_faulty_lines_are_all_told(tmp_path: Path, line: str, told: str) -> None:
+    """Each with its number and what is wrong; nothing of the file is stored."""
+    path = tmp_path / "edges.tsv"
+    path.write_text(f"p(T X)\tq(T X)\t0.9\n{line}\n\n{line}\n", "utf-8")
+    result = run("evaluate", "entailment", "facts", path, "--db", tmp_path / "x.db")
+
+    assert result.exit_code == 1
+    assert told in " ".join(result.stderr.split())
+    assert ":2:" in result.stderr
+    assert ":4:" in result.stderr
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_declared_types_may_be_left_out(tmp_path: Path) -> None:
+    """Types come from the rules at hand."""
+    library = parse_library([("x.rules", "oracle eats(Person, Dish)\noracle tastes(Person, Dish)")])
+
+    assert Edge.of("eats(X, Y)", "tastes(X, Y)", 1, library) == edge(
+        "eats(Person A, Dish B)", "tastes(Person A, Dish B)", 1
+    )
+
+
+# The graph
+
+
+def graph(session: PrologSession, *found: Edge) -> EntailmentGraph:
+    return EntailmentGraph(found, session)
+
+
+def test_closure_gives_the_shortest_chain(session: PrologSession) -> None:
+    """Arguments keep or change their places along the way, and a shorter way wins."""
+    one = graph(
+        session,
+        edge("a(T X, T Y)", "b(T Y, T X)"),
+        edge("b(T X, T Y)", "c(T Y, T X)"),
+        edge("c(T X, T Y)", "d(T X)"),
+        edge("a(T X, T Y)", "c(T X, T Y)"),
+    )
+    start = next(atom for atom in one.atoms if atom.predicate == "a")
+
+    assert [str(chain) for chain in one.closure[start]] == [
+        "a(T A, T B) entails b(T B, T A)",
+        "a(T A, T B) entails c(T A, T B)",
+        "a(T A, T B) entails c(T A, T B), which entails d(T A)",
+    ]
+
+
+def test_circles_are_paraphrases(session: PrologSession) -> None:
+    """Predicates that entail each other are one set, arguments in their places; what leaves the circle is not in it."""
+    one = graph(
+        session,
+        edge("owns(P X, V Y)", "is_owned_by(V Y, P X)"),
+        edge("is_owned_by(V Y, P X)", "belongs_to(V Y, P X)"),
+        edge("belongs_to(V Y, P X)", "owns(P X, V Y)"),
+        edge("owns(P X, V Y)", "has(P X, V Y)"),
+    )
+
+    assert [[str(atom) for atom in same] for same in one.paraphrases] == [
+        ["belongs_to(V A, P B)", "is_owned_by(V A, P B)", "owns(P B, V A)"]
+    ]
+
+
+NODES = [Atom(name, (Variable("A", "T"),)) for name in "pqrst"]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
+def test_closure_is_transitive(session: PrologSession, arrows: set[tuple[int, int]]) -> None:
+    """Prolog reaches what a plain walk reaches, and every chain goes by stored entailments."""
+    found = [Edge(NODES[one], NODES[other], 0.9) for one, other in arrows if one != other]
+    direct = {(one.premise, one.hypothesis) for one in found}
+    reached = set(direct)
+    for middle in NODES:
+        reached |= {(a, d) for a, b in reached for c, d in reached if b == c == middle}
+    chains = EntailmentGraph(found, session).chains(NODES)
+
+    assert {(start, chain.end) for start, some in chains.items() for chain in some} == {
+        (start, end) for start, end in reached if start != end
+    }
+    for some in chains.values():
+        assert all(set(zip(chain.atoms, chain.atoms[1:], strict=False)) <= direct for chain in some)
+
+
+def test_graph_command(stored: Path, tmp_path: Path) -> None:
+    """Chains and paraphrases as text and JSON, the entailments for two plotting programs, and a plot with its CSV."""
+    words = ("evaluate", "entailment", "graph", "--db", stored)
+    text = run(*words, "--out", tmp_path / "plot").stdout
+    told = json.loads(run(*words, "--json").stdout)
+
+    assert "shopped_in(Person A, Shop B) entails went_to(Person A, Shop B), which entails was_at" in text
+    assert "paraphrases: is_owned_by(Vehicle A, Person B), owns(Person B, Vehicle A)" in text
+    assert len(told["edges"]) == 11
+    assert len(told["paraphrases"]) == 2
+    assert {path.name for path in (tmp_path / "plot").iterdir()} == {
+        "entailments.png",
+        "entailments.svg",
+        "entailments.csv",
+    }
+    assert run(*words, "--form", "mermaid").stdout.startswith("graph BT")
+    assert run(*words, "--form", "dot").stdout.startswith("digraph")
+
+
+def test_graph_of_nothing(tmp_path: Path) -> None:
+    """A knowledge base without entailments says how to bring some."""
+    KnowledgeBase(tmp_path / "x.db").close()
+    result = run("evaluate", "entailment", "graph", "--db", tmp_path / "x.db")
+
+    assert (result.exit_code, "hapax evaluate entailment facts" in result.stdout) == (0, True)
+
+
+# Proofs
+
+
+def test_goals_are_proved_through_entailments(stored: Path, tmp_path: Path) -> None:
+    """With --entail a goal holds through two entailments and a rule, and the proof names them; without, or above, not."""
+    rules = tmp_path / "r.rules"
+    rules.write_text(
+        "oracle shopped_in(Person, Shop)\noracle was_at(Person, Shop)\n"
+        "@name seen\nis_in(Shop A, City C) & was_at(Person X, Shop A) -> was_seen_in(Person X, City C)\n",
+        "utf-8",
+    )
+    theory = ("--rules", rules, "--db", stored, "--assume", "shopped_in(ann, ikea)", "--assume", "is_in(ikea, delft)")
+    goal = ("query", "was_seen_in(ann, City)", *theory)
+
+    assert run(*goal).stderr == "No answer.\n"
+    assert run(*goal, "--entail", "0.92").stderr == "No answer.\n"
+    assert "delft" in run(*goal, "--entail", "0.9").stdout
+    story = run("why", "was_seen_in(ann, delft)", *theory, "--entail", "0.9").stdout
+    assert "[by rule went_to entails was_at (0.90)]" in story
+    assert "[by rule shopped_in entails went_to (0.95)]" in story
+    assert run(*goal, "--entail", "2").exit_code == 2
+
+
+# Against rules
+
+
+def found_faults(session: PrologSession, text: str) -> dict[str, set[str]]:
+    """Code and rule of everything that the entailments say against a library."""
+    library = parse_library([("planted.rules", text)])
+    known = [Edge.of(p, q, float(s), library) for p, q, s in (line.split("\t") for line in ENTAILMENTS.splitlines())]
+    strong = [one for one in known if one.score >= 0.5]
+    names = {rule.place: rule.name for rule in library.rules}
+    told: dict[str, set[str]] = {}
+    for one in entailment_faults(library, strong, session):
+        told.setdefault(names[one.place], set()).add(one.code)
+    return told
+
+
+def test_a_planted_library_of_thirty(session: PrologSession) -> None:
+    """Ten rules are reversed, redundant or contradictory, and all are found; none of the other twenty is accused."""
+    text = SOUND + FAULTY
+
+    assert text.count("@name") == 30
+    assert found_faults(session, text) == {
+        "reversed_shop": {"HPX413"},
+        "reversed_by_chain": {"HPX413"},
+        "reversed_murder": {"HPX413"},
+        "reversed_capital": {"HPX413"},
+        "redundant_shop": {"HPX414"},
+        "redundant_owner": {"HPX414"},
+        "redundant_special": {"HPX414"},
+        "contrary_food": {"HPX415"},
+        "contrary_harm": {"HPX415"},
+        "contrary_trust": {"HPX415"},
+    }
+
+
+def test_check_tells_the_chain(stored: Path, tmp_path: Path) -> None:
+    """`check --db` names the rules, both places and every step of the chain."""
+    rules = tmp_path / "planted.rules"
+    rules.write_text(SOUND + FAULTY, "utf-8")
+    result = run("check", rules, "--db", stored)
+    told = " ".join(result.stdout.split())
+
+    assert "HPX413" in told
+    assert (
+        "shopped_in(Person X, Shop A) entails went_to(Person X, Shop A), which entails was_at(Person X, Shop A), not the reverse"
+        in told
+    )
+    assert (
+        "all that rule redundant_special concludes follows by rule innocent_killers already: murdered(Person X, Person Y) entails killed(Person X, Person Y)"
+        in told
+    )
+
+
+def test_without_entailments_nothing_is_said(session: PrologSession) -> None:
+    """The same library passes where none is stored."""
+    library = parse_library([("planted.rules", SOUND + FAULTY)])
+
+    assert list(entailment_faults(library, [], session)) == []
+
+
+def test_stored_nonsense_is_told(tmp_path: Path) -> None:
+    """A fact `entails` that is no entailment, brought in by an import, is an error that quotes it."""
+    rows = tmp_path / "facts.jsonl"
+    rows.write_text(json.dumps({"predicate": "entails", "arguments": ["halt. p(", "q", 0.9]}) + "\n", "utf-8")
+    assert run("import", rows, "--db", tmp_path / "x.db").exit_code == 0
+    with KnowledgeBase(tmp_path / "x.db") as kb, pytest.raises(HapaxError, match="is no entailment"):
+        edges(kb)
