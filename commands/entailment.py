@@ -216,3 +216,49 @@ def graph(at_least: float, form: str, out: Path | None, database: str, as_json: 
             click.echo("\n".join(graphs.lines(one)))
         else:
             click.echo(graphs.drawing_text(one, form))
+
+
+@entailment.command()
+@with_rules
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model that judges.")
+@click.option("--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Store entailments of this score.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be asked.")
+@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@with_budget
+@with_database
+@with_json
+def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+    """Ask a model which predicates of the rules entail which; store what it affirms as facts `entails(P, Q, Score)`.
+
+    Every two predicates whose arguments can be paired off by their types are asked about in their own sentences. The
+    score is (1 + the best pattern's P(yes) less the best antipattern's) / 2.
+
+    \b
+    hapax evaluate entailment predicates --rules my.rules --dry-run
+    hapax evaluate entailment predicates --rules my.rules -m hf:google/flan-t5-xl --at-least 0.8
+    """
+    from engine.entailment import store_edges
+    from evaluation.entailment.predicates import candidates, score_candidates
+
+    library = read_library(paths)
+    found = list(candidates(library))
+    if options["dry_run"]:
+        click.echo(
+            json.dumps({"pairs": len(found)})
+            if as_json
+            else f"{counted(len(found), 'pair')} of predicates, up to 8 sentences each"
+        )
+        return
+    with open_kb(options["database"]) as kb, err.status("Scoring"):
+        edges = score_candidates(found, library, _measure("critic", kb, options))
+        strong = sorted((edge for edge in edges if edge.score >= options["at_least"]), key=lambda one: -one.score)
+        store_edges(kb, strong)
+    if as_json:
+        told = [{"premise": str(one.premise), "hypothesis": str(one.hypothesis), "score": one.score} for one in strong]
+        click.echo(json.dumps({"pairs": len(found), "entailments": told}, ensure_ascii=False))
+        return
+    print_table(
+        ("score", "premise", "hypothesis"), ((f"{e.score:.2f}", str(e.premise), str(e.hypothesis)) for e in strong)
+    )
+    err.print(f"{len(strong)} of {counted(len(found), 'pair')} stored in {options['database']}", markup=False)

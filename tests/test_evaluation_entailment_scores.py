@@ -13,11 +13,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 import cli
+from engine.entailment import Edge, edges
+from engine.suggestions import suggestions
 from evaluation.entailment import pairs, report, scorers
 from evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple
+from evaluation.entailment.predicates import candidates
 from evaluation.entailment.prompts import PROMPTS, Direction, chinese_sentence, filled
 from evaluation.entailment.scorers import Shown
 from grammar.errors import HapaxError
+from grammar.parser import parse_library
+from kb.store import KnowledgeBase
 
 SHOPPED = EntailmentPair(Triple("John", "shopped in", "IKEA"), Triple("John", "went to", "IKEA"), True)
 
@@ -274,3 +279,73 @@ def test_wrong_scorers_are_told(dev: Path, tmp_path: Path, words: tuple[str, ...
     result = run(dev, *words, "--db", tmp_path / "x.db")
 
     assert (result.exit_code, told in result.stderr) == (code, True)
+
+
+# Predicates of a rule library
+
+RULES = """
+type Shop < Location
+oracle shopped_in(Person, Shop): "[1] shopped in [2]"
+oracle went_to(Person, Location): "[1] went to [2]"
+oracle was_visited_by(Location, Person): "[1] was visited by [2]"
+oracle is_older_than(Person, Person): "[1] is older than [2]"
+oracle has_no_words(Person, Location)
+computed is_before(Year A, Year B) := A < B
+"""
+
+
+def test_candidates_pair_arguments_by_type() -> None:
+    """The special may entail the general, arguments may change places, and what has no words or is computed is left out."""
+    library = parse_library([("x.rules", RULES)])
+
+    assert {f"{one} -> {other}" for one, other in candidates(library)} == {
+        "shopped_in(Person A, Shop B) -> went_to(Person A, Shop B)",
+        "shopped_in(Person A, Shop B) -> was_visited_by(Shop B, Person A)",
+        "went_to(Person A, Location B) -> was_visited_by(Location B, Person A)",
+        "was_visited_by(Location A, Person B) -> went_to(Person B, Location A)",
+    }
+
+
+def test_predicates_become_entailments(tmp_path: Path) -> None:
+    """A critic that affirms one direction leaves that one entailment in the knowledge base, and `check` can use it."""
+    rules, script, database = tmp_path / "x.rules", tmp_path / "s.json", tmp_path / "x.db"
+    rules.write_text(RULES, "utf-8")
+    yes = "PersonA shopped in ShopB, which means that PersonA went to ShopB."
+    script.write_text(json.dumps({"critic": {yes: 0.9}, "defaults": {"critic": 0.1}}), "utf-8")
+    words = ("evaluate", "entailment", "predicates", "--rules", rules, "-m", f"scripted:{script}", "--db", database)
+    dry = CliRunner().invoke(cli.main, [*map(str, words), "--dry-run", "--json"])
+    result = CliRunner().invoke(cli.main, [*map(str, words), "--at-least", "0.6", "--json"])
+
+    assert json.loads(dry.stdout) == {"pairs": 4}
+    assert json.loads(result.stdout)["entailments"] == [
+        {"premise": "shopped_in(Person A, Shop B)", "hypothesis": "went_to(Person A, Shop B)", "score": 0.9}
+    ]
+    with KnowledgeBase(database) as kb:
+        assert [(str(one.hypothesis), one.score) for one in edges(kb)] == [("went_to(Person A, Shop B)", 0.9)]
+
+
+def test_suggestions_point_one_way() -> None:
+    """A strong entailment becomes a rule unless its way back is strong, a rule says it already, or nothing would use it."""
+    library = parse_library(
+        [
+            (
+                "x.rules",
+                RULES
+                + "\n@name seen\nwent_to(Person X, Location A) & lies_in(Location A, City C) -> saw(Person X, City C)",
+            )
+        ]
+    )
+    found = [
+        Edge.of("shopped_in(Person A, Shop B)", "went_to(Person A, Shop B)", 0.95),
+        Edge.of("went_to(Person A, Location B)", "was_visited_by(Location B, Person A)", 0.9),
+        Edge.of("was_visited_by(Location A, Person B)", "went_to(Person B, Location A)", 0.85),
+        Edge.of("dined(Person A, Hotel B)", "slept(Person A, Hotel B)", 0.99),
+        Edge.of("went_to(Person A, Location B)", "liked(Person A, Location B)", 0.6),
+    ]
+    (one,) = suggestions(found, library, at_least=0.8, margin=0.3)
+    written = parse_library([("new.rules", one.text)])
+
+    assert one.text.splitlines()[0] == "# entailment 0.95, the way back 0.00; feeds seen"
+    assert written.rules[0].sentence == "shopped_in(Person A, Shop B) -> went_to(Person A, Shop B)"
+    added = parse_library([("x.rules", RULES), ("new.rules", one.text)])
+    assert list(suggestions(found, added, 0.8, 0.3)) == []

@@ -113,6 +113,23 @@ def filled(pair: EntailmentPair, direction: Direction = Direction.DIRECTIONAL) -
     )
 
 
+def sentences(premise: str, hypothesis: str) -> Filled:
+    """The directional English prompts over whole sentences, which have no subject to put a word behind."""
+    pieces = {
+        "{pal} {prem} {par}": premise,
+        "{hal} {hypo} {har}": hypothesis,
+        "{hal} maybe {hypo} {har}": f"maybe {hypothesis}",
+    }
+
+    def fill(pattern: str) -> str:
+        for slots, words in pieces.items():
+            pattern = words.join(pattern.split(slots))
+        return pattern
+
+    prompts = PROMPTS["EN"]
+    return Filled(tuple(map(fill, prompts.directional)), tuple(map(fill, prompts.antipatterns)))
+
+
 def _european(pattern: str, premise: Triple, hypothesis: Triple) -> str:
     return pattern.format(
         pal=premise.subject,

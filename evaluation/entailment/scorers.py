@@ -57,14 +57,14 @@ class PatternScorer:
     sees: Shown = Shown.BOTH
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        told = [filled(pair, self.direction) for pair in pairs]
-        sentences = list(dict.fromkeys(text for one in told for text in (*one.patterns, *one.antipatterns)))
-        found = dict(zip(sentences, self.measure(sentences), strict=True))
-        return [self._score(one, found) for one in told]
+        return best_difference([filled(pair, self.direction) for pair in pairs], self.measure)
 
-    @staticmethod
-    def _score(one: Filled, found: dict[str, float]) -> float:
-        return max(found[text] for text in one.patterns) - max(found[text] for text in one.antipatterns)
+
+def best_difference(told: Sequence[Filled], measure: Measure) -> list[float]:
+    """For each the best pattern's measure less the best antipattern's; equal sentences are measured once."""
+    asked = list(dict.fromkeys(text for one in told for text in (*one.patterns, *one.antipatterns)))
+    found = dict(zip(asked, measure(asked), strict=True))
+    return [max(found[text] for text in one.patterns) - max(found[text] for text in one.antipatterns) for one in told]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,604 @@
+"""`report`: one HTML page of a run, with every figure as the other commands tell it and everything hostile escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import html5lib
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cli
+from engine.explain import Story
+from engine.gates import CriticGate, CriticRule, Judged
+from engine.report import SearchSettings
+from engine.search import search
+from evaluation.report.build import ReportOptions, build
+from evaluation.report.drawing import BINS, LARGEST, histogram
+from evaluation.report.gates import ROSE
+from evaluation.report.page import SHORT, page, pieces
+from evaluation.report.sections import MOST_DEPTH, MOST_LINES, nested
+from grammar.parser import parse_library
+from grammar.rules import Library
+from kb import KnowledgeBase
+from kb.records import (
+    CallRecord,
+    Candidate,
+    Decision,
+    Distribution,
+    FactRecord,
+    Pattern,
+    Question,
+    RuleRecord,
+    RunRecord,
+    Source,
+    StatementRecord,
+    VoteRecord,
+)
+from llm_oracle.protocols import Models
+from llm_oracle.scripted import ScriptedModel
+
+RULES = """
+type City < Location
+functional is_a_city_in(City, Country): "[1] is a city in [2]" / "[1] is not a city in [2]" / "is [1] a city in [2]?"
+oracle uses_currency(Country, Currency): "[1] uses the [2]" / "[1] does not use the [2]" / "does [1] use the [2]?"
+given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
+given can_pay_with(Person, Currency): "[1] can pay with the [2]" / "[1] cannot pay with the [2]" / "can [1] pay with the [2]?"
+@name currency
+@domain locational
+lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Country C, Currency B) -> can_pay_with(Person X, Currency B)
+@name neighbour
+@domain temporal
+lives_in(Person X, City A) & is_a_city_in(City A, Country C) & is_a_city_in(City B, Country C) & A \\= B -> could_move_to(Person X, City B)
+"""
+SCRIPT = {
+    "generate": {
+        "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul"],
+        "'[A] is a city in Norway'": ["Bergen", "Oslo"],
+        "'Oslo is a city in [B]'": ["Norway"],
+        "'Bergen is a city in [B]'": ["Norway"],
+        "'Lyon is a city in [B]'": ["France"],
+        "'Banjul is a city in [B]'": ["The Gambia"],
+        "'Norway uses the [B]'": ["Norwegian krone", "euro"],
+        "'France uses the [B]'": ["euro"],
+        "'The Gambia uses the [B]'": ["dalasi"],
+    },
+    "critic": {"Norway uses the euro.": 0.1},
+    "likelihood": {"Norway uses the Norwegian krone.": -12.0, "The Gambia uses the dalasi.": -20.0},
+    "defaults": {"critic": 0.95, "likelihood": -10.0, "generate": []},
+}
+HOSTILE = "<script>alert(1)</script>\"'&amp;</style></td>\u202etxt.exe\x00\ufeff"
+LONG = "long " * 2_000
+HEAD, TAIL = Distribution.HEAD, Distribution.LONG_TAIL
+
+
+def invoke(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli.main, [str(one) for one in arguments])
+
+
+def parsed(text: str) -> Element:
+    """The page's tree; raises at the first thing that HTML does not allow."""
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(text)
+
+
+def words(element: Element) -> str:
+    return "".join(element.itertext())
+
+
+def of_class(tree: Element, name: str, tag: str = "*") -> list[Element]:
+    return [one for one in tree.iter() if name in one.get("class", "").split() and tag in ("*", one.tag)]
+
+
+def figures(tree: Element) -> dict[str, str]:
+    """The summary's figures by name, as programs read them."""
+    return {one.get("id", "").removeprefix("figure-"): one.get("value", "") for one in of_class(tree, "value", "data")}
+
+
+def table(tree: Element, heading: str) -> list[list[str]]:
+    """The body of the table under the heading of this id."""
+    section = next(one for one in tree.iter("section") if one.get("aria-labelledby") == heading)
+    return [[words(cell) for cell in row] for row in next(section.iter("tbody")).iter("tr")]
+
+
+def story_lines(statement: Element) -> Iterator[str]:
+    """The lines of a story, in full where they are cut."""
+    for one in next(iter(of_class(statement, "story"))).iter():
+        kind = one.get("class", "")
+        if kind == "line":
+            cut = [
+                each
+                for each in one.iter("span")
+                if each.get("title") and "hidden-character" not in each.get("class", "")
+            ]
+            yield cut[0].get("title", "") if cut else words(one)
+
+
+def searched(tmp_path: Path, script: object = SCRIPT, *options: str | Path) -> tuple[Path, Path, dict[str, object]]:
+    """A search by the script: its rules, its knowledge base, and what `search --json` said."""
+    rules, said, database = tmp_path / "money.rules", tmp_path / "script.json", tmp_path / "kb.db"
+    rules.write_text(RULES, encoding="utf-8")
+    said.write_text(json.dumps(script), encoding="utf-8")
+    result = invoke(
+        "search",
+        rules,
+        "-m",
+        f"scripted:{said}",
+        "--evaluator",
+        f"scripted:{said}",
+        "--no-progress",
+        "--json",
+        "--db",
+        database,
+        *options,
+    )
+    assert result.exit_code == 0, result.output
+    return rules, database, json.loads(result.stdout)
+
+
+def reported(database: Path, *options: str | Path) -> tuple[str, Element]:
+    """The page that the command writes, and its tree."""
+    target = database.with_suffix(".html")
+    result = invoke("report", "-o", target, "--db", database, *options)
+    assert result.exit_code == 0, result.output
+    text = target.read_text(encoding="utf-8")
+    return text, parsed(text)
+
+
+@pytest.fixture
+def hostile(fresh_kb: KnowledgeBase) -> KnowledgeBase:
+    """A run in which every text is hostile, and one value is long."""
+    run = RunRecord(
+        HOSTILE, HOSTILE, {"models": [HOSTILE] * 4, HOSTILE: HOSTILE, "rules": [HOSTILE]}, "f", HOSTILE, status=HOSTILE
+    )
+    fresh_kb.start_run(run)
+    fresh_kb.add_rules([RuleRecord(HOSTILE, f"{HOSTILE}\n{LONG}", HOSTILE, HOSTILE, HOSTILE)])
+    question = Question((Pattern("likes", (None, HOSTILE)),), HOSTILE)
+    call = CallRecord("call", HOSTILE, HOSTILE, {"prompt": HOSTILE}, {"text": HOSTILE})
+    fresh_kb.record_call(call)
+    fresh_kb.add_questions([question])
+    proposed = [Candidate(question.id, text, text, "call", place) for place, text in enumerate((HOSTILE, LONG, "so"))]
+    fresh_kb.add_candidates(proposed)
+    verdicts = [Decision(run.id, "critic", one.id, False, 0.1, 0.85, HOSTILE) for one in proposed]
+    beam = Decision(run.id, HOSTILE, HOSTILE, False, None, None, LONG, HOSTILE, HEAD, 0)
+    fresh_kb.add_decisions([*verdicts, beam])
+    fresh_kb.add_facts(
+        [FactRecord("likes", (HOSTILE, LONG), ("Person", "Thing"), Source.MODEL, 0.9, proposed[0].id, run.id)]
+    )
+    proof = {"steps": [{"goal": {"predicate": "likes", "arguments": [HOSTILE, LONG]}, "by": "fact"}]}
+    several = [
+        StatementRecord(HOSTILE, end, run.id, (("A", value),), value, HOSTILE, value, proof, score)
+        for end, value, score in ((HEAD, HOSTILE, -1.0), (HEAD, LONG, float("-inf")), (TAIL, LONG, 1e300))
+    ]
+    fresh_kb.add_statements(several)
+    fresh_kb.add_votes(
+        [VoteRecord(several[0].id, HOSTILE, "ann", HOSTILE), VoteRecord(several[1].id, LONG, "ann", LONG)]
+    )
+    return fresh_kb
+
+
+def test_figures_are_those_of_search_and_stats(tmp_path: Path) -> None:
+    """Statements, delta, facts, calls, tokens and money of the page are what the other commands print."""
+    _, database, told = searched(tmp_path)
+    stats = json.loads(invoke("stats", "--json", "--db", database).stdout)
+    text, tree = reported(database)
+
+    shown = figures(tree)
+    calls = told["calls"]
+    assert {name: int(shown[name]) for name in told["statements"]} == told["statements"]
+    assert told["statements"]["head"] > 0
+    assert float(shown["mean_delta"]) == told["mean_delta"]
+    assert int(shown["facts"]) == stats["facts"]
+    assert int(shown["calls"]) == sum(one["calls"] for one in calls.values()) == stats["calls"]
+    assert int(shown["hits"]) == sum(one["hits"] for one in calls.values())
+    assert int(shown["tokens"]) == sum(one["prompt_tokens"] + one["completion_tokens"] for one in calls.values())
+    assert float(shown["money"]) == sum(one["cost"] for one in calls.values())
+    assert f"Run <code>{told['run']}</code>" in text
+
+
+def test_every_role_is_told_with_its_calls(tmp_path: Path) -> None:
+    """The cost tables hold each role's calls, hits and tokens, of this run and of all."""
+    _, database, told = searched(tmp_path)
+    by_role = json.loads(invoke("stats", "--json", "--db", database).stdout)["calls_by_role"]
+    _, tree = reported(database)
+
+    rows = [one for one in tree.iter("tr") if one.get("data-role")]
+    numbers = [(one.get("data-role"), *(cell.get("data-sort") for cell in of_class(one, "number"))) for one in rows]
+    of_run = [
+        (role, *(str(one[name]) for name in ("calls", "hits", "prompt_tokens", "completion_tokens", "cost")))
+        for role, one in told["calls"].items()
+    ]
+    assert sorted(numbers[: len(of_run)]) == sorted(of_run)
+    assert {role: int(calls) for role, calls, *_ in numbers[len(of_run) :]} == by_role
+
+
+def test_the_table_of_rules_is_the_closing_table(tmp_path: Path) -> None:
+    """Each rule stands with its statements, delta, calls and hits, and the shares of its own gates."""
+    _, database, told = searched(tmp_path)
+    _, tree = reported(database)
+
+    rows = {words(row[0]): row for row in tree.iter("tr") if row.get("data-rule")}
+    assert list(rows) == ["currency", "neighbour"]
+    for line in told["rules"]:
+        cells = [cell.get("data-sort") for cell in of_class(rows[line["rule"]], "number")]
+        critic, likelihood = line["gates"]["critic"], line["gates"]["likelihood"]
+        assert [int(one) for one in cells[:3]] == [line["head"], line["long_tail"], line["in_both"]]
+        assert float(cells[3]) == pytest.approx(line["delta"])
+        assert float(cells[4]) == critic["accepted"] / critic["judged"]
+        assert float(cells[5]) == likelihood["accepted"] / likelihood["judged"]
+        assert [int(one) for one in cells[6:]] == [line["calls"], line["hits"]]
+
+
+def test_a_statement_unfolds_to_what_why_tells(tmp_path: Path) -> None:
+    """The lines under a statement are those of `hapax why`, down to prompt, P(yes) and threshold."""
+    rules, database, _ = searched(tmp_path, SCRIPT, "--distribution", "head")
+    _, tree = reported(database, "--rules", rules)
+
+    statements = of_class(tree, "statement")
+    assert statements
+    for one in statements:
+        lines = list(story_lines(one))
+        told = invoke("why", re.search("statement ([0-9a-f]{32})", lines[0])[1], "--rules", rules, "--db", database)
+        assert lines == [line.strip() for line in told.stdout.splitlines()]
+    assert any("Give me" in line for line in lines)
+    assert any("critic gate: accepted, score 0.950, threshold 0.850" in line for line in lines)
+
+
+def test_the_page_stands_alone(tmp_path: Path) -> None:
+    """HTML without a fault, no address outside, and a policy that knows the page's own script and style alone."""
+    _, database, _ = searched(tmp_path)
+    text, tree = reported(database)
+
+    policy = next(
+        one.get("content", "") for one in tree.iter("meta") if one.get("http-equiv") == "Content-Security-Policy"
+    )
+    hashes = {
+        name: base64.b64encode(hashlib.sha256(words(one).encode()).digest()).decode()
+        for name in ("style", "script")
+        for one in tree.iter(name)
+    }
+    assert policy.startswith("default-src 'none'; ")
+    assert all(f"{name}-src 'sha256-{digest}'" in policy for name, digest in hashes.items())
+    assert "://" not in text.replace("http-equiv", "")
+    assert [one.tag for one in tree.iter() if any(one.get(name) for name in ("src", "style", "onclick"))] == []
+    assert all(one.get("href", "#").startswith("#") for one in tree.iter("a"))
+    named = {one.get("id") for one in tree.iter() if one.get("id")}
+    assert all(one.get("href", "")[1:] in named for one in tree.iter("a"))
+
+
+def test_the_page_can_be_used_without_eyes_and_without_script(tmp_path: Path) -> None:
+    """Headers have a scope, drawings a text, folded things a summary, and tools that need the script are hidden."""
+    _, database, _ = searched(tmp_path)
+    _, tree = reported(database)
+
+    assert tree.find("head/..").get("lang") == "en"
+    assert {one.get("scope") for one in tree.iter("th")} == {"col", "row"}
+    assert all(one.get("aria-label") and one.get("role") == "img" for one in tree.iter() if one.tag.endswith("svg"))
+    assert all(one[0].tag == "summary" and words(one[0]).strip() for one in tree.iter("details"))
+    assert all(one.get("hidden") is not None for one in of_class(tree, "tools"))
+
+
+def test_the_same_knowledge_base_gives_the_same_bytes(tmp_path: Path) -> None:
+    """No clock and no order of sets is in the page."""
+    _, database, _ = searched(tmp_path)
+
+    assert reported(database)[0] == reported(database)[0]
+
+
+def test_hostile_texts_stay_texts(hostile: KnowledgeBase) -> None:
+    """Markup, quotes and turned lines in any place of a run are shown and do nothing; what nobody sees is named."""
+    text = page(build(hostile, Library(), ReportOptions(HOSTILE)))
+    tree = parsed(text)
+
+    assert len(list(tree.iter("script"))) == len(list(tree.iter("style"))) == 1
+    assert not any(one in text for one in "\u202e\x00\ufeff")
+    assert {"U+202E", "U+0000", "U+FEFF"} <= {words(one) for one in of_class(tree, "hidden-character")}
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
+    assert all(
+        name in ("", "hidden-character") or name.isascii() for name in (one.get("class", "") for one in tree.iter())
+    )
+
+
+def test_long_texts_are_cut_and_stand_in_full_below(hostile: KnowledgeBase) -> None:
+    """A value of 10 kB is cut where it first stands; unfolded it is whole."""
+    tree = parsed(page(build(hostile, Library(), ReportOptions("kb.db"))))
+
+    whole = [words(one) for one in of_class(tree, "full")]
+    assert LONG in whole
+    assert max(len(words(one)) for one in of_class(tree, "line")) <= SHORT
+    assert max(len(words(one)) for one in of_class(tree, "sentence")) <= max(map(len, whole))
+
+
+def test_scores_beyond_the_axis_are_counted(hostile: KnowledgeBase) -> None:
+    """A log-likelihood of minus infinity, or of 1e300, is left out of the drawing, and the page says so."""
+    tree = parsed(page(build(hostile, Library(), ReportOptions("kb.db"))))
+
+    assert any("2 beyond the axis" in words(one) for one in tree.iter("figcaption"))
+
+
+def test_rejected_values_come_with_score_threshold_and_reason(tmp_path: Path) -> None:
+    """What the critic stopped stands with the question, P(yes) and the threshold."""
+    _, database, _ = searched(tmp_path)
+    _, tree = reported(database)
+
+    rows = [[words(cell) for cell in row] for row in tree.iter("tr")]
+    assert [
+        "2. euro.",
+        "Norway uses the [B], as Currency",
+        "0.100",
+        "0.850",
+        "P(true) 0.100 is below the threshold 0.85",
+    ] in rows
+
+
+def test_gates_count_what_the_verdicts_say(tmp_path: Path) -> None:
+    """Accepted and stopped values of the critic are the decisions of the knowledge base; thresholds are replayed."""
+    _, database, _ = searched(tmp_path)
+    with KnowledgeBase(database, read_only=True) as kb:
+        report = build(kb, Library(), ReportOptions("kb.db"))
+        judged = {one.id for one in kb.facts()} | {
+            one for (one,) in kb.database.conn.execute("SELECT id FROM candidates")
+        }
+        critic = [one for one in kb.decisions(gate="critic") if one.subject in judged and one.rule is None]
+        last = {one.subject: one for one in critic}
+        questions = kb.counts()["questions"]
+
+    line = next(one for one in report.gates.lines if (one.gate, one.judged) == ("critic", "values"))
+    assert (line.came, line.stopped) == (len(last), sum(not one.accepted for one in last.values()))
+    assert line.stopped == 1
+    assert report.gates.thresholds.unknown == 0
+    assert 0 < report.gates.thresholds.lines[0].questions <= questions
+    assert set(report.gates.thresholds.values) <= {one.threshold for one in last.values()} | {0.85}
+
+
+def test_values_rejected_in_retrospect_are_told_apart(fresh_kb: KnowledgeBase) -> None:
+    """The gate's own words for a threshold that rose are those by which the page knows such a rejection."""
+    gate = CriticGate(CriticRule(0.65, fixed=True), CriticRule())
+    gate.add([Judged("early", 0.9, 0.86)])
+    gate.add([Judged("late", 0.9, 0.95)])
+    early, late = gate.verdicts
+    assert early.reason.endswith(ROSE)
+
+    question = Question((Pattern("likes", ("ann", None)),), "Thing")
+    proposed = [
+        Candidate(question.id, one.judged.value, str(one.judged.value), f"call {place}", 0)
+        for place, one in enumerate((early, late))
+    ]
+    fresh_kb.start_run(RunRecord("run", "search", {}, "f", "2026-01-01"))
+    fresh_kb.add_questions([question])
+    fresh_kb.add_candidates(proposed)
+    fresh_kb.add_decisions(
+        Decision("run", one.gate, candidate.id, one.accepted, one.score, one.threshold, one.reason)
+        for one, candidate in zip((early, late), proposed, strict=True)
+    )
+    report = build(fresh_kb, Library(), ReportOptions("kb.db"))
+
+    assert [(one.kind, one.count) for one in report.gates.rejections] == [("critic, in retrospect", 1)]
+    assert [line.at for line in report.gates.thresholds.lines] == [{0.85: 1}, {0.9: 1}]
+
+
+def test_a_run_without_statements_has_a_page(tmp_path: Path) -> None:
+    """Where nothing was found the page says so of each rule."""
+    _, database, told = searched(tmp_path, {"defaults": {"critic": 0.0, "likelihood": -1.0, "generate": []}})
+    text, tree = reported(database)
+
+    assert told["statements"]["head"] == 0
+    assert figures(tree)["head"] == "0"
+    assert figures(tree)["mean_delta"] == ""
+    assert text.count("No statement: no values for all its variables passed the gates.") == 2
+
+
+def test_an_unknown_run_is_an_error_that_names_those_there(tmp_path: Path) -> None:
+    """Exit code 1, the ids that would do, and no file."""
+    _, database, told = searched(tmp_path)
+
+    result = invoke("report", "-o", tmp_path / "none.html", "--db", database, "--run", "nobody")
+
+    assert result.exit_code == 1
+    said = " ".join(result.stderr.split())
+    assert "holds no run 'nobody'. The latest that it holds: " in said
+    assert str(told["run"]) in said
+    assert not (tmp_path / "none.html").exists()
+
+
+def test_a_knowledge_base_without_runs_is_an_error(tmp_path: Path) -> None:
+    """The message names the command that begins one."""
+    KnowledgeBase(tmp_path / "empty.db").close()
+
+    result = invoke("report", "-o", tmp_path / "none.html", "--db", tmp_path / "empty.db")
+
+    assert result.exit_code == 1
+    assert "holds no run to report. `hapax search` begins one." in " ".join(result.stderr.split())
+
+
+def test_an_unknown_rule_is_an_error(tmp_path: Path) -> None:
+    """A rule that the run has not is named."""
+    _, database, _ = searched(tmp_path)
+
+    result = invoke("report", "-o", "-", "--db", database, "--rule", "nothing")
+
+    assert result.exit_code == 1
+    assert "has no rule nothing" in " ".join(result.stderr.split())
+
+
+def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
+    """Its figures are counted from what is stored, on the page and without a summary in the record."""
+    _, database, told = searched(tmp_path)
+    with KnowledgeBase(database) as kb:
+        kb.finish_run(str(told["run"]), "interrupted")
+    text, tree = reported(database)
+
+    assert "This search was interrupted before its end." in text
+    assert {name: int(figures(tree)[name]) for name in told["statements"]} == told["statements"]
+    assert float(figures(tree)["mean_delta"]) == pytest.approx(told["mean_delta"])
+    assert "What this run sent is not recorded." in text
+
+
+def test_the_run_that_was_finished_last_is_taken(tmp_path: Path) -> None:
+    """One that is going on is reported when it is named, or when no other is there."""
+    _, database, told = searched(tmp_path)
+    with KnowledgeBase(database) as kb:
+        kb.start_run(RunRecord("going-on", "search", {"rules": ["currency"]}, "g", "2999-01-01T00:00:00+00:00"))
+
+    assert f"<code>{told['run']}</code>" in reported(database)[0]
+    assert "still running, or it was killed" in reported(database, "--run", "going-on")[0]
+
+
+def test_statements_that_an_earlier_pass_left_are_told(tmp_path: Path) -> None:
+    """Where more is stored under a run than it told of, the figures are the run's, and a line names the difference."""
+    _, database, told = searched(tmp_path)
+    with KnowledgeBase(database) as kb:
+        one = kb.statements(distribution=HEAD)[0]
+        kb.add_statements([replace(one, substitution=(("A", "Bergen"),))])
+    text, tree = reported(database)
+
+    assert "1 statement more are stored under this run" in text
+    assert int(figures(tree)["head"]) == told["statements"]["head"]
+
+
+def test_chosen_rules_and_fewer_statements(tmp_path: Path) -> None:
+    """--rule leaves the others out, --statements limits, and the page names the command for the rest."""
+    _, database, told = searched(tmp_path)
+    text, tree = reported(database, "--rule", "currency", "--statements", "1", "--rejected", "0")
+
+    head = next(one["head"] for one in told["rules"] if one["rule"] == "currency")
+    assert [words(row[0]) for row in tree.iter("tr") if row.get("data-rule")] == ["currency"]
+    assert "1 of the 2 rules of this run are shown." in text
+    assert len(of_class(tree, "statement")) == 2
+    assert head > 1
+    assert (
+        f"{head - 1} more: <code>hapax report --db {database} --run {told['run']} --rule currency --statements {head} -o more.html"
+        in text
+    )
+
+
+def test_skipped_rules_say_what_they_lack(tmp_path: Path) -> None:
+    """The model and the predicates that it does not know, with the remedy, as the search told them."""
+    library = parse_library([("money.rules", RULES)])
+    model = ScriptedModel(SCRIPT)
+    model.identity = replace(model.identity, knows=frozenset({"is_a_city_in/2"}))
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        search(library, library.rules, kb, Models(model, model, model, model), SearchSettings())
+    _, tree = reported(tmp_path / "kb.db")
+
+    assert table(tree, "skipped") == [
+        ["currency", "scripted", "uses_currency/2", "--knowledge and --critic bring a model that does."]
+    ]
+    assert figures(tree)["rules"] == "1"
+
+
+def test_an_import_with_votes_has_a_page(tmp_path: Path) -> None:
+    """What is not a search has no gates and no cost; votes are counted, in all and by statement."""
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.start_run(RunRecord("import", "evaluate lint", {"folder": "lint"}, "f", "2026-01-01T00:00:00+00:00"))
+        one = StatementRecord(
+            "rule2",
+            HEAD,
+            "import",
+            (("A", "tea"),),
+            "X drinks tea",
+            "X is awake",
+            "",
+            {"steps": [{"goal": {"predicate": "p", "arguments": ["tea"]}, "by": "given"}]},
+        )
+        kb.add_statements([one])
+        kb.add_votes(
+            [
+                VoteRecord(one.id, "entailment", voter, answer)
+                for voter, answer in (("ann", "no"), ("bob", "no"), ("eve", "yes"))
+            ]
+        )
+        kb.finish_run("import", summary={"statements": 1, "labels_turned": 1})
+    text, tree = reported(tmp_path / "kb.db")
+
+    assert figures(tree)["head"] == "1"
+    assert "3 votes on 1 statement of this run. By them, 1 conclusion does not follow" in text
+    assert table(tree, "votes") == [["entailment", "no", "2"], ["entailment", "yes", "1"]]
+    assert "Votes: entailment, no: 2; entailment, yes: 1" in text
+    assert "No verdict is stored for this run." in text
+
+
+def test_a_summary_that_hapax_did_not_write_is_an_error(tmp_path: Path) -> None:
+    """A record that another program changed is named, without a traceback."""
+    _, database, told = searched(tmp_path)
+    with KnowledgeBase(database) as kb:
+        kb.finish_run(str(told["run"]), "done", {"statements": ["many"]})
+
+    result = invoke("report", "-o", "-", "--db", database)
+
+    assert result.exit_code == 1
+    assert "was not written by Hapax" in " ".join(result.stderr.split())
+
+
+def tree_of(depths: list[int]) -> Story:
+    """A story whose lines have these depths, each at most one below the line before."""
+    stack: list[tuple[str, list]] = [("root", [])]
+    for number, depth in enumerate(depths):
+        del stack[max(1, min(depth, len(stack))) :]
+        node: tuple[str, list] = (f"line {number}", [])
+        stack[-1][1].append(node)
+        stack.append(node)
+
+    def made(node: tuple[str, list]) -> Story:
+        return Story(node[0], "goal", tuple(map(made, node[1])))
+
+    return made(stack[0])
+
+
+@given(st.lists(st.integers(1, 60), max_size=120))
+def test_every_list_that_opens_closes(depths: list[int]) -> None:
+    """Whatever the shape of a story, its lines come in order and its lists are balanced and not too deep."""
+    story = tree_of(depths)
+    lines, depth = nested(story), 0
+    for line in lines:
+        assert not (line.opens and line.closes)
+        depth += line.opens - line.closes
+        assert 0 <= depth <= MOST_DEPTH
+
+    assert depth == 0
+    assert [line.text for line in lines] == [part.text for _, part in story.lines()]
+
+
+def test_a_proof_deeper_than_the_stack_is_told() -> None:
+    """Ten thousand rules on top of each other give as many lines as a page tells, none of them by recursion."""
+    story = Story("fact", "fact")
+    for number in range(10_000):
+        story = Story(f"goal {number}", "goal", (story,))
+
+    lines = nested(story)
+
+    assert len(lines) == MOST_LINES
+    assert sum(line.opens for line in lines) == sum(line.closes for line in lines) == MOST_DEPTH
+
+
+@given(st.text())
+def test_hidden_characters_are_named_and_all_others_stay(text: str) -> None:
+    """The parts of a text are the text, but for characters that nobody sees."""
+    parts = list(pieces(text))
+    again = "".join(chr(int(part[2:], 16)) if hidden else part for part, hidden in parts)
+
+    assert again == text
+    assert not any(
+        one in part for part, hidden in parts if not hidden for one in "\u202e\u2066\u200b\x00\x07\ufeff\ud800"
+    )
+
+
+@given(st.lists(st.floats(allow_nan=False), max_size=30), st.lists(st.floats(-50, 0), max_size=30))
+def test_a_histogram_holds_every_value_once(head: list[float], long_tail: list[float]) -> None:
+    """Each series counts its values, those beyond the axis are told, and ticks stand inside the plot."""
+    drawn = histogram({"head": head, "long_tail": long_tail}, {"head": "head", "long_tail": "long tail"})
+    inside = [one for one in (*head, *long_tail) if abs(one) <= LARGEST]
+
+    assert (drawn is None) == (not inside)
+    if drawn is not None:
+        assert sum(one.count for one in drawn.series) + drawn.left_out == len(head) + len(long_tail)
+        assert all(one.outline.count("H") in (0, BINS) for one in drawn.series)
+        assert all(0 <= at <= drawn.width for at, _ in drawn.ticks)
