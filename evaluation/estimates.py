@@ -74,6 +74,25 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> Estimate:
     return _bootstrapped(spearman, [one, other], paired=True)
 
 
+def of_groups(figure: Callable[[Any], float], groups: Sequence[Any]) -> Estimate:
+    """A figure of rows that come in groups, such as the questions about one statement; whole groups are resampled.
+
+    `groups`: arrays of rows, all with the same columns. `figure` takes the rows of several groups as one array.
+    """
+    if not groups:
+        return NOTHING
+    rows, lengths = np.concatenate(groups), np.array([len(group) for group in groups])
+    starts = np.cumsum(lengths) - lengths
+
+    def of_drawn(numbers: Any) -> float:
+        drawn = np.asarray(numbers, dtype=int)
+        taken = lengths[drawn]
+        within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+        return figure(rows[np.repeat(starts[drawn], taken) + within])
+
+    return _bootstrapped(of_drawn, [range(len(groups))], paired=False)
+
+
 def area(positive: Any, negative: Any) -> float:
     """Chance that a positive case scores above a negative one, ties counting half.
 

@@ -21,7 +21,7 @@ from grammar.verbalize import StatementText
 
 def content_id(kind: str, *parts: object) -> str:
     """A stable 32-hex-digit identity of a record's content."""
-    canonical = json.dumps([kind, *parts], ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_encoded)
+    canonical = _CANONICAL.encode([kind, *parts])
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -29,6 +29,9 @@ def _encoded(value: object) -> object:
     if isinstance(value, Decimal):
         return {"decimal": _canonical_decimal(value)}
     raise TypeError(f"no canonical form for {type(value).__name__}")
+
+
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_encoded)
 
 
 def _canonical_decimal(value: Decimal) -> str:
@@ -237,7 +240,10 @@ class PredicateRecord:
 
 @dataclass(frozen=True, slots=True)
 class VoteRecord:
-    """One annotator's answer to one question about a statement; a second answer of the same voter replaces it."""
+    """One annotator's answer to one question about a statement; a second answer of the same voter replaces it.
+
+    A question of the predicate audit is about a fact: then `statement_id` is the fact's.
+    """
 
     statement_id: str
     question: str
@@ -272,6 +278,17 @@ class StatementRecord:
     @property
     def text(self) -> str:
         return StatementText(self.premise, self.conclusion).sentence
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlace:
+    """Where a statement is kept: once for each run and distribution that derived it, under its own key."""
+
+    key: str
+    id: str
+    rule: str
+    distribution: Distribution
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,34 +6,13 @@ that all statements of a rule are denied and asked in the same words.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from grammar.rules import Library, PredicateSignature, Rule, Templates
 from grammar.terms import Atom, Constant, Value
-from grammar.verbalize import atom_text, negated_template, question_template, template_of
-from llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
-
-NEGATION_PROMPT = (
-    "Rewrite the sentence so that it says the opposite. Change as few words as possible and keep {slots} as they are.\n"
-    "Sentence: {sentence}\n"
-    "Opposite:"
-)
-QUESTION_PROMPT = (
-    "Rewrite the sentence as a question that can be answered with yes or no. Change as few words as possible and keep "
-    "{slots} as they are.\n"
-    "Sentence: {sentence}\n"
-    "Question:"
-)
-TRIES = 5
-"""Samples of one form before a clumsy one is taken instead."""
-
-_SLOT = re.compile(r"\[\d{1,3}\]")
-_UNTRUE = "it is not true that "
-_CLUMSY = (_UNTRUE, "is it true that ")
-"""How `verbalize` begins where a sentence has no verb that it can deny or ask with."""
+from grammar.verbalize import IMPROVISED, UNTRUE, atom_text, negated_template, question_template, template_of
+from llm_oracle.rewriting import FormWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,38 +38,6 @@ class ConclusionForms:
         return conclusion, negation, question.rstrip("? ")
 
 
-@dataclass
-class FormWriter:
-    """Has a model write the forms that grammar cannot make; every reply must keep all slots."""
-
-    model: Generator
-    seed: int = 0
-    _written: dict[str, str | None] = field(default_factory=dict)
-
-    def negation(self, sentence: str) -> str | None:
-        return self._form(NEGATION_PROMPT, sentence)
-
-    def question(self, sentence: str) -> str | None:
-        return self._form(QUESTION_PROMPT, sentence)
-
-    def _form(self, prompt: str, sentence: str) -> str | None:
-        slots = list(dict.fromkeys(_SLOT.findall(sentence)))
-        asked = prompt.format(slots=" and ".join(slots), sentence=sentence)
-        if asked not in self._written:
-            self._written[asked] = self._asked(asked, sentence)
-        return self._written[asked]
-
-    def _asked(self, prompt: str, sentence: str) -> str | None:
-        parameters = GenerationParameters(temperature=0.7, max_tokens=64, seed=self.seed)
-        for sample in range(TRIES):
-            (reply,) = self.model.generate([GenerationRequest(prompt, sample_index=sample)], parameters)
-            lines = [line.strip() for line in reply.text.splitlines() if line.strip()]
-            form = lines[0].strip("\"'“”").rstrip(".?") if lines else ""
-            if Counter(_SLOT.findall(form)) == Counter(_SLOT.findall(sentence)) and form != sentence:
-                return form
-        return None
-
-
 def conclusion_forms(rule: Rule, library: Library, positive: bool, writer: FormWriter | None = None) -> ConclusionForms:
     """The forms of the rule's conclusion. `positive`: its polarity. `notes` name each form that was improvised."""
     atom, denied = rule.conclusion.atom, rule.conclusion.negated
@@ -102,7 +49,7 @@ def conclusion_forms(rule: Rule, library: Library, positive: bool, writer: FormW
         if declared is not None and declared.negated:
             return declared.negated
         made = negated_template(sentence)
-        if not made.startswith(_CLUMSY):
+        if not made.startswith(IMPROVISED):
             return made
         written = writer.negation(sentence) if writer else None
         notes.append(f"{rule.name}: {_by(written)} the negation of '{sentence}': '{written or made}'")
@@ -112,10 +59,10 @@ def conclusion_forms(rule: Rule, library: Library, positive: bool, writer: FormW
         if declared is not None and declared.question and sentence == affirmative:
             return declared.question
         made = question_template(sentence)
-        if not made.startswith(_CLUMSY):
+        if not made.startswith(IMPROVISED):
             return made
-        if sentence.startswith(_UNTRUE):
-            made = f"is it untrue that {sentence.removeprefix(_UNTRUE)}?"
+        if sentence.startswith(UNTRUE):
+            made = f"is it untrue that {sentence.removeprefix(UNTRUE)}?"
         written = writer.question(sentence) if writer else None
         notes.append(f"{rule.name}: {_by(written)} the question for '{sentence}': '{written or made}'")
         return written or made

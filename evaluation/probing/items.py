@@ -7,13 +7,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from evaluation.probing.forms import ConclusionForms, FormWriter, conclusion_forms
+from evaluation.probing.forms import ConclusionForms, conclusion_forms
 from grammar.defaults import default_polarity
 from grammar.errors import HapaxError
 from grammar.parser import parse_rule
 from grammar.rules import Library, Polarity, PredicateKind, PredicateSignature, Templates
 from kb.records import Distribution, PredicateRecord, StatementRecord, VoteRecord, content_id
 from kb.store import KnowledgeBase
+from llm_oracle.rewriting import FormWriter
 
 ENTAILMENT, DATA_TYPE = "entailment", "data type"
 """The questions of votes that a label follows from. One on data types may go on with a variable: `data type B`."""
@@ -70,15 +71,14 @@ def probe_items(
     Which statements are drawn depends on the seed and on each statement alone, so that a larger sample holds the
     smaller one. Head and long tail alternate, so that a run cut short has both.
     """
-    statements = _latest(kb, rules)
+    statements = latest_statements(kb, rules)
     verdicts = verdicts_of(kb.votes())
     fitting = {
         each: {key: one for key, one in several.items() if key not in verdicts.wrong_type}
         for each, several in statements.items()
     }
-    chosen = _alternating(*(_drawn(several, sample, seed) for several in fitting.values()))
-    forms = _forms(kb, {one.rule for _, one in chosen}, writer)
-    items = tuple(_item(key, one, *forms[one.rule], entailed=key not in verdicts.contradicted) for key, one in chosen)
+    chosen = _alternating(*(drawn(several, sample, seed) for several in fitting.values()))
+    items, notes = items_of(kb, [one for _, one in chosen], verdicts, writer)
     found = {each: len(several) for each, several in fitting.items()}
     return ItemSet(
         items,
@@ -86,30 +86,45 @@ def probe_items(
         contradicted=sum(not one.entailed for one in items),
         wrong_type=sum(map(len, statements.values())) - sum(found.values()),
         shared=len(set.intersection(*map(set, fitting.values()))),
-        notes=tuple(note for _, _, made in forms.values() for note in made.notes),
+        notes=notes,
     )
 
 
-def _latest(kb: KnowledgeBase, rules: Sequence[str]) -> dict[Distribution, dict[str, StatementRecord]]:
+def items_of(
+    kb: KnowledgeBase, statements: Sequence[StatementRecord], verdicts: Verdicts, writer: FormWriter | None = None
+) -> tuple[tuple[ProbeItem, ...], tuple[str, ...]]:
+    """These statements as items, whatever their data types; and the notes on improvised forms."""
+    forms = rule_forms(kb, {one.rule for one in statements}, writer)
+    items = (probe_item(one, *forms[one.rule], entailed=one.id not in verdicts.contradicted) for one in statements)
+    return tuple(items), tuple(note for _, _, made in forms.values() for note in made.notes)
+
+
+def latest_statements(kb: KnowledgeBase, rules: Sequence[str] = ()) -> dict[Distribution, dict[str, StatementRecord]]:
     """Each statement by its id, once a distribution, as the last run wrote it."""
     known = {rule.name for rule in kb.rules()}
     for name in rules:
         if name not in known:
-            raise HapaxError(f"{kb.place}: no rule {name!r}. Without --rule all are probed that it holds.")
+            raise HapaxError(f"{kb.place}: no rule {name!r}. Without --rule all are taken that it holds.")
     latest: dict[Distribution, dict[str, StatementRecord]] = {each: {} for each in Distribution}
     for one in kb.statements():
         if not rules or one.rule in rules:
             latest[one.distribution][one.id] = one
     if not any(latest.values()):
         raise HapaxError(
-            f"{kb.place} holds no statement to probe. Search some (`hapax search`) or import LINT's "
+            f"{kb.place} holds no statement to ask about. Search some (`hapax search`) or import LINT's "
             "(`hapax evaluate lint`)."
         )
     return latest
 
 
-def _drawn(statements: Mapping[str, StatementRecord], sample: int | None, seed: int) -> list[_Keyed]:
-    return sorted(statements.items(), key=lambda keyed: content_id("draw", seed, keyed[0]))[:sample]
+def drawn(statements: Mapping[str, StatementRecord], sample: int | None, seed: int) -> list[_Keyed]:
+    """At most so many statements, of which a larger sample holds the smaller."""
+    return sorted(statements.items(), key=lambda keyed: draw_key(seed, keyed[0]))[:sample]
+
+
+def draw_key(seed: int, identity: str) -> str:
+    """By what samples are put in order: it depends on the seed and on the drawn thing alone."""
+    return content_id("draw", seed, identity)
 
 
 def _alternating(*several: Sequence[_Keyed]) -> list[_Keyed]:
@@ -117,12 +132,13 @@ def _alternating(*several: Sequence[_Keyed]) -> list[_Keyed]:
     return [one[place] for place in range(longest) for one in several if place < len(one)]
 
 
-def _item(
-    key: str, record: StatementRecord, domain: str, polarity: Polarity, forms: ConclusionForms, *, entailed: bool
+def probe_item(
+    record: StatementRecord, domain: str, polarity: Polarity, forms: ConclusionForms, *, entailed: bool
 ) -> ProbeItem:
+    """The statement as an item, with what `rule_forms` gives for its rule."""
     conclusion, negation, question = forms.texts(record.substitution)
     return ProbeItem(
-        key,
+        record.id,
         record.rule,
         domain,
         record.distribution,
@@ -135,7 +151,7 @@ def _item(
     )
 
 
-def _forms(
+def rule_forms(
     kb: KnowledgeBase, wanted: set[str], writer: FormWriter | None
 ) -> dict[str, tuple[str, Polarity, ConclusionForms]]:
     """Domain, polarity and conclusion of the rules, read from the knowledge base: no rule file is needed."""
@@ -170,13 +186,18 @@ class Verdicts(NamedTuple):
     wrong_type: frozenset[str]
 
 
-def verdicts_of(votes: Iterable[VoteRecord]) -> Verdicts:
-    """What people's votes say; an answer other than yes and no counts for neither."""
+def balance_of(votes: Iterable[VoteRecord]) -> Counter[tuple[str, str]]:
+    """By statement and question how many more said yes than no; an answer other than these counts for neither."""
     balance: Counter[tuple[str, str]] = Counter()
     for one in votes:
         question, answer = one.question.strip().casefold(), one.answer.strip().casefold()
         balance[one.statement_id, question] += {"yes": 1, "no": -1}.get(answer, 0)
-    denied = [key for key, count in balance.items() if count < 0]
+    return balance
+
+
+def verdicts_of(votes: Iterable[VoteRecord]) -> Verdicts:
+    """What people's votes say."""
+    denied = [key for key, count in balance_of(votes).items() if count < 0]
     return Verdicts(
         frozenset(statement for statement, question in denied if question == ENTAILMENT),
         frozenset(statement for statement, question in denied if question.startswith(DATA_TYPE)),

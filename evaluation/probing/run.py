@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from evaluation.probing import tables
 from evaluation.probing.asking import ProbeRun, ProbeSettings, Way, asking, probe
-from evaluation.probing.forms import FormWriter
 from evaluation.probing.items import ItemSet, kb_library, probe_items
 from evaluation.probing.metrics import ProbeReport, measure
 from grammar.words import counted
 from kb.records import Distribution
 from kb.store import KnowledgeBase
 from llm_oracle.calls import CRITIC, KNOWLEDGE, CallStatistics, Journal, JournaledGenerator
-from llm_oracle.protocols import ModelIdentity, Models
+from llm_oracle.protocols import ModelIdentity
 from llm_oracle.registry import OpeningOptions, open_model
+from llm_oracle.rewriting import FormWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,11 @@ class ProbeOptions:
     sample: int | None = None
     temperature: float = 0.0
     seed: int = 0
-    device: str = "auto"
 
     @classmethod
     def of(cls, rules: tuple[str, ...], options: Mapping[str, Any]) -> ProbeOptions:
         """From the options of the command line."""
-        same = {name: options[name] for name in ("model", "writer", "temperature", "seed", "device")}
+        same = {name: options[name] for name in ("model", "writer", "temperature", "seed")}
         return cls(way=Way(options["ask"]), rules=rules, sample=options["sample"] or None, **same)
 
 
@@ -93,15 +92,16 @@ class ProbeResult:
 
 
 class ProbeSession:
-    """A knowledge base being probed."""
+    """A knowledge base being probed. `opening`: how its models are opened, but for the library."""
 
-    def __init__(self, kb: KnowledgeBase, options: ProbeOptions) -> None:
+    def __init__(self, kb: KnowledgeBase, options: ProbeOptions, opening: OpeningOptions) -> None:
         self._kb = kb
         self._options = options
+        self._opening = replace(opening, library=kb_library(kb))
 
-    def open_models(self) -> Models:
-        """The probed model, and the writer as evaluator if there is one: so the journal knows both prices."""
-        return Models(self._model, self._model, self._model, self._writer or self._model)
+    def load(self) -> None:
+        """Open the probed model, and the writer if there is one."""
+        _ = self._model, self._writer
 
     def probe(self, journal: Journal, progress: Callable[[int, int], None] | None = None) -> ProbeResult:
         """Ask, as far as the budget goes. `progress` is told statements done and statements in all."""
@@ -114,10 +114,6 @@ class ProbeSession:
         ask = asking(options.way, self._model, journal, ProbeSettings(options.temperature, options.seed))
         run = probe(found.items, ask, None if progress is None else lambda done: progress(done, total))
         return ProbeResult(self._model.identity, options, found, run, measure(run.answers), journal.total)
-
-    @cached_property
-    def _opening(self) -> OpeningOptions:
-        return OpeningOptions(library=kb_library(self._kb), seed=self._options.seed, device=self._options.device)
 
     @cached_property
     def _model(self) -> Any:

@@ -1,0 +1,170 @@
+"""Sheets that came back, as rows: CSV from a spreadsheet, JSON from the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.votes.questions import Kind
+from evaluation.votes.sheets import COLUMNS, FORMAT, INSTRUCTIONS, QUALIFICATION, restored, row_check
+from grammar.errors import HapaxError
+from kb.exchange import FactFault
+from kb.values import refusal
+
+_NEEDED = tuple(name for name in COLUMNS if name not in {"choices", "comment"})
+_NUMBER = re.compile("[0-9]{1,7}")
+_MAX_CELL = 1 << 20
+"""Characters in a cell, as in other tables that we read; Python's own limit is 128 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledRow:
+    """One question with its answer, as the file has them. `line` is where it stands; `number` counts on the sheet."""
+
+    file: str
+    line: int
+    sheet: str
+    kind: str
+    voter: str
+    number: str
+    rows: str
+    section: str
+    item: str
+    question: str
+    text: str
+    asked: str
+    answer: str
+    comment: str
+    check: str
+
+    @property
+    def place(self) -> int | None:
+        """The row's number on its sheet, if it still has one."""
+        return int(self.number) if _NUMBER.fullmatch(self.number) else None
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the row is as it was exported, but for voter, answer and comment."""
+        cells = (self.number, self.item, self.question, self.text, self.asked)
+        return bool(_NUMBER.fullmatch(self.rows)) and row_check(self.sheet, int(self.rows), cells) == self.check
+
+    @property
+    def qualifies(self) -> bool:
+        return self.section == QUALIFICATION
+
+    def fault(self, message: str) -> FactFault:
+        return FactFault(self.file, self.line, message)
+
+
+def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
+    """The rows of a file, and what kept it or one of its rows from being read. Raises HapaxError for no file."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise HapaxError(f"{path}: {error.strerror}. Name a file that can be read.") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        return [], [FactFault(str(path), line, "this is not UTF-8; save the sheet as CSV UTF-8")]
+    try:
+        return _checked(path, list(_json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)))
+    except _UnreadableError as error:
+        return [], [FactFault(str(path), error.line, str(error))]
+
+
+class _UnreadableError(Exception):
+    """The file is no sheet."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def _checked(path: Path, rows: list[FilledRow]) -> tuple[list[FilledRow], list[FactFault]]:
+    if not rows:
+        return [], [FactFault(str(path), 1, "the sheet has no rows; restore the file as it was exported")]
+    faults = [
+        row.fault(f"{name}: {reason}")
+        for row in rows
+        for name in ("voter", "answer", "comment")
+        if (reason := refusal(getattr(row, name)))
+    ]
+    faulty = {fault.line for fault in faults}
+    return [row for row in rows if row.line not in faulty], faults
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
+    limit = csv.field_size_limit(_MAX_CELL)
+    try:
+        # Some spreadsheets write semicolons or tabs, whatever they read.
+        header = text.partition("\n")[0]
+        delimiter = max(",;\t", key=header.count)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        names = [name.strip().lower() for name in next(reader, [])]
+        if missing := [name for name in _NEEDED if name not in names]:
+            raise _UnreadableError(1, f"no column {missing[0]!r}; restore the first row as it was exported")
+        line = reader.line_num + 1
+        for cells in reader:
+            row = dict(zip(names, map(restored, cells), strict=False))
+            if any(cells) and row.get("section", "").strip() != INSTRUCTIONS:
+                yield _filled(path, line, row)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise _UnreadableError(reader.line_num, f"no CSV: {error}; save the sheet as CSV UTF-8") from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _json_rows(path: Path, text: str) -> Iterator[FilledRow]:
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _UnreadableError(getattr(error, "lineno", 1), "no JSON; save the page's answers again") from error
+    if not isinstance(whole, dict) or whole.get("format") != FORMAT or not isinstance(whole.get("rows"), list):
+        raise _UnreadableError(1, f"no answers of a sheet ({FORMAT!r}); save them by the page's button")
+    lines = {match[1]: text.count("\n", 0, match.start()) + 1 for match in re.finditer(r'"row":\s*(\d+)', text)}
+    for cells in whole["rows"]:
+        if not isinstance(cells, dict):
+            raise _UnreadableError(1, "a row is no object; save the page's answers again")
+        same = {name: whole.get(name, "") for name in ("sheet", "kind", "voter")}
+        row = {name: _plain(value) for name, value in {**cells, **same}.items()}
+        yield _filled(path, lines.get(row.get("row", ""), 1), row)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _filled(path: Path, line: int, row: Mapping[str, str]) -> FilledRow:
+    def cell(name: str) -> str:
+        return row.get(name, "").strip()
+
+    return FilledRow(
+        str(path),
+        line,
+        cell("sheet"),
+        cell("kind").lower(),
+        cell("voter"),
+        cell("row"),
+        cell("rows"),
+        cell("section").lower(),
+        cell("item"),
+        cell("question"),
+        row.get("text", ""),
+        row.get("asked", ""),
+        cell("answer").lower(),
+        cell("comment"),
+        cell("check"),
+    )
+
+
+def known_kind(row: FilledRow) -> Kind | None:
+    """The kind of sheet that the row is from, if there is such a kind."""
+    return Kind(row.kind) if row.kind in set(Kind) else None
