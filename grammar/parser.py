@@ -63,7 +63,7 @@ def load_library(paths: Sequence[str | Path]) -> Library:
     Raises `RulesRejected`, also for files that cannot be read.
     """
     read: list[_Source] = []
-    for path in _rule_files(paths):
+    for path in rule_files(paths):
         try:
             read.append(_read_file(path))
         except OSError as fault:
@@ -77,12 +77,18 @@ def load_library(paths: Sequence[str | Path]) -> Library:
     return _library(read)
 
 
+def parse_addition(file: str, text: str, library: Library) -> Library:
+    """What the text adds to a library, whose types and signatures it may use. Raises `RulesRejected`."""
+    source = _read_statements(file, text)
+    parsed, faults = assemble([(source.file, source.lines)], library)
+    if source.faults or faults:
+        raise RulesRejected(_capped(file, [*source.faults, *faults]))
+    return parsed
+
+
 def parse_rule(text: str, library: Library | None = None) -> Rule:
     """The one rule of the text, read with the types and signatures of `library`. Raises `RulesRejected`."""
-    source = _read_statements("<text>", text)
-    parsed, faults = assemble([(source.file, source.lines)], library or Library())
-    if source.faults or faults:
-        raise RulesRejected(_capped("<text>", [*source.faults, *faults]))
+    parsed = parse_addition("<text>", text, library or Library())
     if len(parsed.rules) != 1 or parsed.facts or parsed.signatures or parsed.subtypes or parsed.opposites:
         raise HapaxError(f"Expected one rule and nothing else, found {len(parsed.rules)} rules in the text.")
     return parsed.rules[0]
@@ -142,7 +148,8 @@ def _capped(file: str, faults: list[Diagnostic]) -> list[Diagnostic]:
 # Files
 
 
-def _rule_files(paths: Sequence[str | Path]) -> Iterator[Path]:
+def rule_files(paths: Sequence[str | Path]) -> Iterator[Path]:
+    """The files that `load_library` reads."""
     for path in map(Path, paths):
         if path.is_dir():
             yield from sorted(file for file in path.iterdir() if file.suffix in (".rules", ".txt", ".json"))

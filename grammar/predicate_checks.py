@@ -292,7 +292,7 @@ def _asked_literals(library: Library) -> Iterator[tuple[Rule, Literal]]:
 
 def measure_of_the_nameless(library: Library) -> Iterator[Diagnostic]:
     """`has_height(Tree X, Height Y)`: no model knows the height of one tree (paper, section 2.2)."""
-    for place, owner, atom, types in _measuring_atoms(library):
+    for place, owner, atom, types in asked_atoms(library):
         first, *words = atom.predicate.split("_")
         measures = MEASURES.intersection((*words, _last_word(types[-1])))
         if len(types) > 1 and first in POSSESSING and measures and not _has_names(types[0], library):
@@ -303,7 +303,8 @@ def measure_of_the_nameless(library: Library) -> Iterator[Diagnostic]:
             )
 
 
-def _measuring_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str, ...]]]:
+def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str, ...]]]:
+    """Every atom that a model is asked about, with its place, the rule in words, and its arguments' types."""
     for rule, literal in _asked_literals(library):
         signature = library.signature(literal.atom.indicator)
         types = [

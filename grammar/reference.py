@@ -7,7 +7,7 @@ from pathlib import Path
 
 from grammar.checks import check_library
 from grammar.errors import FORM_HINTS, GOAL_HINTS, Hint
-from grammar.faults import FAULTS, KB_FAULTS, Fault
+from grammar.faults import FAULTS, KB_FAULTS, MODEL_FAULTS, Fault
 from grammar.goals import AGGREGATES, BUILT_INS
 from grammar.parser import parse_library
 
@@ -96,6 +96,11 @@ _KB_CHECKS = """### Faults of a knowledge base
 `hapax check --db FILE` finds these in facts and statements; each example is rules under which facts can have the fault.
 """
 
+_MODEL_CHECKS = """### Faults by a model's judgement
+
+`hapax rules lint -m MODEL` finds these where the model's P(yes) is below one half. They are opinions, not proofs.
+"""
+
 
 def language_page() -> str:
     """The whole page."""
@@ -113,6 +118,8 @@ def language_page() -> str:
         *map(_of_meaning, FAULTS),
         _KB_CHECKS,
         *(_section(fault.code, _name(fault), "", fault.example) for fault in KB_FAULTS),
+        _MODEL_CHECKS,
+        *(_section(fault.code, _name(fault), "", fault.example) for fault in MODEL_FAULTS),
     ]
     return "\n".join(parts)
 

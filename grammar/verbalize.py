@@ -19,6 +19,10 @@ _VERBS = (
 _FIRST_VERB = re.compile(rf"^(?P<subject>.*?\]\s+)(?P<verb>{_VERBS})\b(?P<no>\s+not\b)?(?P<rest>.*)$", re.DOTALL)
 _FULL_VERBS = ("has", "have", "had")
 
+UNTRUE = "it is not true that "
+IMPROVISED = (UNTRUE, "is it true that ")
+"""How a denial or question begins whose sentence has no verb that can be denied or asked with."""
+
 
 class StatementText(NamedTuple):
     """A statement's two halves, without capital letter or full stop."""
@@ -65,14 +69,20 @@ def statement_text(rule: Rule, library: Library, substitution: Mapping[str, Cons
     of the values that were searched for the premise alone; computed atoms (`1882 is earlier than 1892`) go without
     saying.
     """
+    told = told_literals(rule, library)
+    premise = " and ".join(literal_text(literal, library, substitution, rule.generic) for literal in told)
+    return StatementText(premise, literal_text(rule.conclusion, library, substitution, rule.generic))
+
+
+def told_literals(rule: Rule, library: Library) -> list[Literal]:
+    """The literals of the premise that a statement tells; see `statement_text`."""
     told = [literal for literal in rule.literals if rule.is_information(literal)]
     concluded = {variable.name for variable in rule.conclusion.variables}
     outside = {variable.name for variable in rule.searched} - concluded
     mentioned = {variable.name for literal in told for variable in literal.variables}
     if not told or (outside and not outside & mentioned):
-        told = [literal for literal in rule.literals if not (literal.negated or _is_computed(literal.atom, library))]
-    premise = " and ".join(literal_text(literal, library, substitution, rule.generic) for literal in told)
-    return StatementText(premise, literal_text(rule.conclusion, library, substitution, rule.generic))
+        return [literal for literal in rule.literals if not (literal.negated or _is_computed(literal.atom, library))]
+    return told
 
 
 def _is_computed(atom: Atom, library: Library) -> bool:
@@ -101,13 +111,18 @@ def negated_template(affirmative: str) -> str:
     """The denial: "not" after the first verb ("is not", "cannot"), or taken out where it is there already."""
     match = _FIRST_VERB.match(affirmative)
     if match is None or (match["verb"] in _FULL_VERBS and not match["no"]):
-        return f"it is not true that {affirmative}"
+        return UNTRUE + affirmative
     subject, verb, rest = match["subject"], match["verb"], match["rest"]
     if verb == "cannot":
         return f"{subject}can{rest}"
     if match["no"]:
         return f"{subject}{verb}{rest}"
     return f"{subject}cannot{rest}" if verb == "can" else f"{subject}{verb} not{rest}"
+
+
+def has_known_verb(template: str) -> bool:
+    """Whether it begins with its first argument and a verb that shows that it is a sentence."""
+    return _FIRST_VERB.match(template) is not None
 
 
 def question_template(affirmative: str) -> str:

@@ -25,7 +25,7 @@ from evaluation.probing.asking import (
     probe,
 )
 from evaluation.probing.chain import STEP_BY_STEP, examples
-from evaluation.probing.forms import FormWriter, conclusion_forms
+from evaluation.probing.forms import conclusion_forms
 from evaluation.probing.items import DATA_TYPE, ENTAILMENT, ProbeItem, probe_items
 from evaluation.probing.metrics import TOTAL, measure
 from evaluation.probing.reading import Verdict, read_verdict
@@ -37,6 +37,7 @@ from grammar.rules import Library, Polarity
 from kb import KnowledgeBase
 from kb.records import Distribution, PredicateRecord, RuleRecord, StatementRecord, VoteRecord
 from llm_oracle.calls import Journal
+from llm_oracle.rewriting import FormWriter
 from llm_oracle.scripted import ScriptedModel
 
 PAPER = Path(__file__).parent.parent.parent / "shared" / "papers" / "link_lint.txt"

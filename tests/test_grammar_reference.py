@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 import cli
+from commands.console import RULES_REJECTED
 from grammar import parse_library
 from grammar.errors import FORM_HINTS, GOAL_HINTS, UNREADABLE
-from grammar.faults import FAULTS, KB_FAULTS
+from grammar.faults import FAULTS, KB_FAULTS, MODEL_FAULTS
 from grammar.reference import language_page
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +43,10 @@ def test_every_entry_of_the_tables_is_on_the_page() -> None:
     """The page has a section for each kind of fault, with its name and its example, long ones shortened."""
     entries = {
         **{entry.code: (entry.label, entry.examples[0]) for entry in (*FORM_HINTS, *GOAL_HINTS)},
-        **{fault.code: (f"{fault.name} ({fault.severity})", fault.example) for fault in (*FAULTS, *KB_FAULTS)},
+        **{
+            fault.code: (f"{fault.name} ({fault.severity})", fault.example)
+            for fault in (*FAULTS, *KB_FAULTS, *MODEL_FAULTS)
+        },
     }
     shown = {code: (name, example.removesuffix("...").strip()) for code, name, example in SECTIONS}
 
@@ -59,7 +63,7 @@ def test_the_example_of_an_unreadable_file_is_one(
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(cli.main, command.split()[1:])
 
-    assert result.exit_code == cli.RULES_REJECTED
+    assert result.exit_code == RULES_REJECTED
     assert re.findall(r"HPX\d{3}", result.output) == [UNREADABLE.code]
 
 
