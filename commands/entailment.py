@@ -262,3 +262,88 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
         ("score", "premise", "hypothesis"), ((f"{e.score:.2f}", str(e.premise), str(e.hypothesis)) for e in strong)
     )
     err.print(f"{len(strong)} of {counted(len(found), 'pair')} stored in {options['database']}", markup=False)
+
+
+@entailment.command()
+@click.argument("train_file", metavar="TRAIN", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("dev_file", metavar="DEV", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--base", required=True, help="Checkpoint to begin with: a folder, or a name such as roberta-base.")
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of this training.")
+@click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Sets of hyperparameters tried.")
+@click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the training pairs.")
+@click.option("--frozen", is_flag=True, help="Only the classification head learns.")
+@click.option("--hypothesis-only", is_flag=True, help="Train and measure without premises: the artefact's share.")
+@click.option(
+    "--patterns",
+    type=click.Choice(["directional", "symmetric", "original"]),
+    default="directional",
+    show_default=True,
+    help="Which prompts of Schmitt and Schütze it learns from.",
+)
+@click.option("--device", default="auto", show_default=True, help="Where it is trained.")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: Any) -> None:
+    """Fine-tune an encoder or decoder on the prompts of Schmitt and Schütze, by the paper's protocol.
+
+    Hyperparameters are drawn at random, each draw is trained and measured on DEV, and the weights of the best by AUC50
+    are kept. Stopped at any point, the same command goes on after the draws that are done.
+
+    \b
+    hapax evaluate entailment train train.txt dev.txt --base roberta-base --out gauge
+    hapax evaluate entailment train train.txt dev.txt --base roberta-base --out alone --hypothesis-only
+    hapax evaluate entailment test gauge test.txt
+    """
+    from functools import partial
+
+    from evaluation.entailment.pairs import read_pairs
+    from evaluation.entailment.prompts import Direction
+    from evaluation.entailment.tuning import Protocolled, Training
+    from llm_oracle.finetuning import SentenceClassifier, TuningSettings
+
+    settings = TuningSettings(epochs=options["epochs"], frozen=options["frozen"], seed=options["seed"])
+    direction = Direction(options["patterns"])
+    training = Training(out)
+    training.begin(
+        Protocolled(options["base"], direction, options["hypothesis_only"], options["draws"], settings),
+        train_file,
+        dev_file,
+    )
+    load = partial(SentenceClassifier.load, device=device, seed=settings.seed)
+    training.run((read_pairs(train_file), read_pairs(dev_file)), load, lambda line: err.print(line, markup=False))
+    shown = training.results[:10]
+    rates = (
+        (f"{one.draw.learning_rate:.2g}", f"{one.draw.weight_decay:.2g}", str(one.draw.accumulated)) for one in shown
+    )
+    figures = ((f"{one.auc50:.3f}", f"{one.auc_norm:.3f}", f"{one.f1:.3f}") for one in shown)
+    rows = ((str(one.number + 1), *rate, *some) for one, rate, some in zip(shown, rates, figures, strict=True))
+    columns = ("draw", "learning rate", "weight decay", "batches a step", "AUC50", "AUCnorm", "F1")
+    print_table(columns, rows, title="The best draws, on dev")
+
+
+@entailment.command("test")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("test_file", metavar="TEST", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--device", default="auto", show_default=True, help="Where the model runs.")
+@with_json
+def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
+    """Measure a training's best draw on TEST, once; its scores are left in the folder for `score --scorer scores:FILE`.
+
+    \b
+    hapax evaluate entailment test gauge test.txt
+    hapax evaluate entailment score test.txt --scorer scores:gauge/test-scores.txt
+    """
+    from functools import partial
+
+    from evaluation.entailment.pairs import read_pairs
+    from evaluation.entailment.tuning import Training
+    from llm_oracle.finetuning import SentenceClassifier
+
+    found = Training(folder).test(test_file, read_pairs(test_file), partial(SentenceClassifier.load, device=device))
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    names = ("auc50", "auc_norm", "auc_rel", "f1")
+    rows = [
+        (name, *(f"{one[measure]:.3f}" for measure in names)) for name, one in (("dev", found["dev"]), ("test", found))
+    ]
+    print_table(("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows)

@@ -158,7 +158,7 @@ def test_a_query_finds_them(stored: Path, tmp_path: Path) -> None:
         ("p(T X)\tq(T X)\thigh", "the score is nan"),
         ("p(T X)\tq(T X)\t1.5", "the score is 1.5"),
         ("p(T X)\tq(T X, T Y)\t0.5", "none that the left lacks"),
-        ("p(T X)\tq(\"butter\")\t0.5", "write variables only"),
+        ('p(T X)\tq("butter")\t0.5', "write variables only"),
         ("p(T X) & r(T X)\tq(T X)\t0.5", "one atom on each side"),
         ("not p(T X)\tq(T X)\t0.5", "one atom on each side"),
         ("p(X)\tq(X)\t0.5", "no atom says which data type"),
@@ -364,3 +364,17 @@ def test_stored_nonsense_is_told(tmp_path: Path) -> None:
     assert run("import", rows, "--db", tmp_path / "x.db").exit_code == 0
     with KnowledgeBase(tmp_path / "x.db") as kb, pytest.raises(HapaxError, match="is no entailment"):
         edges(kb)
+
+
+def test_suggested_rules_are_a_rule_file(stored: Path, tmp_path: Path) -> None:
+    """`rules suggest` prints what `check` reads, once for each strong one-way entailment of predicates that rules know."""
+    rules = tmp_path / "planted.rules"
+    rules.write_text(SOUND, "utf-8")
+    result = run("rules", "suggest", "--rules", rules, "--db", stored)
+    told = json.loads(run("rules", "suggest", "--rules", rules, "--db", stored, "--json").stdout)
+
+    assert result.exit_code == 0
+    assert "shopped_in(Person A, Shop B) -> went_to(Person A, Shop B)" in result.stdout
+    assert "is_owned_by(Vehicle A, Person B) ->" not in result.stdout
+    assert len(parse_library([("new.rules", result.stdout)]).rules) == len(told)
+    assert {one["rule"].split("(")[0] for one in told} >= {"shopped_in", "murdered", "killed", "is_the_capital_of"}
