@@ -186,3 +186,19 @@ def test_every_table_is_described(fresh_kb: KnowledgeBase) -> None:
     text = (DOCS / "knowledge-base.md").read_text(encoding="utf-8")
 
     assert [table for table in fresh_kb.counts() if f"`{table}`" not in text] == []
+
+
+CITED = re.compile(r"`(test_\w+)::(test_\w+)`")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_cited_tests_exist(page: Path) -> None:
+    """A page that names a test as evidence names one that is there."""
+    for file, name in CITED.findall(page.read_text(encoding="utf-8")):
+        source = (ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
+        assert f"def {name}(" in source, f"{file}::{name}"
+
+
+def test_tests_are_cited() -> None:
+    """The pattern above sees citations, so that none can pass for all."""
+    assert len(CITED.findall((ROOT / "docs" / "link.md").read_text(encoding="utf-8"))) > 80
