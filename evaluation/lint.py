@@ -11,21 +11,20 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from engine.proof import By, Proof
 from evaluation.estimates import Estimate, mean
 from evaluation.probing.items import ENTAILMENT, NO_DOMAIN
 from evaluation.probing.metrics import TOTAL, in_order
+from evaluation.stated import Stated
 from grammar.errors import HapaxError
 from grammar.rules import Library, Rule
-from grammar.terms import Constant, Literal, Substitution, Value
-from grammar.verbalize import literal_text, statement_text
+from grammar.terms import Value
 from kb.records import (
     Distribution,
     PredicateRecord,
@@ -144,19 +143,7 @@ class LintReader:
         if not all(words.values()):
             return None
         values = {name: self._value(text, types[name]) for name, text in words.items()}
-        bound = {name: Constant(value) for name, value in values.items()}
-        told = statement_text(rule, self.library, bound)
-        literals = (*rule.literals, rule.conclusion)
-        return StatementRecord(
-            rule.name,
-            distribution,
-            self.run_id,
-            tuple(values.items()),
-            told.premise,
-            told.conclusion,
-            " and ".join(literal_text(one, self.library, bound, rule.generic) for one in literals),
-            _proof(rule, bound).to_json(),
-        )
+        return Stated(self.library, rule, distribution, self.run_id).statement(values)
 
     def _value(self, text: str, data_type: str) -> Value:
         number = parse_number(text, data_type) if self.library.is_numeric(data_type) else None
@@ -253,22 +240,9 @@ def _delta(files: Sequence[LintFile]) -> float | None:
     return fmean(ends[Distribution.HEAD]) - fmean(ends[Distribution.LONG_TAIL])
 
 
-def _proof(rule: Rule, bound: Mapping[str, Constant]) -> Proof:
-    """What the rule says: LINT's values are stated by LINT, and nothing here has checked them."""
-    searched = Substitution(tuple((name, value) for name, value in bound.items() if name not in rule.generic))
-
-    def told(literal: Literal) -> Literal:
-        return Literal(searched.apply(literal.atom), literal.negated)
-
-    premises = tuple(Proof(told(one), By.ASSUMPTION if rule.is_information(one) else By.GIVEN) for one in rule.literals)
-    return Proof(told(rule.conclusion), By.RULE, rule.name, premises)
-
-
-def report_rows(report: LintReport) -> list[tuple[str, ...]]:
+def table_16_rows(domains: Iterable[DomainCount]) -> list[tuple[str, ...]]:
     """Table 16 with delta."""
-    return [
-        (one.domain, str(one.rules), str(one.head), str(one.long_tail), _signed(one.delta)) for one in report.domains
-    ]
+    return [(one.domain, str(one.rules), str(one.head), str(one.long_tail), _signed(one.delta)) for one in domains]
 
 
 def _signed(delta: Estimate) -> str:
@@ -279,7 +253,13 @@ def _signed(delta: Estimate) -> str:
 
 def report_json(report: LintReport) -> dict[str, Any]:
     """The same for programs."""
-    counts = [
+    rest = {"repeated": report.repeated, "incomplete": report.incomplete, "labels_turned": report.turned}
+    return {"table_16": table_16_json(report.domains), **rest}
+
+
+def table_16_json(domains: Iterable[DomainCount]) -> list[dict[str, Any]]:
+    """Table 16 for programs; a delta that cannot be measured is null."""
+    return [
         {
             "domain": one.domain,
             "rules": one.rules,
@@ -287,7 +267,5 @@ def report_json(report: LintReport) -> dict[str, Any]:
             "long_tail": one.long_tail,
             "delta": one.delta.value if one.delta.count else None,
         }
-        for one in report.domains
+        for one in domains
     ]
-    rest = {"repeated": report.repeated, "incomplete": report.incomplete, "labels_turned": report.turned}
-    return {"table_16": counts, **rest}
