@@ -42,6 +42,11 @@ from llm_oracle.protocols import LikelihoodModel
 FLIPS_FILE = "flip_label_data.json"
 VOTER = "LINK's annotators, by majority"
 
+PAPER_RULES, PAPER_PERSONS, PAPER_OBJECTS = 417, 149, 268
+PAPER_HEAD, PAPER_LONG_TAIL = 54_220, 54_366
+RELEASED_RULES = 200
+"""What LINK's README says of its released rules; the paper's counts are table 16's and section 2.1's."""
+
 _ENDS = {"head": Distribution.HEAD, "longtail": Distribution.LONG_TAIL}
 _FILE = re.compile(rf"(?P<rule>.+)_value_cache\.csv_(?P<end>{'|'.join(_ENDS)})")
 
@@ -74,9 +79,12 @@ class DomainCount:
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """What an import brought. `turned`: labels that people turned; `incomplete`: rows without a value."""
+    """What an import brought. `persons`: rules that speak about a person; `turned`: labels that people turned;
+    `incomplete`: rows without a value.
+    """
 
     domains: tuple[DomainCount, ...]
+    persons: int
     repeated: int
     incomplete: int
     turned: int
@@ -177,13 +185,14 @@ def import_lint(
     files = reader.files()
     votes = [vote for one in files for vote in _votes(one, flips.get(one.rule.name, {}).get(one.distribution, ()))]
     files = _measured(files, JournaledLikelihood(evaluator, journal, role=EVALUATOR))
+    rules = list(dict.fromkeys(one.rule for one in files))
     report = LintReport(
         tuple(_domain_counts(files)),
+        sum(_is_about_a_person(rule, reader.library) for rule in rules),
         sum(one.repeated for one in files),
         sum(len(one.rows) - len(one.statements) for one in files),
         len(votes),
     )
-    rules = list(dict.fromkeys(one.rule for one in files))
     settings = {"folder": reader.folder.name, "evaluator": evaluator.identity.name}
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     with kb.transaction():
@@ -251,9 +260,29 @@ def _signed(delta: Estimate) -> str:
     return f"{delta.value:.2f}" if math.isnan(delta.low) else f"{delta.value:.2f} ({delta.low:.2f} to {delta.high:.2f})"
 
 
+def _is_about_a_person(rule: Rule, library: Library) -> bool:
+    return any(library.is_person(one.data_type) for one in rule.variables if one.name in rule.generic)
+
+
+def size_note(report: LintReport) -> str:
+    """How much of LINT this is."""
+    total = report.domains[-1]
+    released = " LINK's README gives its released rules as 200: this is that part." * (total.rules == RELEASED_RULES)
+    return (
+        f"Of LINT's {PAPER_RULES} rules {total.rules}, of its {PAPER_PERSONS} about persons {report.persons}, of its "
+        f"{PAPER_OBJECTS} about things {total.rules - report.persons}; of its {PAPER_HEAD:,} head statements "
+        f"{total.head:,} and of its {PAPER_LONG_TAIL:,} long-tail ones {total.long_tail:,}.{released}"
+    )
+
+
 def report_json(report: LintReport) -> dict[str, Any]:
     """The same for programs."""
-    rest = {"repeated": report.repeated, "incomplete": report.incomplete, "labels_turned": report.turned}
+    rest = {
+        "rules_about_persons": report.persons,
+        "repeated": report.repeated,
+        "incomplete": report.incomplete,
+        "labels_turned": report.turned,
+    }
     return {"table_16": table_16_json(report.domains), **rest}
 
 
