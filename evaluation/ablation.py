@@ -8,42 +8,33 @@ has the columns of the paper's tables 8 and 9; the likelihoods by variant are it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.beams import Origin, origin_of
+from engine.known import KnownFacts
+from engine.oracle import model_name
 from engine.report import SearchProgress, SearchReport, SearchSettings
 from engine.search import search
+from evaluation.judging import GroundTruth, Share, TruthJudge, accuracy
 from grammar.rules import Library, Rule
-from grammar.terms import Atom, Constant, Literal, Substitution, Value
-from kb.records import Distribution, Source, StatementRecord
+from kb.records import Distribution, Source
 from kb.store import KnowledgeBase
 from llm_oracle.calls import Journal
 from llm_oracle.protocols import Models
 
-Truth = Callable[[str, Sequence[Value]], bool | None]
-"""Whether a fact (indicator, arguments) is true; None: unknown."""
-
-TypeTruth = Callable[[Value, str], bool | None]
-"""Whether a value is of a data type; None: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroundTruth:
-    """What statements are judged by. Without `types`, no data type is judged."""
-
-    facts: Truth
-    types: TypeTruth | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What is searched, by which models and how: the same for all variants."""
+    """What is searched, by which models and how: the same for all variants.
+
+    `keep`: whether the searches' statements, but none of their facts, are kept in the knowledge base.
+    """
 
     library: Library
     rules: Sequence[Rule]
     models: Models
     settings: SearchSettings = field(default_factory=SearchSettings)
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +52,6 @@ VARIANTS = (
     Variant("w/o likelihood", critic=True, likelihood=False),
     Variant("w/o critic+likelihood", critic=False, likelihood=False),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """How many were right of those whose truth is known."""
-
-    right: int = 0
-    known: int = 0
-
-    @property
-    def value(self) -> float | None:
-        return self.right / self.known if self.known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +90,13 @@ def ablation(
     journal: Journal | None = None,
 ) -> AblationReport:
     """Search the rules in all four variants. `kb` gives the journal and the given facts."""
-    library, rules, models, settings = experiment.library, experiment.rules, experiment.models, experiment.settings
+    library, settings = experiment.library, experiment.settings
     journal = journal or Journal(kb)
-    given = [fact for fact in kb.facts() if fact.source is Source.GIVEN]
-    reports: dict[str, SearchReport] = {}
-    for variant in VARIANTS:
-        varied = replace(settings, critic=variant.critic, likelihood="model" if variant.likelihood else "random")
-        with KnowledgeBase(None) as own:
-            own.add_facts(given)
-            reports[variant.name] = search(library, rules, own, models, varied, progress=progress, journal=journal)
-    judge = _Judge(library, truth)
+    reports = {one.name: search_variant(experiment, one, kb, journal, progress) for one in VARIANTS}
+    judge = TruthJudge(library, truth, KnownFacts(kb, library))
     return AblationReport(
         cells=tuple(
-            judge.cell(name, distribution, report)
+            _cell(name, distribution, report, judge)
             for name, report in reports.items()
             for distribution in settings.distributions
         ),
@@ -133,66 +106,48 @@ def ablation(
     )
 
 
-@dataclass
-class _Judge:
-    """Looks statements up in the truth."""
-
-    library: Library
-    truth: GroundTruth
-
-    def cell(self, variant: str, distribution: Distribution, report: SearchReport) -> AblationCell:
-        statements = [one for one in report.statements if one.distribution is distribution]
-        typed = [self._is_typed(one) for one in statements]
-        facts = [self._facts(one) for one in statements]
-        factual = [_all(self._is_true(atom) for atom in atoms) for atoms in facts]
-        distinct = {atom for atoms in facts for atom in atoms}
-        overall = [_all(pair) for pair in zip(typed, factual, strict=True)] if self.truth.types else factual
-        return AblationCell(
-            variant,
-            distribution,
-            len(statements),
-            _share(typed),
-            _share(factual),
-            _share(overall),
-            _share([self._is_true(atom) for atom in distinct]),
+def search_variant(
+    experiment: Experiment, variant: Variant, kb: KnowledgeBase, journal: Journal, progress: SearchProgress | None
+) -> SearchReport:
+    """Search as the variant does, its facts in a store of its own that knows the given facts of `kb`."""
+    settings = replace(
+        experiment.settings, critic=variant.critic, likelihood="model" if variant.likelihood else "random"
+    )
+    with KnowledgeBase(None) as own:
+        own.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
+        report = search(
+            experiment.library, experiment.rules, own, experiment.models, settings, progress=progress, journal=journal
         )
-
-    def _facts(self, statement: StatementRecord) -> list[Atom]:
-        """The ground constraint atoms of the statement that a model was asked about."""
-        rule = self.library.rule(statement.rule)
-        bound = Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
-        return [
-            bound.apply(literal.atom)
-            for literal in rule.literals
-            if self._is_asked(rule, literal) and not literal.negated
-        ]
-
-    def _is_asked(self, rule: Rule, literal: Literal) -> bool:
-        return not rule.is_information(literal) and origin_of(literal, self.library) is Origin.MODEL
-
-    def _is_true(self, atom: Atom) -> bool | None:
-        return self.truth.facts(atom.indicator, [term.value for term in atom.arguments if isinstance(term, Constant)])
-
-    def _is_typed(self, statement: StatementRecord) -> bool | None:
-        of_type = self.truth.types
-        if of_type is None:
-            return None
-        types = {one.name: one.data_type for one in self.library.rule(statement.rule).searched}
-        values = [(value, types[name]) for name, value in statement.substitution if name in types]
-        return _all(of_type(value, data_type) for value, data_type in values)
+        if experiment.keep:
+            _keep(own, report, kb, model_name(experiment.models.evaluator))
+    return report
 
 
-def _all(verdicts: Iterable[bool | None]) -> bool | None:
-    """False if one is false, else None if one is unknown, else True."""
-    found = list(verdicts)
-    if any(one is False for one in found):
-        return False
-    return None if any(one is None for one in found) else True
+def _keep(own: KnowledgeBase, report: SearchReport, kb: KnowledgeBase, evaluator: str) -> None:
+    """Take a run over with its rules, statements and their scores."""
+    texts = [one.text for one in report.statements]
+    with kb.transaction():
+        for run in own.runs():
+            kb.start_run(run)
+        kb.add_rules(own.rules())
+        kb.add_predicates(own.predicates())
+        kb.add_statements(report.statements)
+        kb.add_assessments(own.assessments(texts, "log_likelihood", evaluator).values())
 
 
-def _share(verdicts: Sequence[bool | None]) -> Share:
-    known = [one for one in verdicts if one is not None]
-    return Share(sum(known), len(known))
+def _cell(variant: str, distribution: Distribution, report: SearchReport, judge: TruthJudge) -> AblationCell:
+    statements = [one for one in report.statements if one.distribution is distribution]
+    found = accuracy(statements, judge)
+    distinct = {atom for one in statements for atom in judge.facts(one)}
+    return AblationCell(
+        variant,
+        distribution,
+        len(statements),
+        found.data_type,
+        found.factuality,
+        found.overall,
+        Share.of(judge.is_true(atom) for atom in distinct),
+    )
 
 
 def _likelihoods(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from engine.gates import KEEP_SHARE, keep_count
-from engine.oracle import model_name
+from engine.oracle import model_name, short_model_name
 from engine.report import SearchReport, SearchSettings
 from evaluation.estimates import Estimate, difference_of_means, mean, rank_correlation, share, spearman
 from evaluation.probing.items import verdicts_of
@@ -28,8 +28,14 @@ from llm_oracle.protocols import LikelihoodModel, LogLikelihood
 KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL = "knowledge model", "critic model", "likelihood model"
 """The traits of a method that name a model; the others are named as in `SearchSettings`."""
 
+INSTRUCT = "evaluate instruct"
+"""What runs of instruction-only generation are stored under."""
+
 _SEARCH, _UNKNOWN = "search", "unknown"
 _NO_TRAITS = ("rules", "rules_together", "distributions", "models", "evaluator")
+_MODELS = (KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL)
+_SAID = (KNOWLEDGE_MODEL,)
+"""What the name of an instruction tells in any case."""
 _MEASURE = "log_likelihood"
 _LEAST_TO_CORRELATE = 3
 
@@ -38,11 +44,30 @@ _LEAST_TO_CORRELATE = 3
 class Method:
     """Searches that differ in nothing but rules, distributions and evaluator: their statements belong together.
 
-    An import is a method, too. `name` tells the method from the others of the knowledge base.
+    So do instructions of a model. An import is a method, too. `name` tells the method from the others of the knowledge
+    base.
     """
 
     name: str
     traits: Mapping[str, Any]
+
+    @property
+    def is_search(self) -> bool:
+        return bool(self.traits["command"] == _SEARCH)
+
+    @property
+    def is_instruction(self) -> bool:
+        return bool(self.traits["command"] == INSTRUCT)
+
+    @property
+    def is_unranked(self) -> bool:
+        """Whether no likelihood had a say in its statements, so that they can be reranked afterwards."""
+        return self.is_instruction or (self.is_search and self.traits.get("likelihood") != "model")
+
+    @property
+    def wording(self) -> int:
+        """Which of LINK's table 11 an instruction asked for the long tail with; 0: none."""
+        return int(self.traits.get("wording", 0)) if self.is_instruction else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +141,20 @@ class MeanDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Reranking:
+    """Mean delta of what no likelihood ranked, as it is and after 75 % of the finished statements are kept (D.4).
+
+    `reranker`: whose scores chose the likeliest for the head and the least likely for the long tail.
+    """
+
+    method: str
+    evaluator: str
+    reranker: str
+    before: Estimate
+    after: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """How far two evaluators say the same (LINK, E.2).
 
@@ -144,6 +183,7 @@ class LikelihoodReport:
     agreements: tuple[Agreement, ...]
     denied: frozenset[str] = frozenset()
     """The statements that people judged wrong, or to have a value of a wrong type."""
+    rerankings: tuple[Reranking, ...] = ()
 
     @property
     def own_rankers(self) -> tuple[str, ...]:
@@ -155,7 +195,7 @@ class LikelihoodReport:
         """The evaluator's name without its revision, where that tells it from the others."""
         name = evaluator.partition("@")[0]
         same = [one for one in self.evaluators if one.partition("@")[0] == name]
-        return name if len(same) == 1 else evaluator
+        return name if len(same) <= 1 else evaluator
 
     def to_json(self) -> dict[str, Any]:
         """All figures; null where there was nothing to measure."""
@@ -165,6 +205,7 @@ class LikelihoodReport:
             "methods": [{"name": one.name, **one.traits} for one in self.methods],
             "deltas": [_json(one) for one in self.deltas],
             "mean_deltas": [_json(one) for one in self.mean_deltas],
+            "rerankings": [_json(one) for one in self.rerankings],
             "agreements": [_json(one) for one in self.agreements],
         }
 
@@ -174,18 +215,21 @@ def measure(
     evaluators: Sequence[LikelihoodModel] = (),
     rules: Sequence[str] = (),
     journal: Journal | None = None,
+    reranker: LikelihoodModel | None = None,
 ) -> LikelihoodReport:
     """Measure the statements of a knowledge base; of those of one method the latest search of a rule counts.
 
     `evaluators`: asked for what is not stored; without any, all whose scores of these statements are stored. `rules`:
-    only these; without any, all. Raises HapaxError where there is nothing to measure.
+    only these; without any, all. `reranker`: who ranks finished statements; without one, each evaluator, as in the
+    paper. Raises HapaxError where there is nothing to measure.
     """
+    journal = journal or Journal(kb)
     statements = _statements(kb, rules)
     runs = _runs(kb, statements)
     methods = _methods(runs)
     groups = _latest(runs, methods, statements)
     texts = list(dict.fromkeys(one.text for several in groups.values() for one in several))
-    scores = _asked(kb, evaluators, texts, journal or Journal(kb)) if evaluators else _stored(kb, runs, texts)
+    scores = _asked(kb, evaluators, texts, journal) if evaluators else _stored(kb, runs, texts)
     order = {one.name: place for place, one in enumerate(kb.rules())}
     names = sorted({rule for _, rule, _ in groups}, key=lambda name: (order.get(name, len(order)), name))
     samples = Samples.of(
@@ -208,7 +252,9 @@ def measure(
     verdicts = verdicts_of(kb.votes())
     wrong = verdicts.contradicted | verdicts.wrong_type
     denied = frozenset(one.text for several in groups.values() for one in several if one.id in wrong)
-    return replace(_report(tuple(scores), _in_order(methods, runs), samples), denied=denied)
+    report = _report(tuple(scores), _in_order(methods, runs), samples)
+    by = _asked(kb, [reranker], texts, journal) if reranker else {}
+    return replace(report, denied=denied, rerankings=tuple(_rerankings(report, by)))
 
 
 def samples_of(reports: Mapping[str, SearchReport], evaluator: str) -> Samples:
@@ -225,15 +271,26 @@ def samples_of(reports: Mapping[str, SearchReport], evaluator: str) -> Samples:
     )
 
 
-def reranked(sample: Sample) -> Sample:
-    """What ranking finished statements keeps: the likeliest 75 % for the head, else the least likely (D.4)."""
+def reranked(sample: Sample, by: Mapping[str, float] | None = None) -> Sample:
+    """What ranking finished statements keeps: the likeliest 75 % for the head, else the least likely (D.4).
+
+    `by`: the scores that rank, by text; without any, the sample's own.
+    """
     sign = -1.0 if sample.distribution is Distribution.HEAD else 1.0
-    order = sorted(zip(sample.scores, sample.texts, strict=True), key=lambda pair: (sign * pair[0], pair[1]))
+    ranks = by or dict(zip(sample.texts, sample.scores, strict=True))
+    order = sorted(
+        zip(sample.scores, sample.texts, strict=True), key=lambda pair: (sign * ranks.get(pair[1], pair[0]), pair[1])
+    )
     best = order[: keep_count(len(order), KEEP_SHARE, len(order))]
     return replace(sample, scores=tuple(score for score, _ in best), texts=tuple(text for _, text in best))
 
 
 # -- which statements belong together
+
+
+def methods_by_run(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> dict[str, str]:
+    """The name of its method for the id of every run that the statements are of."""
+    return _methods(_runs(kb, statements))
 
 
 def _statements(kb: KnowledgeBase, rules: Sequence[str]) -> list[StatementRecord]:
@@ -270,19 +327,44 @@ def _traits(run: RunRecord) -> dict[str, Any]:
 
 def _methods(runs: Sequence[RunRecord]) -> dict[str, str]:
     """The name of its method by run id: what tells the searches apart, or all that is known of an import."""
-    traits = {run.id: _traits(run) for run in runs}
-    searches = [traits[run.id] for run in runs if run.command == _SEARCH]
-    differing = [
-        trait
-        for trait in dict.fromkeys(trait for one in searches for trait in one)
-        if len({json.dumps(one.get(trait)) for one in searches}) > 1 and not _follows(trait, searches)
-    ]
-    return {
-        run.id: ", ".join(_told(trait, traits[run.id].get(trait)) for trait in differing) or _SEARCH
-        if run.command == _SEARCH
-        else " ".join(map(str, traits[run.id].values()))
-        for run in runs
+    traits = _with_short_names({run.id: _traits(run) for run in runs})
+    differing = {
+        command: _differing([traits[run.id] for run in runs if run.command == command])
+        for command in (_SEARCH, INSTRUCT)
     }
+    return {run.id: _name(traits[run.id], differing.get(run.command)) for run in runs}
+
+
+def _with_short_names(traits: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Traits whose models have short names, as far as these tell them apart."""
+    models = {one[trait] for one in traits.values() for trait in _MODELS if isinstance(one.get(trait), str)}
+    counts = Counter(map(short_model_name, models))
+    shown = {name: name if counts[short_model_name(name)] > 1 else short_model_name(name) for name in models}
+    return {
+        run_id: {trait: shown.get(value, value) if trait in _MODELS else value for trait, value in one.items()}
+        for run_id, one in traits.items()
+    }
+
+
+def _differing(traits: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The traits that tell methods of one kind apart."""
+    return [
+        trait
+        for trait in dict.fromkeys(trait for one in traits for trait in one)
+        if len({json.dumps(one.get(trait)) for one in traits}) > 1 and not _follows(trait, traits)
+    ]
+
+
+def _name(traits: Mapping[str, Any], differing: Sequence[str] | None) -> str:
+    """A method's name by what tells it from others of its kind; of an import all that is known."""
+    if differing is None:
+        return " ".join(map(str, traits.values()))
+    told = [
+        _told(trait, traits.get(trait)) for trait in differing if traits["command"] != INSTRUCT or trait not in _SAID
+    ]
+    if traits["command"] == INSTRUCT:
+        told.insert(0, f"instruction only, {traits[KNOWLEDGE_MODEL]}")
+    return ", ".join(told) or _SEARCH
 
 
 def _follows(trait: str, traits: Iterable[Mapping[str, Any]]) -> bool:
@@ -299,16 +381,22 @@ def _told(trait: str, value: Any) -> str:
         ("likelihood", "model"): "ranked",
         ("likelihood", "random"): "drawn at random",
         ("likelihood", "none"): "not ranked",
+        ("released", True): "the released prompt",
+        ("released", False): "the paper's prompt",
+        ("bias", True): "with logit bias",
+        ("bias", False): "without logit bias",
     }
     told = words.get((trait, value))
     return told or f"{trait.replace('_', ' ')} {'none' if value is None else value}"
 
 
 def _in_order(methods: Mapping[str, str], runs: Sequence[RunRecord]) -> tuple[Method, ...]:
-    """Whole searches before ablated ones, then imports; else as they were started."""
+    """Whole searches before ablated ones, then the others; wordings by number, else as they were started."""
     found = [Method(name, traits) for name, traits in {methods[run.id]: _traits(run) for run in runs}.items()]
     wanted = (("command", _SEARCH), ("critic", True), ("likelihood", "model"))
-    return tuple(sorted(found, key=lambda one: [one.traits.get(trait) != value for trait, value in wanted]))
+    return tuple(
+        sorted(found, key=lambda one: (*(one.traits.get(trait) != value for trait, value in wanted), one.wording))
+    )
 
 
 def _latest(
@@ -360,7 +448,7 @@ def _asked(
 def _stored(kb: KnowledgeBase, runs: Sequence[RunRecord], texts: Sequence[str]) -> dict[str, dict[str, float]]:
     """The scores of all evaluators that scored every text, that of the latest search first."""
     assessors = kb.assessors(_MEASURE)
-    latest = [name for run in reversed(runs) for name in run.settings.get("models", ())[3:]]
+    latest = [name for run in reversed(runs) for name in _evaluators(run)]
     scores: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys([*(one for one in latest if one in assessors), *assessors]):
         known = kb.assessments(texts, _MEASURE, name)
@@ -372,6 +460,11 @@ def _stored(kb: KnowledgeBase, runs: Sequence[RunRecord], texts: Sequence[str]) 
             f"Name one with --evaluator, such as `--evaluator frequency`; what is missing is then asked for and kept."
         )
     return scores
+
+
+def _evaluators(run: RunRecord) -> Sequence[str]:
+    """Who measured the statements of a run."""
+    return run.settings.get("models", ())[3:] or [one for one in [run.settings.get("evaluator")] if one]
 
 
 def _by_text(assessments: Iterable[Assessment]) -> dict[str, float]:
@@ -415,6 +508,19 @@ def _report(evaluators: tuple[str, ...], methods: tuple[Method, ...], samples: S
     )
     agreements = tuple(_agreement(one, other, samples, deltas) for one, other in combinations(evaluators, 2))
     return LikelihoodReport(evaluators, methods, samples, deltas, means, agreements)
+
+
+def _rerankings(report: LikelihoodReport, by: Mapping[str, Mapping[str, float]]) -> Iterator[Reranking]:
+    """`by`: the reranker's name and its scores; empty where every evaluator reranks."""
+    for method in report.methods:
+        for evaluator in report.evaluators if method.is_unranked else ():
+            name, scores = next(iter(by.items()), (evaluator, None))
+            found = (report.samples.pair(method.name, rule, evaluator) for rule in report.samples.rules)
+            pairs = [pair for pair in found if pair]
+            if pairs:
+                after = [reranked(head, scores).mean - reranked(long_tail, scores).mean for head, long_tail in pairs]
+                before = [head.mean - long_tail.mean for head, long_tail in pairs]
+                yield Reranking(method.name, evaluator, name, mean(before), mean(after))
 
 
 def _delta(head: Sample, long_tail: Sample) -> Delta:

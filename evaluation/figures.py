@@ -6,14 +6,14 @@ it. Files depend on the data alone: the same knowledge base gives the same bytes
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from evaluation.distributions import (
     reranked,
     samples_of,
 )
+from evaluation.drawing import COLOURS, Table, write_figure, write_table
 from grammar.errors import HapaxError
 from kb.records import Distribution
 
@@ -41,14 +42,12 @@ MOST_RULES = 6
 """Rules side by side in one figure, as in the paper."""
 BINS = 30
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's, which colour-blind readers tell apart."""
-_SHADES = {Distribution.HEAD: (_COLOURS[0], "head"), Distribution.LONG_TAIL: (_COLOURS[1], "long tail")}
-_STYLE: Any = {"svg.hashsalt": "hapax", "svg.fonttype": "none", "text.parse_math": False, "font.size": 8.0}
+_SHADES = {Distribution.HEAD: (COLOURS[0], "head"), Distribution.LONG_TAIL: (COLOURS[1], "long tail")}
 _AXIS = "mean token log-likelihood, nats"
-
-Table = tuple[Sequence[str], list[Sequence[object]]]
-"""The columns and rows of a CSV file; None is an empty cell."""
+_LEGEND_WIDTH = 80
+"""Characters of a legend's line in the narrowest figure."""
+_LABEL_WIDTH = 28
+"""Characters of a row's label on one line: what fits beside its panel."""
 
 
 class Lacking(HapaxError):  # noqa: N818  # an outcome that is planned for: the other figures are drawn
@@ -85,17 +84,20 @@ class DeltaLines:
         from matplotlib.figure import Figure
 
         rules = self.rules
-        figure = Figure(figsize=(max(4.0, 1.5 + 0.17 * len(rules)), 4.2), layout="constrained")
+        legend = {method: fill(told, _LEGEND_WIDTH) for method, told in self.legend.items()}
+        told = sum(legend[method].count("\n") + 1 for method in self.lines)
+        size = (max(6.0, 1.5 + 0.17 * len(rules)), 4.2 + 0.2 * told)
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
         axes.axhline(0.0, color="0.6", linewidth=0.8)
-        for colour, (method, line) in zip(_cycle(len(self.lines)), self.lines.items(), strict=True):
+        for (colour, style), (method, line) in zip(_cycle(len(self.lines)), self.lines.items(), strict=True):
             values = np.array([_interval(line[rule]) if rule in line else (math.nan,) * 3 for rule in rules])
-            axes.plot(range(len(rules)), values[:, 0], "o-", color=colour, markersize=3, label=self.legend[method])
+            axes.plot(range(len(rules)), values[:, 0], style, color=colour, markersize=3, label=legend[method])
             axes.vlines(range(len(rules)), values[:, 1], values[:, 2], color=colour, alpha=0.4)
         axes.set_xticks(range(len(rules)), rules, rotation=90, fontsize=6)
         axes.set_ylabel("delta, nats a token")
         axes.set_title(self.title)
-        axes.legend(frameon=False)
+        figure.legend(loc="outside lower left", frameon=False)
         return figure
 
 
@@ -147,7 +149,7 @@ class Panels:
         for row, line in zip(self.rows, grid, strict=True):
             for rule, axes in zip(self.rules, line, strict=True):
                 _draw_pair(axes, row.pairs[rule], self.edges(rule, row.evaluator))
-            line[0].set_ylabel(f"{row.label}\nshare of statements")
+            line[0].set_ylabel(f"{fill(row.label, _LABEL_WIDTH)}\nshare of statements")
         for rule, axes in zip(self.rules, grid[0], strict=True):
             axes.set_title(f"{rule}\n{axes.get_title()}")
         grid[0][0].legend(frameon=False)
@@ -178,11 +180,16 @@ def ablation_plot(reports: Mapping[str, SearchReport], evaluator: str) -> Panels
 
 
 def _delta_figure(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:  # noqa: ARG001  # all rules
+    return _lines(report, number, _compared(report))
+
+
+def _lines(report: LikelihoodReport, number: int, methods: Sequence[Method]) -> DeltaLines:
     evaluator = report.evaluators[0]
-    lines: dict[str, dict[str, Delta]] = {}
+    lines: dict[str, dict[str, Delta]] = {one.name: {} for one in methods}
     for one in report.deltas:
-        if one.evaluator == evaluator:
-            lines.setdefault(one.method, {})[one.rule] = one
+        if one.evaluator == evaluator and one.method in lines:
+            lines[one.method][one.rule] = one
+    lines = {method: line for method, line in lines.items() if line}
     if not lines:
         raise Lacking(f"Figure {number} needs rules with head and long-tail statements. Search both distributions.")
     means = {one.method: one.delta for one in report.mean_deltas if one.evaluator == evaluator}
@@ -197,8 +204,26 @@ def _one_rule(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Pl
 
 def _methods_figure(report: LikelihoodReport, number: int, rules: Sequence[str], most: int = MOST_RULES) -> Plot:
     return _panels(
-        number, f"Log-likelihoods by {report.shown(report.evaluators[0])}", _rows(report, report.methods), rules, most
+        number,
+        f"Log-likelihoods by {report.shown(report.evaluators[0])}",
+        _rows(report, _compared(report)),
+        rules,
+        most,
     )
+
+
+def _compared(report: LikelihoodReport) -> list[Method]:
+    """What figures 3, 4, 7 and 9 compare: of instructions that differ in wording alone the first of table 11.
+
+    Instructions without a rule that has both distributions are left out: a model that cannot follow them would keep
+    all others from being drawn.
+    """
+    paired = {one.method for one in report.deltas if one.evaluator == report.evaluators[0]}
+    first: dict[str, Method] = {}
+    for one in report.methods:
+        if one.is_instruction and one.name in paired:
+            first.setdefault(_alike(one, ("wording",)), one)
+    return [one for one in report.methods if not one.is_instruction or one in first.values()]
 
 
 def _temperatures(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
@@ -215,7 +240,11 @@ def _temperatures(report: LikelihoodReport, number: int, rules: Sequence[str]) -
 def _ungated(report: LikelihoodReport, number: int) -> list[Method]:
     methods = _varied(report, ("likelihood",))
     if not methods or methods[0].traits["likelihood"] != "model" or len(methods) < 2:
-        otherwise = ", or `hapax evaluate ablation --out figures`" if number == 6 else ""
+        otherwise = (
+            ", or `hapax evaluate ablation --out figures`"
+            if number == 6
+            else ", or `hapax evaluate instruct` for statements by instruction only"
+        )
         raise Lacking(
             f"Figure {number} needs a search without the likelihood gate beside the one with it. Run "
             f"`hapax search --no-likelihood` with the same other options and --db{otherwise}."
@@ -229,11 +258,20 @@ def _without_gate(report: LikelihoodReport, number: int, rules: Sequence[str]) -
 
 
 def _post_hoc(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
-    """The paper reranks what GPT-4 wrote by instruction; here it is what a search without the gate found."""
+    """A ranked search, and what was written by instruction or found without the gate, as it is and reranked."""
     evaluator = report.evaluators[0]
-    full, drawn = _rows(report, _ungated(report, number)[:2])
-    kept = {rule: (reranked(head), reranked(long_tail)) for rule, (head, long_tail) in drawn.pairs.items()}
-    rows = (full, drawn, Row(f"{drawn.label}, reranked afterwards", evaluator, kept))
+    ranked = [one for one in report.methods if one.is_search and not one.is_unranked][:1]
+    unranked = [one for one in _compared(report) if one.is_instruction]
+    try:
+        full, drawn = _ungated(report, number)[:2]
+        ranked, unranked = [full], [*unranked, drawn]
+    except Lacking:
+        if not unranked:
+            raise
+    rows = _rows(report, ranked)
+    for one in _rows(report, unranked):
+        kept = {rule: (reranked(head), reranked(long_tail)) for rule, (head, long_tail) in one.pairs.items()}
+        rows += [one, Row(f"{one.label}, reranked afterwards", evaluator, kept)]
     return _panels(number, f"Reranking finished statements, by {report.shown(evaluator)}", rows, rules)
 
 
@@ -261,11 +299,19 @@ def _evaluators(report: LikelihoodReport, number: int, rules: Sequence[str]) -> 
     return _panels(number, " and ".join(row.label for row in rows), rows, rules)
 
 
-def _instructions(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:  # noqa: ARG001  # one shape
-    raise Lacking(
-        f"Figure {number} compares with statements that a model writes after ten wordings of an instruction; Hapax "
-        f"has no such baseline. Figure 3 shows the deltas of its own searches."
-    )
+def _instructions(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:  # noqa: ARG001  # all rules
+    """The first search beside one model's instructions in several wordings."""
+    groups: dict[str, list[Method]] = {}
+    for one in report.methods:
+        if one.is_instruction:
+            groups.setdefault(_alike(one, ("wording",)), []).append(one)
+    wordings = max(groups.values(), key=len, default=[])
+    if len(wordings) < 2:
+        raise Lacking(
+            f"Figure {number} needs statements that a model wrote after several wordings of an instruction. Run "
+            "`hapax evaluate instruct --wording all` with the same --db."
+        )
+    return _lines(report, number, [*[one for one in report.methods if one.is_search][:1], *wordings])
 
 
 _FIGURES: Mapping[int, Callable[[LikelihoodReport, int, Sequence[str]], Plot]] = {
@@ -285,12 +331,17 @@ NUMBERS = tuple(_FIGURES)
 
 
 def _varied(report: LikelihoodReport, traits: Sequence[str]) -> list[Method]:
-    """The largest group of methods that differ in these traits alone."""
+    """The largest group of searches that differ in these traits alone."""
     groups: dict[str, list[Method]] = {}
-    for one in (one for one in report.methods if all(trait in one.traits for trait in traits)):
-        alike = json.dumps({name: value for name, value in one.traits.items() if name not in traits}, sort_keys=True)
-        groups.setdefault(alike, []).append(one)
+    for one in report.methods:
+        if one.is_search and all(trait in one.traits for trait in traits):
+            groups.setdefault(_alike(one, traits), []).append(one)
     return max(groups.values(), key=len, default=[])
+
+
+def _alike(method: Method, traits: Sequence[str]) -> str:
+    """What methods share that differ in these traits alone."""
+    return json.dumps({name: value for name, value in method.traits.items() if name not in traits}, sort_keys=True)
 
 
 def _rows(report: LikelihoodReport, methods: Sequence[Method]) -> list[Row]:
@@ -324,16 +375,7 @@ def _panels(number: int, title: str, rows: Sequence[Row], rules: Sequence[str] =
 
 def write(one: Plot, folder: Path) -> tuple[Path, ...]:
     """Write a figure as `figure-N.png`, `.svg` and `.csv`."""
-    import matplotlib as mpl
-
-    folder.mkdir(parents=True, exist_ok=True)
-    png, svg, data = (folder / f"figure-{one.number}.{suffix}" for suffix in ("png", "svg", "csv"))
-    with mpl.rc_context(_STYLE):
-        figure = one.draw()
-        figure.savefig(png, dpi=150)
-        figure.savefig(svg, metadata={"Date": None})
-    _write_table(one.table(), data)
-    return png, svg, data
+    return write_figure(folder / f"figure-{one.number}", one.draw, one.table())
 
 
 def write_samples(samples: Samples, folder: Path) -> Path:
@@ -345,16 +387,8 @@ def write_samples(samples: Samples, folder: Path) -> Path:
         for score, text in zip(one.scores, one.texts, strict=True)
     ]
     path = folder / "likelihoods.csv"
-    _write_table((("rule", "method", "evaluator", "distribution", "log_likelihood", "statement"), list(rows)), path)
+    write_table((("rule", "method", "evaluator", "distribution", "log_likelihood", "statement"), list(rows)), path)
     return path
-
-
-def _write_table(table: Table, path: Path) -> None:
-    columns, rows = table
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
 
 
 def _draw_pair(axes: Axes, pair: Iterable[Sample], edges: Sequence[float]) -> None:
@@ -381,5 +415,7 @@ def _cell(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _cycle(count: int) -> list[str]:
-    return [_COLOURS[place % len(_COLOURS)] for place in range(count)]
+def _cycle(count: int) -> list[tuple[str, str]]:
+    """Colours and line styles; a colour that comes again is dashed."""
+    styles = ("o-", "s--", "^:")
+    return [(COLOURS[place % len(COLOURS)], styles[place // len(COLOURS) % len(styles)]) for place in range(count)]

@@ -11,20 +11,17 @@ from typing import Any
 from evaluation import figures
 from evaluation.distributions import Delta, LikelihoodReport, measure
 from evaluation.estimates import NOTHING, Estimate
-from grammar.rules import Library
+from evaluation.probing.tables import Page
 from kb.store import KnowledgeBase
 from llm_oracle.calls import EVALUATOR
 from llm_oracle.protocols import LikelihoodModel
 from llm_oracle.registry import OpeningOptions, open_model
 
-
-@dataclass(frozen=True, slots=True)
-class LikelihoodTable:
-    """One table for the screen."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+PAPER_DELTAS = (
+    "LINK's paper, on 200 rules and by InstructGPT: mean delta 0.48 for LINK, -0.14 for ChatGPT and -0.02 for GPT-4 by "
+    "instruction only. Its models, rules and evaluator are others than these."
+)
+"""Section 3.2, for reading beside ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +32,17 @@ class LikelihoodResult:
     written: Mapping[int, tuple[Path, ...]]
     lacking: Mapping[int, str]
 
-    def tables(self) -> tuple[LikelihoodTable, ...]:
+    def tables(self) -> tuple[Page, ...]:
         agreement = (_agreement(self.report),) if self.report.agreements else ()
-        return (_deltas(self.report), _means(self.report), *agreement)
+        reranking = (_rerankings(self.report),) if self.report.rerankings else ()
+        return (_deltas(self.report), _means(self.report), *reranking, *agreement)
 
     def notes(self) -> Iterator[str]:
         """What a reader of the figures should know besides."""
         for name in self.report.own_rankers:
             yield f"{self.report.shown(name)} also ranked a search: its delta measures by the search's own yardstick."
+        if any(one.is_instruction for one in self.report.methods):
+            yield PAPER_DELTAS
         yield from self.lacking.values()
 
     def to_json(self) -> dict[str, Any]:
@@ -53,9 +53,8 @@ class LikelihoodResult:
         }
 
 
-def open_evaluators(names: Iterable[str], library: Library, options: Mapping[str, Any]) -> list[LikelihoodModel]:
+def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[LikelihoodModel]:
     """The models behind the strings, each opened once."""
-    opening = OpeningOptions(library=library, seed=options["seed"], device=options["device"])
     return [open_model(name, EVALUATOR, opening) for name in dict.fromkeys(names)]
 
 
@@ -65,9 +64,11 @@ def run(
     rules: Sequence[str] = (),
     numbers: Sequence[int] = figures.NUMBERS,
     out: Path | None = None,
+    *,
+    reranker: LikelihoodModel | None = None,
 ) -> LikelihoodResult:
     """Measure, and write the figures of these numbers and the scores behind them to the folder, if one is given."""
-    report = measure(kb, evaluators, rules)
+    report = measure(kb, evaluators, rules, reranker=reranker)
     written: dict[int, tuple[Path, ...]] = {}
     lacking: dict[int, str] = {}
     if out is not None:
@@ -80,7 +81,7 @@ def run(
     return LikelihoodResult(report, written, lacking)
 
 
-def _deltas(report: LikelihoodReport) -> LikelihoodTable:
+def _deltas(report: LikelihoodReport) -> Page:
     by_place: dict[tuple[str, str], dict[str, Delta]] = {}
     for one in report.deltas:
         by_place.setdefault((one.method, one.rule), {})[one.evaluator] = one
@@ -93,16 +94,25 @@ def _deltas(report: LikelihoodReport) -> LikelihoodTable:
             (rule, *([method] if several else []), str(sizes.head), str(sizes.long_tail), *map(_told, estimates))
         )
     columns = ("rule", *(["method"] if several else []), "head", "long tail", *map(report.shown, report.evaluators))
-    return LikelihoodTable("Delta by rule, in nats a token (LINK, figure 3)", columns, tuple(rows))
+    return Page("Delta by rule, in nats a token (LINK, figure 3)", columns, tuple(rows))
 
 
-def _means(report: LikelihoodReport) -> LikelihoodTable:
+def _means(report: LikelihoodReport) -> Page:
     found = {(one.method, one.evaluator): one.delta for one in report.mean_deltas}
     rows = tuple((one.name, *(_told(found[one.name, name]) for name in report.evaluators)) for one in report.methods)
-    return LikelihoodTable("Mean delta over rules", ("method", *map(report.shown, report.evaluators)), rows)
+    return Page("Mean delta over rules", ("method", *map(report.shown, report.evaluators)), rows)
 
 
-def _agreement(report: LikelihoodReport) -> LikelihoodTable:
+def _rerankings(report: LikelihoodReport) -> Page:
+    rows = tuple(
+        (one.method, report.shown(one.evaluator), report.shown(one.reranker), _told(one.before), _told(one.after))
+        for one in report.rerankings
+    )
+    columns = ("method", "evaluator", "reranked by", "delta", "delta of the reranked 75 %")
+    return Page("Mean delta when finished statements are reranked (LINK, D.4)", columns, rows)
+
+
+def _agreement(report: LikelihoodReport) -> Page:
     columns = ("evaluators", "statements", "within rules", "deltas", "same sign of delta", "rules")
     rows = tuple(
         (
@@ -112,7 +122,7 @@ def _agreement(report: LikelihoodReport) -> LikelihoodTable:
         )
         for one in report.agreements
     )
-    return LikelihoodTable("Agreement: rank correlations, and the share of rules (LINK, E.2)", columns, rows)
+    return Page("Agreement: rank correlations, and the share of rules (LINK, E.2)", columns, rows)
 
 
 def _told(estimate: Estimate) -> str:

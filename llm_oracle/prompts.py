@@ -6,6 +6,7 @@ Wordings are LINK's (section 2.3 of the paper, and its released code); `docs/mod
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 CRITIC_PROMPT = (
@@ -15,7 +16,35 @@ CRITIC_PROMPT = (
     "Answer:"
 )
 
+NEGATION_PROMPT = (
+    "Rewrite the sentence so that it says the opposite. Change as few words as possible and keep {slots} as they are.\n"
+    "Sentence: {sentence}\n"
+    "Opposite:"
+)
+QUESTION_PROMPT = (
+    "Rewrite the sentence as a question that can be answered with yes or no. Change as few words as possible and keep "
+    "{slots} as they are.\n"
+    "Sentence: {sentence}\n"
+    "Question:"
+)
+CORRECTION_PROMPT = "Correct the sentence with minimal edits if it is wrong, otherwise repeat it: {sentence}"
+"""The released code's words for making a template of a predicate's name."""
+
 VALUES_PER_CALL = 50
+
+LONG_TAIL_WORDINGS = (
+    "Use less frequent terms of {terms}.",
+    "Use terms of {terms} that are less common.",
+    "Use terms with lower frequency for {terms}.",
+    "Use terms of {terms} that have lower probability in language model distribution.",
+    "Use less frequent words of {terms}.",
+    "Use words of {terms} that are less common.",
+    "Use words with lower frequency for {terms}.",
+    "Use less frequent entities of {terms}.",
+    "Use entities of {terms} that are less common.",
+    "Use entities with lower frequency for {terms}.",
+)
+"""The paper's table 11, from number 1; its section 3.1 uses the first."""
 
 _KNOWLEDGE_FRAME = re.compile(
     r"Give me (?:(?P<count>\d{1,4}) values|the correct value) of (?P<variable>\S{1,64}) "
@@ -23,6 +52,14 @@ _KNOWLEDGE_FRAME = re.compile(
     r"where (?P=variable) is an? (?P<data_type>[^.]+)\.",
     re.DOTALL,
 )
+
+_INSTRUCTION_FRAME = re.compile(
+    r"In the following sentence, (?P<types>.+?)\. Find values of .+? to fill in the blank in the sentence "
+    r"(?:‘|')(?P<sentence>.*)(?:’|') and make it a grammatical and correct sentence\.(?: (?P<wording>Use [^.]*\.))? "
+    r"Give me (?P<count>\d{1,4}) values in the format (?:‘|')1\. [^’']*(?:’|')\.",
+    re.DOTALL,
+)
+_TYPED = re.compile(r"(?P<name>\w{1,64}) is a (?P<data_type>[^,]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +99,58 @@ def functional_prompt(variable: str, sentence: str, data_type: str) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class InstructionParts:
+    """What went into an instruction: variables with data types, a sentence with slots such as `[B]`, what is asked for.
+
+    `wording` is the number of the long-tail wording in table 11; None: the default instruction, for the head.
+    `released`: as the released code spells it, not as the paper's table 2 prints it; the two differ in `A, B` against
+    `A and B`, and in quotation marks.
+    """
+
+    variables: tuple[tuple[str, str], ...]
+    sentence: str
+    count: int = VALUES_PER_CALL
+    wording: int | None = None
+    released: bool = False
+
+
+def instruction_prompt(parts: InstructionParts) -> str:
+    """The instruction by which a model fills in all variables of a rule at once (paper, table 2 and appendix F).
+
+    The paper appends its wordings to "the original instruction"; the released code shows where: behind its first two
+    sentences.
+    """
+    names = [name for name, _ in parts.variables]
+    types = ", ".join(f"{name} is a {data_type}" for name, data_type in parts.variables)
+    opened, closed = ("'", "'") if parts.released else ("‘", "’")
+    listed = (" and " if parts.released else ", ").join(names)
+    asked = "" if parts.wording is None else f" {long_tail_wording(parts.wording, names)}"
+    return (
+        f"In the following sentence, {types}. Find values of {listed} to fill in the blank in the sentence "
+        f"{opened}{parts.sentence}{closed} and make it a grammatical and correct sentence.{asked} "
+        f"Give me {parts.count} values in the format {opened}1. {', '.join(f'{name}=' for name in names)}{closed}."
+    )
+
+
+def long_tail_wording(number: int, names: Sequence[str]) -> str:
+    """A wording of table 11 by its number, from 1: `Use less frequent terms of A and B and Z.`"""
+    return LONG_TAIL_WORDINGS[number - 1].format(terms=" and ".join(names))
+
+
+def read_instruction(prompt: str) -> InstructionParts | None:
+    """The parts of an `instruction_prompt`; None if the text is none."""
+    match = _INSTRUCTION_FRAME.match(prompt)
+    if match is None:
+        return None
+    variables = tuple((one["name"], one["data_type"]) for one in _TYPED.finditer(match["types"]))
+    names = [name for name, _ in variables]
+    numbers = range(1, len(LONG_TAIL_WORDINGS) + 1)
+    wording = next((number for number in numbers if long_tail_wording(number, names) == match["wording"]), None)
+    released = prompt[match.start("sentence") - 1] == "'"
+    return InstructionParts(variables, match["sentence"], int(match["count"]), wording, released)
+
+
 def exclusion_clause(values: tuple[str, ...]) -> str:
     """The released code's sentence for the next calls, naming what was accepted already."""
     return f" Do not generate these values: {', '.join(values)}." if values else ""
@@ -75,6 +164,44 @@ def critic_prompt(claim: str) -> str:
 def type_claim(value: str, data_type: str) -> str:
     """The data-type statement the critic judges: `Saffron is an ingredient.`"""
     return sentence(f"{value} is {with_article(data_type.lower())}")
+
+
+def types_prompt(rule: str, variable: str, data_type: str, count: int) -> str:
+    """The released code's prompt for the expansion of a data type; `rule` holds the variable's atoms, joined with &.
+
+    The paper's table 5 prints the data type in lower case.
+    """
+    article = with_article(data_type.lower()).split()[0]
+    return (
+        f'In rule "{rule}", {variable} is a variable representing {article} {data_type}. List {count} subcategories '
+        f"of {data_type} that {variable} could be that also make the rule true."
+    )
+
+
+def verb_prompt(atom: str, masked: str) -> str:
+    """The paper's prompt for the verb that fits an expanded data type (table 5)."""
+    return f"{atom} is equal to {masked}. Write the best predicate that could fit in [mask] token."
+
+
+def conclusion_prompt(statement: str, count: int = 5) -> str:
+    """The released code's prompt for the verb of a conclusion, of whose answers a person picks one."""
+    return (
+        f"Fill in the [mask] in '{statement}' so that the statement is factually plausible and grammatically correct. "
+        f"Give {count} statements."
+    )
+
+
+def scope_claim(sentence: str) -> str:
+    """Our own words for the paper's property that no predicate lies beyond what a model can know (section 2.2)."""
+    return (
+        f"Once names or numbers stand for the words in brackets, an encyclopedia or another common text can tell "
+        f"whether '{sentence}' is true."
+    )
+
+
+def sense_claim(sentence: str) -> str:
+    """Our own words for the question whether a predicate's verb fits its types."""
+    return f"'{sentence}' makes sense as a statement about things of these kinds."
 
 
 def sentence(words: str) -> str:

@@ -12,15 +12,17 @@ import hashlib
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
 
 from grammar.rules import Library, PredicateKind, PredicateSignature, type_key
 from grammar.terms import Atom, Value, Variable
 from grammar.verbalize import template_of
+from kb.records import content_id
 from llm_oracle.answers import parse_number
-from llm_oracle.prompts import read_prompt
+from llm_oracle.prompts import InstructionParts, read_instruction, read_prompt
 from llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -30,12 +32,18 @@ from llm_oracle.protocols import (
     ModelIdentity,
     Usage,
 )
+from llm_oracle.simulated_rows import RowWriter, typed_readings
 
 FIRST_NUMBER, NUMBER_STEP = 1400, 3
 """Numeric types hold FIRST_NUMBER, then every third number: readable as years."""
 
 MOST_CLAUSES = 20
 """Atoms of one prompt that are read."""
+
+FINGERPRINT_DIGITS = 12
+
+ANSWERS_KEPT = 10_000
+"""Questions whose right values are remembered: a search asks all of a round before it asks the first again."""
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
 _SLOT = re.compile(r"\[(\d{1,3})\]")
@@ -73,6 +81,33 @@ class _Reading:
     denied: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """One sentence of a predicate: its text with slots, and which argument stands in each slot."""
+
+    expression: re.Pattern[str]
+    signature: PredicateSignature
+    positions: tuple[int, ...]
+    denied: bool
+
+
+class _Patterns:
+    """Patterns by the rarest word that their sentence must hold, so that a clause meets few of them."""
+
+    def __init__(self, templates: Sequence[tuple[str, _Pattern]]) -> None:
+        self._patterns = [pattern for _, pattern in templates]
+        own = [[word for word in template.casefold().split() if "[" not in word] for template, _ in templates]
+        counts = Counter(word for words in own for word in words)
+        self._places: dict[str, list[int]] = {}
+        for place, words in enumerate(own):
+            self._places.setdefault(min(words, key=lambda word: (counts[word], word), default=""), []).append(place)
+
+    def fitting(self, words: str) -> Iterator[_Pattern]:
+        """Patterns that the words may match, in order; no pattern that they match is missing."""
+        places = (place for word in {"", *words.casefold().split()} for place in self._places.get(word, ()))
+        return (self._patterns[place] for place in sorted(places))
+
+
 @dataclass(frozen=True)
 class SimulatedWorld:
     """Entities and truth: what `holds` says never changes for a library and a seed."""
@@ -89,6 +124,12 @@ class SimulatedWorld:
         used = [variable.data_type for rule in library.rules for variable in rule.variables]
         related = [one for pair in library.subtypes for one in pair]
         return tuple(dict.fromkeys(type_key(one) for one in (*declared, *used, *related)))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells worlds of one seed apart: their settings and their types, by which entities get their names."""
+        types = [list(self.types), sorted(map(list, self.library.subtypes))]
+        return content_id("world", asdict(self.settings), *types)[:FINGERPRINT_DIGITS]
 
     @cached_property
     def _own(self) -> dict[str, tuple[Value, ...]]:
@@ -137,6 +178,19 @@ class SimulatedWorld:
     def _members(self) -> dict[str, frozenset[Value]]:
         return {}
 
+    @cached_property
+    def _densities(self) -> dict[str, float]:
+        return {}
+
+    def _density(self, signature: PredicateSignature) -> float:
+        """Share of the atoms of an oracle predicate that are true."""
+        density = self._densities.get(signature.indicator)
+        if density is None:
+            crowd = len(self.entities(signature.argument_types[-1]))
+            density = min(0.5, self.settings.facts_per_argument / max(1, crowd))
+            self._densities[signature.indicator] = density
+        return density
+
     def is_a(self, value: Value, data_type: str) -> bool:
         members = self._members.get(data_type)
         if members is None:
@@ -154,9 +208,7 @@ class SimulatedWorld:
         if signature.kind is PredicateKind.FUNCTIONAL:
             choices = self._kin[arguments[-1]]
             return arguments[-1] == choices[int(self.chance("function", indicator, *arguments[:-1]) * len(choices))]
-        crowd = len(self.entities(signature.argument_types[-1]))
-        density = min(0.5, self.settings.facts_per_argument / max(1, crowd))
-        return self.chance("fact", indicator, *arguments) < density
+        return self.chance("fact", indicator, *arguments) < self._density(signature)
 
     def popularity(self, word: str) -> float | None:
         """Zipf probability of an entity's name, None for any other word."""
@@ -179,7 +231,7 @@ class SimulatedWorld:
         return int.from_bytes(digest[:7]) / 2**56
 
     @cached_property
-    def _patterns(self) -> list[tuple[re.Pattern[str], PredicateSignature, tuple[int, ...], bool]]:
+    def _patterns(self) -> _Patterns:
         """Every predicate's sentences as patterns; longer templates first, since they say more."""
         found = []
         for signature in self.library.completed().signatures:
@@ -189,21 +241,22 @@ class SimulatedWorld:
                 positions = tuple(int(slot) - 1 for slot in _SLOT.findall(template))
                 pieces = [re.escape(piece) for piece in _SLOT.split(template)[::2]]
                 pattern = re.compile("(.{1,400}?)".join(pieces), re.IGNORECASE | re.DOTALL)
-                found.append((len(template), pattern, signature, positions, form == "negated"))
-        return [one[1:] for one in sorted(found, key=lambda one: -one[0])]
+                found.append((template, _Pattern(pattern, signature, positions, form == "negated")))
+        return _Patterns(sorted(found, key=lambda one: -len(one[0])))
 
     def read(self, words: str) -> list[_Reading]:
         """All ways to read a clause as an atom of the library."""
         readings = []
-        for pattern, signature, positions, denied in self._patterns:
-            match = pattern.fullmatch(words) if len(words) < 4000 else None
+        for pattern in self._patterns.fitting(words) if len(words) < 4000 else ():
+            signature = pattern.signature
+            match = pattern.expression.fullmatch(words)
             if match is None:
                 continue
             slots = [""] * len(signature.argument_types)
-            for position, text in zip(positions, match.groups(), strict=True):
+            for position, text in zip(pattern.positions, match.groups(), strict=True):
                 slots[position] = text
             values = tuple(None if _PLACEHOLDER.fullmatch(text) else self.named(text) for text in slots)
-            readings.append(_Reading(signature, values, tuple(slots), denied))
+            readings.append(_Reading(signature, values, tuple(slots), pattern.denied))
         return readings
 
     def fits(self, reading: _Reading) -> bool:
@@ -217,7 +270,8 @@ class SimulatedModel:
 
     def __init__(self, world: SimulatedWorld) -> None:
         self.world = world
-        self.identity = ModelIdentity("simulated", f"seed {world.seed}, {world.settings}")
+        self.identity = ModelIdentity("simulated", f"seed {world.seed}, world {world.fingerprint}")
+        self._answers = lru_cache(ANSWERS_KEPT)(self._answered)
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         """Numbered lists with wrong values, repeated lines and malformed lines; excluded values never come."""
@@ -235,15 +289,16 @@ class SimulatedModel:
         parts = read_prompt(prompt)
         if parts is None:
             return [], []
-        slot = f"[{parts.variable}]"
-        questions = [self._question(clause, slot, parts.data_type) for clause in _clauses(parts.sentence, self.world)]
+        true = self._answers(parts.sentence, f"[{parts.variable}]", parts.data_type)
+        wrong = set(self.world.entities(parts.data_type)).difference(true)
+        return list(true), [one for one in self.world.entities(parts.data_type) if one in wrong]
+
+    def _answered(self, sentence: str, slot: str, data_type: str) -> tuple[Value, ...]:
+        """The values of the slot that make the whole sentence true; none where no clause of it can be read."""
+        questions = [self._question(clause, slot, data_type) for clause in _clauses(sentence, self.world)]
         asked = [question for question in questions if question is not None]
-        candidates = self.world.entities(parts.data_type)
-        if not asked:
-            return [], list(candidates)
-        true = [one for one in candidates if all(self._true_with(question, slot, one) for question in asked)]
-        false = [one for one in candidates if one not in set(true)]
-        return true, false
+        candidates = self.world.entities(data_type) if asked else ()
+        return tuple(one for one in candidates if all(self._true_with(question, slot, one) for question in asked))
 
     def _question(self, clause: str, slot: str, data_type: str) -> _Reading | None:
         """The reading whose slot has the type asked for and whose other arguments fit; else any that has the slot."""
@@ -270,7 +325,30 @@ class SimulatedModel:
         typed = zip(arguments, signature.argument_types, strict=True)
         return all(value is None or self.world.is_a(value, one) for value, one in typed)
 
+    def _rows(
+        self, instruction: InstructionParts, request: GenerationRequest, parameters: GenerationParameters
+    ) -> Generation:
+        """Rows for a whole rule."""
+        premise = instruction.sentence.removeprefix("If ").partition(", then ")[0]
+        readings = (filter(self.world.fits, self.world.read(one)) for one in _clauses(premise, self.world))
+        excluded = frozenset(value.casefold() for value in request.excluded_values)
+        rng = random.Random(  # noqa: S311  # reproducible, not secret
+            f"{self.world.seed} {parameters.seed} {request.sample_index} {sorted(excluded)} {request.prompt}"
+        )
+        writer = RowWriter(
+            self.world,
+            instruction,
+            typed_readings(map(list, readings), instruction, self.world),
+            lambda some, rng: _by_popularity(some, rng, parameters.temperature),
+        )
+        lines = list(writer.lines(rng, excluded))
+        usage = Usage(len(request.prompt.split()), sum(len(line.split()) for line in lines))
+        return Generation("\n".join(lines), usage=usage)
+
     def _generation(self, request: GenerationRequest, parameters: GenerationParameters) -> Generation:
+        instruction = read_instruction(request.prompt)
+        if instruction is not None:
+            return self._rows(instruction, request, parameters)
         world, settings = self.world, self.world.settings
         parts = read_prompt(request.prompt)
         count = parts.count if parts else 0

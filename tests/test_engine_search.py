@@ -7,7 +7,8 @@ from engine.gates import Judged
 from engine.inquiry import Answer
 from engine.report import SearchSettings, Tally, Unanswerable
 from engine.search import search, unanswerable
-from evaluation.ablation import Experiment, GroundTruth, ablation
+from evaluation.ablation import Experiment, ablation
+from evaluation.judging import GroundTruth
 from grammar.dependencies import plan
 from grammar.errors import HapaxError
 from grammar.parser import parse_library

@@ -17,10 +17,11 @@ from click.testing import CliRunner, Result
 import cli
 from engine.report import SearchSettings
 from engine.search import search
-from evaluation.ablation import Experiment, GroundTruth, ablation
+from evaluation.ablation import Experiment, ablation
 from evaluation.distributions import measure, reranked
 from evaluation.estimates import difference_of_means
 from evaluation.figures import NUMBERS, ablation_plot, write
+from evaluation.judging import GroundTruth
 from evaluation.likelihood import run
 from grammar.errors import HapaxError
 from grammar.parser import parse_library
@@ -66,6 +67,17 @@ class Evaluator:
 def run_record(run_id: str, started: str = "2026-01-01T00:00:00+00:00", **settings: object) -> RunRecord:
     told = {**SearchSettings().to_json(), "models": ["m", "m", "m", LENGTH], "rules": list(SCORES), **settings}
     return RunRecord(run_id, "search", told, run_id, started, status="done")
+
+
+def instruction(run_id: str, wording: int, model: str = "gpt@1") -> RunRecord:
+    settings = {
+        "knowledge model": model,
+        "evaluator": LENGTH,
+        "wording": wording,
+        "released": False,
+        "rules": list(SCORES),
+    }
+    return RunRecord(run_id, "evaluate instruct", settings, run_id, f"2026-01-{wording:02}", status="done")
 
 
 def statement(run_id: str, rule: str, distribution: Distribution, score: float, number: int = 0) -> StatementRecord:
@@ -243,6 +255,78 @@ def test_an_import_is_a_method_of_its_own(fresh_kb: KnowledgeBase) -> None:
     assert [one.name for one in measure(fresh_kb).methods] == ["search", "evaluate lint lint"]
 
 
+def test_an_instruction_is_a_method_named_by_model_and_wording(fresh_kb: KnowledgeBase) -> None:
+    """What a model wrote by instruction stands behind searches, its wordings in the order of table 11."""
+    fill(fresh_kb, instruction("ten", 10))
+    fill(fresh_kb, instruction("two", 2))
+    fill(fresh_kb, run_record("run"))
+
+    names = [one.name for one in measure(fresh_kb).methods]
+
+    assert names == ["search", "instruction only, gpt@1, wording 2", "instruction only, gpt@1, wording 10"]
+
+
+def test_models_of_one_short_name_stay_apart(fresh_kb: KnowledgeBase) -> None:
+    """Revisions that differ behind what is shown of them are told in full."""
+    for number, revision in enumerate(("seed 7, world a", "seed 7, world b"), 1):
+        fill(fresh_kb, replace(instruction(f"run{number}", 1), settings={"knowledge model": f"s@{revision}"}))
+
+    assert [one.name for one in measure(fresh_kb).methods] == [
+        "instruction only, s@seed 7, world a",
+        "instruction only, s@seed 7, world b",
+    ]
+
+
+# -- reranking afterwards
+
+
+def test_reranking_afterwards_is_measured_for_what_no_likelihood_ranked(fresh_kb: KnowledgeBase) -> None:
+    """Instructions and ungated searches get the delta of their best 75 %; a ranked search does not."""
+    scores = {"allergy": {HEAD: (-1.0, -2.0, -3.0, -4.0), TAIL: (-2.0, -3.0, -4.0, -5.0)}}
+    fill(fresh_kb, run_record("run"), scores)
+    fill(fresh_kb, run_record("drawn", likelihood="random"), scores)
+    fill(fresh_kb, instruction("one", 1), scores)
+
+    found = measure(fresh_kb).rerankings
+
+    assert [one.method for one in found] == ["drawn at random", "instruction only, gpt@1"]
+    assert [(one.before.value, one.after.value) for one in found] == [(1.0, 2.0), (1.0, 2.0)]
+    assert {one.reranker for one in found} == {LENGTH}
+
+
+def test_another_model_can_rerank(fresh_kb: KnowledgeBase) -> None:
+    """A reranker is asked once for its scores; the evaluator measures what it kept."""
+
+    class Backwards(Evaluator):
+        def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+            return [LogLikelihood(-score.total - 20.0, 2) for score in super().log_likelihoods(texts)]
+
+    scores = {"allergy": {HEAD: (-1.0, -2.0, -3.0, -4.0), TAIL: (-2.0, -3.0, -4.0, -5.0)}}
+    fill(fresh_kb, instruction("one", 1), scores)
+    first, second = Backwards(), Backwards()
+
+    (found,) = measure(fresh_kb, reranker=first).rerankings
+    again = measure(fresh_kb, reranker=second).rerankings
+
+    assert (found.evaluator, found.reranker) == (LENGTH, "other@1")
+    assert (found.before.value, found.after.value) == (1.0, 0.0)
+    assert found in again
+    assert (len(first.asked), second.asked) == (8, [])
+
+
+def test_the_command_prints_reranking_and_the_papers_deltas(database: Path) -> None:
+    """Beside instructions a reader finds what reranking them brings, and LINK's means as a remark."""
+    with KnowledgeBase(database) as kb:
+        fill(kb, instruction("one", 1))
+
+    result = invoke("--db", database, "--rerank", "frequency")
+
+    assert result.exit_code == 0, result.output
+    assert "reranked (LINK, D.4)" in result.stdout
+    assert "0.48" not in result.stdout
+    assert "mean delta 0.48 for LINK, -0.14 for ChatGPT and -0.02 for GPT-4" in said(result)
+
+
 # -- evaluators
 
 
@@ -319,8 +403,10 @@ def test_evaluators_come_from_the_command_line(database: Path, tmp_path: Path) -
 
 
 def test_every_figure_is_written_as_png_svg_and_csv(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
-    """With searches of other temperature, model and ranker and four evaluators, all figures but 13 are drawn."""
+    """With searches of other temperature, model and ranker, two wordings and four evaluators, all are drawn."""
     fill(fresh_kb, run_record("run"))
+    fill(fresh_kb, instruction("one", 1))
+    fill(fresh_kb, instruction("two", 2))
     fill(fresh_kb, run_record("cool", temperature=0.5))
     fill(fresh_kb, run_record("drawn", likelihood="random"))
     fill(fresh_kb, run_record("large", models=["large", "large", "large", LENGTH]))
@@ -328,12 +414,12 @@ def test_every_figure_is_written_as_png_svg_and_csv(fresh_kb: KnowledgeBase, tmp
 
     result = run(fresh_kb, evaluators, out=tmp_path)
 
-    assert list(result.written) == [number for number in NUMBERS if number != 13]
-    assert list(result.lacking) == [13]
+    assert list(result.written) == list(NUMBERS)
+    assert result.lacking == {}
     for png, svg, table in result.written.values():
         assert_image(png, svg)
         assert cells(table)
-    assert len(cells(tmp_path / "likelihoods.csv")) == 4 * 4 * 11
+    assert len(cells(tmp_path / "likelihoods.csv")) == 4 * 6 * 11
 
 
 class Named(Evaluator):
@@ -358,6 +444,48 @@ def test_figures_depend_on_the_data_alone(database: Path, tmp_path: Path) -> Non
     assert "figure-4.svg" in written
     for name in written:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+def test_figure_13_has_a_line_for_each_wording(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
+    """The search stands first, then the wordings of the model that was asked in most of them."""
+    fill(fresh_kb, run_record("run"))
+    for number in (3, 1, 2):
+        fill(fresh_kb, instruction(f"w{number}", number))
+    fill(fresh_kb, instruction("other", 1, "another@1"))
+
+    run(fresh_kb, numbers=[13, 3, 9], out=tmp_path)
+
+    wordings = [f"instruction only, gpt@1, wording {number}" for number in (1, 2, 3)]
+    lines = list(dict.fromkeys(one["method"] for one in cells(tmp_path / "figure-13.csv")))
+    assert lines == ["search", *wordings]
+    compared = ["search", wordings[0], "instruction only, another@1, wording 1"]
+    assert set(dict.fromkeys(one["method"] for one in cells(tmp_path / "figure-3.csv"))) == set(compared)
+    assert set(dict.fromkeys(one["row"] for one in cells(tmp_path / "figure-9.csv"))) == set(compared)
+
+
+def test_figure_7_reranks_instructions(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
+    """Search, instruction, and what remains of the instruction's statements: the likeliest, and the least likely."""
+    fill(fresh_kb, run_record("run"))
+    fill(fresh_kb, instruction("one", 1))
+
+    run(fresh_kb, rules=["allergy"], numbers=[7], out=tmp_path)
+
+    found = cells(tmp_path / "figure-7.csv")
+    name = "instruction only, gpt@1"
+    assert list(dict.fromkeys(one["row"] for one in found)) == ["search", name, f"{name}, reranked afterwards"]
+
+
+def test_an_instruction_without_a_pair_keeps_no_figure_from_being_drawn(
+    fresh_kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    """A model that wrote a head alone is not in the figures, which need both."""
+    fill(fresh_kb, run_record("run"))
+    fill(fresh_kb, instruction("one", 1), {"allergy": {HEAD: (-1.0,)}})
+
+    result = run(fresh_kb, numbers=[4, 9], out=tmp_path)
+
+    assert list(result.written) == [4, 9]
+    assert {one["row"] for one in cells(tmp_path / "figure-9.csv")} == {"search"}
 
 
 def test_figure_3_has_each_rules_delta(database: Path, tmp_path: Path) -> None:
@@ -437,7 +565,7 @@ def test_reranking_afterwards_keeps_three_quarters_from_its_end(fresh_kb: Knowle
         (7, "--no-likelihood"),
         (8, "--knowledge"),
         (10, "--evaluator"),
-        (13, "no such baseline"),
+        (13, "--wording all"),
     ],
 )
 def test_a_figure_that_lacks_data_says_what_brings_it(database: Path, tmp_path: Path, number: int, remedy: str) -> None:
