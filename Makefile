@@ -4,13 +4,16 @@ SHELL := /bin/bash
 PYTHON_VENV := .venv/bin/python
 ARGS ?=
 
-.PHONY: search test lint types docs model card clean
+.PHONY: search test test-opt-in lint types docs model card clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
 
 test: .venv/installed lint types  ## tests with coverage, lint and type checks
 	@$(PYTHON_VENV) -m pytest --cov --cov-report=term $(ARGS)
+
+test-opt-in: .venv/opt-in  ## tests that need more: real servers on loopback, other people's evaluation programs
+	@$(PYTHON_VENV) -m pytest -m "servers or harness" $(ARGS)
 
 lint: .venv/installed
 	@$(PYTHON_VENV) -m ruff check .
@@ -34,3 +37,6 @@ clean:
 
 .venv/installed: pyproject.toml scripts/set_up.sh
 	@scripts/set_up.sh
+
+.venv/opt-in: .venv/installed
+	@scripts/set_up.sh opt-in

@@ -7,7 +7,21 @@ from __future__ import annotations
 
 import click
 
-from commands import entailment, evaluate, machine, reasoning, rules, search, store
+from commands import (
+    baselines,
+    booqa,
+    dataset,
+    entailment,
+    evaluate,
+    machine,
+    reasoning,
+    report,
+    rule_expansion,
+    rules,
+    search,
+    store,
+    votes,
+)
 from commands.console import Commands
 
 
@@ -23,22 +37,29 @@ def main() -> None:
 for command in (
     rules.check,
     rules.compile,
+    rule_expansion.rules,
     search.plan,
     search.search,
     evaluate.evaluate,
     reasoning.query,
     reasoning.why,
     reasoning.why_not,
+    report.report,
     store.stats,
     store.import_,
     store.export,
     store.merge,
+    dataset.dataset,
+    votes.votes,
     machine.list_models,
     machine.doctor,
 ):
     main.add_command(command)
 
+evaluate.evaluate.add_command(baselines.instruct)
+evaluate.evaluate.add_command(baselines.grid)
 evaluate.evaluate.add_command(entailment.entailment)
+evaluate.evaluate.add_command(booqa.booqa)
 
 
 if __name__ == "__main__":

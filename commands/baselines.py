@@ -81,7 +81,7 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
     refuse_faulty(library)
     rules = chosen_rules(library, chosen)
     with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, None, options)
+        journal = open_journal(kb, options)
         with err.status("Loading models") as status:
             result = run_instruct(
                 kb,
@@ -124,7 +124,7 @@ def grid(config: Path, **options: Any) -> None:
     library = read_library(settings.files)
     refuse_faulty(library)
     with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, None, options)
+        journal = open_journal(kb, options)
         seed = options["seed"] if settings.seed is None else settings.seed
         opening = opening_options(library, {**options, "seed": seed}, journal)
         run = GridRun(settings, kb, opening)

@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 
 from commands.console import err, out, print_table
-from commands.options import open_kb, with_chosen, with_database, with_json
+from commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from grammar.words import counted
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     help="What to write; default: all.",
 )
 @with_chosen
-@click.option(
-    "--run", "runs", multiple=True, help="Only these runs, by how their ids begin; default: whole searches and imports."
-)
+@with_runs
 @click.option("--sample", type=click.IntRange(1), help="At most so many statements of each distribution.")
 @click.option("--seed", default=0, show_default=True, help="Seed of what is drawn, and of the order of rows.")
 @click.option(

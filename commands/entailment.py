@@ -10,12 +10,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.console import err, print_table
-from commands.options import Finite, open_kb, read_library, with_budget, with_database, with_json, with_rules
+from commands.options import (
+    Finite,
+    open_journal,
+    open_kb,
+    opening_options,
+    read_library,
+    with_budget,
+    with_database,
+    with_json,
+    with_opening,
+    with_rules,
+)
 from grammar.words import counted
 
 if TYPE_CHECKING:
     from evaluation.entailment.scorers import Measure, Scorer
     from kb.store import KnowledgeBase
+
+SCORERS = "critic, likelihood, random, frequency, prior, scores:FILE, graph:PATH[@SIMILARITY], wordnet[:LEXICON]"
+"""What --scorer takes."""
 
 
 @click.group()
@@ -65,7 +79,7 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     multiple=True,
     default=("critic",),
     show_default=True,
-    help="critic, likelihood, random, frequency, prior, or scores:FILE; several make a comparison.",
+    help=f"{SCORERS}; several make a comparison.",
 )
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model of critic and likelihood.")
 @click.option(
@@ -91,8 +105,7 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the curves: PNG, SVG, CSV, TSV."
 )
-@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@with_opening
 @with_budget
 @with_database
 @with_json
@@ -111,7 +124,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
 
     pairs = [pair for split in read_splits(files).values() for pair in split]
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        scorers = [_scorer(one, kb, options) for one in dict.fromkeys(options["named"])]
+        scorers = [open_scorer(one, kb, options) for one in dict.fromkeys(options["named"])]
         results = list(report.measure(scorers, pairs, Shown(options["shown"]), options["seed"]))
     if out is not None:
         report.write_curves(results, out)
@@ -123,13 +136,15 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     err.print("\n".join(f"{name}: {report.FINDINGS[name]}" for name in found), markup=False, soft_wrap=True)
 
 
-def _scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Scorer:
+def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Scorer:
+    """The scorer of this name, with the options that it needs."""
     from evaluation.entailment import scorers
     from evaluation.entailment.datasets import read_splits
     from evaluation.entailment.prompts import Direction
 
-    if name.startswith("scores:"):
-        return scorers.FileScorer(Path(name.removeprefix("scores:")))
+    looked_up = _looked_up(name)
+    if looked_up is not None:
+        return looked_up
     if name == "random":
         return scorers.RandomScorer(options["seed"])
     if name in ("frequency", "prior"):
@@ -139,20 +154,37 @@ def _scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Scorer:
         return scorers.FrequencyScorer.of(training) if name == "frequency" else scorers.PriorScorer.of(training)
     if name in ("critic", "likelihood"):
         return scorers.PatternScorer(
-            f"{name} {options['model']}", _measure(name, kb, options), Direction(options["patterns"])
+            f"{name} {options['model']}", open_measure(name, kb, options), Direction(options["patterns"])
         )
-    raise click.UsageError(f"No scorer {name}: choose critic, likelihood, random, frequency, prior or scores:FILE.")
+    raise click.UsageError(f"No scorer {name}: choose {SCORERS}.")
 
 
-def _measure(role: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Measure:
+def _looked_up(name: str) -> Scorer | None:
+    """A scorer that asks no model: a file of scores, entailment graphs, WordNet."""
+    kind, _, argument = name.partition(":")
+    if kind == "scores" and argument:
+        from evaluation.entailment.scorers import FileScorer
+
+        return FileScorer(Path(argument))
+    if kind == "graph" and argument:
+        from evaluation.entailment.graph_files import GraphScorer
+
+        path, _, block = argument.partition("@")
+        return GraphScorer(path, block)
+    if kind == "wordnet":
+        from evaluation.entailment.lexicon import Lexicon, WordNetScorer
+
+        return WordNetScorer(Lexicon.open(argument))
+    return None
+
+
+def open_measure(role: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Measure:
     """A model's P(yes) of sentences, or their log-likelihood per token, through the journal."""
-    from llm_oracle.calls import Budget, Journal, JournaledCritic, JournaledLikelihood
-    from llm_oracle.protocols import Models
-    from llm_oracle.registry import OpeningOptions, open_model, price_table
+    from llm_oracle.calls import JournaledCritic, JournaledLikelihood
+    from llm_oracle.registry import open_model
 
-    model = open_model(options["model"], role, OpeningOptions(device=options["device"], seed=options["seed"]))
-    budget = Budget(options["max_calls"], options["max_tokens"], options["max_cost"])
-    journal = Journal(kb, budget, price_table(Models(model, model, model, model)))
+    journal = open_journal(kb, options)
+    model = open_model(options["model"], role, opening_options(None, options, journal))
     if role == "critic":
         critic = JournaledCritic(model, journal)
         return lambda texts: [one.probability for one in critic.probabilities(texts)]
@@ -223,8 +255,7 @@ def graph(at_least: float, form: str, out: Path | None, database: str, as_json: 
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model that judges.")
 @click.option("--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Store entailments of this score.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be asked.")
-@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@with_opening
 @with_budget
 @with_database
 @with_json
@@ -251,7 +282,7 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
         )
         return
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        edges = score_candidates(found, library, _measure("critic", kb, options))
+        edges = score_candidates(found, library, open_measure("critic", kb, options))
         strong = sorted((edge for edge in edges if edge.score >= options["at_least"]), key=lambda one: -one.score)
         store_edges(kb, strong)
     if as_json:

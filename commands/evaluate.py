@@ -18,6 +18,7 @@ from commands.options import (
     load_models,
     open_journal,
     open_kb,
+    opening_options,
     read_library,
     search_settings,
     with_budget,
@@ -25,14 +26,17 @@ from commands.options import (
     with_database,
     with_json,
     with_models,
+    with_opening,
     with_paths,
     with_rules,
+    with_runs,
     with_search_settings,
 )
 from grammar.words import counted
 
 if TYPE_CHECKING:
-    from evaluation.ablation import AblationReport, Share
+    from evaluation.ablation import AblationReport
+    from evaluation.judging import Share
     from evaluation.likelihood import LikelihoodResult
     from evaluation.probing.run import ProbeResult
 
@@ -43,6 +47,8 @@ def evaluate() -> None:
 
     \b
     hapax evaluate ablation --rule allergy
+    hapax evaluate instruct --rule allergy
+    hapax evaluate grid docs/grid.yaml --db grid.db
     hapax evaluate likelihood --out figures
     hapax evaluate probe
     hapax evaluate lint probing_set --rules rules.json --db lint.db
@@ -66,14 +72,16 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
     hapax evaluate ablation
     hapax evaluate ablation --rule allergy --rule currency --out figures
     """
-    from evaluation.ablation import Experiment, GroundTruth
+    from evaluation.ablation import Experiment
     from evaluation.ablation import ablation as run_ablation
+    from evaluation.judging import GroundTruth
     from llm_oracle.embedded.atlas import load_atlas
 
     library = read_library(paths)
-    atlas, models, settings = load_atlas(), load_models(library, options), search_settings(options)
-    experiment = Experiment(library, chosen_rules(library, chosen), models, settings)
+    atlas, settings = load_atlas(), search_settings(options)
     with open_kb(options["database"]) as kb, progress_display(True) as progress:
+        models = load_models(library, options, journal=open_journal(kb, options))
+        experiment = Experiment(library, chosen_rules(library, chosen), models, settings)
         report = run_ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), progress)
     _print_ablation(report, options["as_json"])
     if out is not None:
@@ -97,14 +105,14 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
     help="LINK's figures by number; default: all that can be drawn.",
 )
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for PNG, SVG and CSV files.")
-@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@click.option("--rerank", help="Model that reranks finished statements; default: each evaluator, as in the paper.")
+@with_opening
 @with_database
 @with_json
 def likelihood(
     paths: tuple[Path, ...], chosen: tuple[str, ...], numbers: tuple[str, ...], out: Path | None, **options: Any
 ) -> None:
-    """Compare how likely head and long-tail statements are: LINK's delta and figures 3 to 12.
+    """Compare how likely head and long-tail statements are: LINK's delta and figures 3 to 13.
 
     Reads what is stored; an evaluator is asked only for what it has not scored yet. docs/evaluation.md tells what each
     figure shows and needs.
@@ -119,12 +127,12 @@ def likelihood(
     if numbers and out is None:
         raise click.UsageError("--figure needs --out, the folder to write to.")
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
-    with err.status("Measuring"):
-        evaluators = (
-            open_evaluators(options["evaluators"], read_library(paths), options) if options["evaluators"] else []
-        )
-        with open_kb(options["database"], read_only=not evaluators) as kb:
-            result = run(kb, evaluators, chosen, named or tuple(range(3, 14)), out)
+    names, rerankers = options["evaluators"], [one for one in (options["rerank"],) if one]
+    asked = [*names, *rerankers]
+    with err.status("Measuring"), open_kb(options["database"], read_only=not asked) as kb:
+        opening = opening_options(read_library(paths) if asked else None, options, open_journal(kb, options))
+        evaluators, reranker = open_evaluators(names, opening), next(iter(open_evaluators(rerankers, opening)), None)
+        result = run(kb, evaluators, chosen, named or tuple(range(3, 14)), out, reranker=reranker)
     _print_likelihood(result, options["as_json"])
     sys.exit(FAILED if named and result.lacking else DONE)
 
@@ -132,6 +140,7 @@ def likelihood(
 @evaluate.command()
 @with_database
 @with_chosen
+@with_runs
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model that is probed.")
 @click.option(
     "--ask",
@@ -143,8 +152,7 @@ def likelihood(
 @click.option("--writer", help="Model that writes negations and questions where grammar cannot.")
 @click.option("--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements each end; 0: all.")
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
-@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@with_opening
 @with_budget
 @click.option("--examples", type=click.IntRange(0), default=2, show_default=True, help="Wrong answers shown each end.")
 @click.option("-o", "--output", type=click.File("w", "utf-8", lazy=True), help="JSONL file for every answer.")
@@ -161,13 +169,13 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
     from evaluation.probing import run
 
     with open_kb(database) as kb:
-        session = run.ProbeSession(kb, run.ProbeOptions.of(chosen, options))
+        journal = open_journal(kb, options)
+        session = run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening_options(None, options, journal))
         with err.status("Loading models"):
-            models = session.open_models()
+            session.load()
         with err.status("Asking") as status:
             result = session.probe(
-                open_journal(kb, models, options),
-                lambda done, total: status.update(f"Asking: {done} of {counted(total, 'statement')}"),
+                journal, lambda done, total: status.update(f"Asking: {done} of {counted(total, 'statement')}")
             )
     if output is not None:
         output.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in result.answers_json())
@@ -181,7 +189,7 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
 @click.option("--flips", type=click.Path(path_type=Path), help="Labels that people turned; default: the folder's file.")
 @click.option("--method", default="LINK", show_default=True, help="Whose labels in that file.")
 @click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta.")
-@click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run.")
+@with_opening
 @with_budget
 @with_database
 @with_json
@@ -194,26 +202,25 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
     """
     from evaluation import lint as lints
     from llm_oracle.calls import EVALUATOR
-    from llm_oracle.protocols import Models
-    from llm_oracle.registry import OpeningOptions, open_model
+    from llm_oracle.registry import open_model
 
     reader = lints.LintReader(read_library(paths), folder)
-    opening = OpeningOptions(reader.library, device=options["device"])
-    evaluator: Any = open_model(options["evaluator"], EVALUATOR, opening)
     flips = flips or (folder / lints.FLIPS_FILE if (folder / lints.FLIPS_FILE).exists() else None)
     turned = lints.read_flips(flips, options["method"]) if flips else {}
     with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, Models(*[evaluator] * 4), options)
+        journal = open_journal(kb, options)
+        evaluator = open_model(options["evaluator"], EVALUATOR, opening_options(reader.library, options, journal))
         report = lints.import_lint(kb, reader, turned, evaluator, journal)
     if options["as_json"]:
         click.echo(json.dumps(lints.report_json(report)))
     else:
-        print_table(("domain", "rules", "head", "long tail", "delta"), lints.report_rows(report))
+        print_table(("domain", "rules", "head", "long tail", "delta"), lints.table_16_rows(report.domains))
     err.print(
         f"{counted(report.repeated, 'row repeats', 'rows repeat')} an earlier one and "
         f"{counted(report.incomplete, 'lacks', 'lack')} a value: left out; "
         f"{counted(report.turned, 'label was', 'labels were')} turned by people"
     )
+    err.print(lints.size_note(report), soft_wrap=True)
 
 
 def _print_ablation(report: AblationReport, as_json: bool) -> None:

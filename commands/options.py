@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from grammar.rules import Library, Rule
     from kb.store import KnowledgeBase
     from llm_oracle.backends.openai_batch import BatchQueue
-    from llm_oracle.calls import Journal
+    from llm_oracle.calls import Journal, Price
     from llm_oracle.protocols import Models
+    from llm_oracle.registry import OpeningOptions
 
 SHIPPED_RULES = Path(__file__).parent.parent / "rules"
 
@@ -82,6 +84,53 @@ with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 with_chosen = click.option("--rule", "chosen", multiple=True, help="Only these rules, by name.")
+with_runs = click.option(
+    "--run", "runs", multiple=True, help="Only these runs, by how their ids begin; default: whole searches and imports."
+)
+
+
+class PriceOf(click.ParamType[tuple[str, "Price"]]):
+    """`MODEL=IN,OUT`: a model string and its money per million tokens of prompts and of answers."""
+
+    name = "price"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Price]:
+        """The model and its price, or a usage error."""
+        from llm_oracle.calls import Price
+
+        model, equals, money = str(value).rpartition("=")
+        listed = money.split(",")
+        if not equals or not model or len(listed) != 2:
+            self.fail(f"{value!r} should read MODEL=IN,OUT, such as openai:org/model=0.5,1.5", param, ctx)
+        one = Finite(0)
+        return model, Price(*(one.convert(each, param, ctx) for each in listed))
+
+
+with_opening = together(
+    click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run."),
+    click.option(
+        "--dtype",
+        type=click.Choice(["auto", "float32", "bfloat16"]),
+        default="auto",
+        show_default=True,
+        help="Numbers Hugging Face models compute with; auto: bfloat16 on a GPU that has it.",
+    ),
+    click.option(
+        "--aliases",
+        type=click.Path(path_type=Path),
+        help="YAML file of models on servers, for openai:ALIAS; default: HAPAX_ALIASES.",
+    ),
+    click.option(
+        "--price",
+        "prices",
+        type=PriceOf(),
+        multiple=True,
+        metavar="MODEL=IN,OUT",
+        help="What a million tokens of prompts and of answers cost; comes before what an alias says.",
+    ),
+    click.option("--probe-again", is_flag=True, help="Find out anew what servers can do, and which version they run."),
+    click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn."),
+)
 
 
 with_models = together(
@@ -89,13 +138,7 @@ with_models = together(
     click.option("--critic", default=None, help="Model that judges; default: the knowledge model."),
     click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
     click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
-    click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run."),
-    click.option(
-        "--aliases",
-        type=click.Path(path_type=Path),
-        help="YAML file of models on servers, for openai:ALIAS; default: HAPAX_ALIASES.",
-    ),
-    click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn."),
+    with_opening,
 )
 
 
@@ -228,12 +271,23 @@ def open_queue(options: dict[str, Any]) -> BatchQueue | None:
     return BatchQueue(options["queue"], options["results"])
 
 
-def load_models(library: Library, options: dict[str, Any], queue: BatchQueue | None = None) -> Models:
-    """The models of the four roles, as the options name them."""
-    from llm_oracle.registry import OpeningOptions, open_models
+def opening_options(
+    library: Library | None, options: Mapping[str, Any], journal: Journal | None = None
+) -> OpeningOptions:
+    """What `with_opening` says about the models to open."""
+    from llm_oracle.registry import OpeningOptions
 
-    same = ("seed", "device", "aliases")
-    opening = OpeningOptions(library=library, queue=queue, **{name: options[name] for name in same})
+    same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "probe_again")}
+    return OpeningOptions(library=library, journal=journal, prices=dict(options["prices"]), **same)
+
+
+def load_models(
+    library: Library, options: dict[str, Any], queue: BatchQueue | None = None, journal: Journal | None = None
+) -> Models:
+    """The models of the four roles, as the options name them; with a journal, probes of servers are kept in it."""
+    from llm_oracle.registry import open_models
+
+    opening = replace(opening_options(library, options, journal), queue=queue)
     with err.status("Loading models"):
         return open_models(
             options["knowledge"], options["critic"], options["likelihood"], options["evaluator"], options=opening
@@ -256,13 +310,11 @@ def search_settings(options: dict[str, Any]) -> Any:
     )
 
 
-def open_journal(kb: KnowledgeBase, models: Models, options: dict[str, Any]) -> Journal:
-    """The journal of a knowledge base under the options' budget."""
+def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
+    """The journal of a knowledge base under the options' budget; models opened with it tell it their prices."""
     from llm_oracle.calls import Budget, Journal
-    from llm_oracle.registry import price_table
 
-    budget = Budget(options["max_calls"], options["max_tokens"], options["max_cost"])
-    return Journal(kb, budget, price_table(models))
+    return Journal(kb, Budget(*(options.get(name) for name in ("max_calls", "max_tokens", "max_cost"))))
 
 
 def query_limits(options: dict[str, Any]) -> QueryLimits:

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from commands.console import BUDGET_REACHED, DONE, err, print_table
 from commands.options import (
+    Finite,
     load_models,
     open_journal,
     open_kb,
@@ -30,6 +31,15 @@ from grammar.words import counted
 if TYPE_CHECKING:
     from engine.explain import Story
     from engine.query import QueryResult
+    from grammar.rules import Library
+    from kb.store import KnowledgeBase
+
+with_entail = click.option(
+    "--entail",
+    type=Finite(0, 1),
+    metavar="SCORE",
+    help="Prove through stored entailments of this score and more, too.",
+)
 
 
 @click.command()
@@ -37,14 +47,13 @@ if TYPE_CHECKING:
 @with_rules
 @with_database
 @with_assume
+@with_entail
 @click.option("--ask", is_flag=True, help="Ask a model for the facts that the goal lacks.")
 @with_models
 @with_budget
 @with_limits
 @with_json
-def query(
-    goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], ask: bool, **options: Any
-) -> None:
+def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], **options: Any) -> None:
     """Answer a Prolog goal over the knowledge base.
 
     \b
@@ -52,21 +61,25 @@ def query(
     hapax query 'is_not_able_to_eat(tom, Dish)' --assume 'is_allergic_to(tom, shellfish)'
     hapax query 'aggregate_all(count, is_a_cheese_from(_, "Italy"), N)' --json
     hapax query 'is_made_from_milk_of(feta, Animal)' --ask
+    hapax query 'went_to(john, Place)' --entail 0.8
     """
     from engine.query import Theory, run_query
 
     library = read_library(paths)
     limits = query_limits(options)
-    if not ask:
+    if not options["ask"]:
         with open_kb(database, read_only=True) as kb:
-            _print_answers(run_query(Theory(library, kb, assume), goal, limits), options["as_json"])
+            theory = Theory(_entailing(library, kb, options["entail"]), kb, assume)
+            _print_answers(run_query(theory, goal, limits), options["as_json"])
         return
     from engine.demand import DemandBudget, run_demand
     from engine.oracle import Oracle
 
     with open_kb(database) as kb:
-        models = load_models(library, options)
-        oracle = Oracle(kb, library, models, run_id="query", journal=open_journal(kb, models, options))
+        library = _entailing(library, kb, options["entail"])
+        journal = open_journal(kb, options)
+        models = load_models(library, options, journal=journal)
+        oracle = Oracle(kb, library, models, run_id="query", journal=journal)
         result = run_demand(Theory(library, kb, assume), goal, oracle, DemandBudget(limits=limits))
     _print_answers(result.result, options["as_json"])
     if result.stopped:
@@ -79,8 +92,9 @@ def query(
 @with_rules
 @with_database
 @with_assume
+@with_entail
 @with_json
-def why(text: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], as_json: bool) -> None:
+def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Tell the whole story of a statement (its text or id) or of a fact, down to call, prompt, scores and thresholds.
 
     It is told in the words that the knowledge base stores; --rules is for what rules derive.
@@ -93,7 +107,8 @@ def why(text: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ..
     from engine.query import Theory
 
     with open_kb(database, read_only=True) as kb:
-        _print_story(explain(Theory(read_library(paths), kb, assume), text), as_json)
+        library = _entailing(read_library(paths), kb, options["entail"])
+        _print_story(explain(Theory(library, kb, options["assume"]), text), options["as_json"])
 
 
 @click.command("why-not")
@@ -101,8 +116,9 @@ def why(text: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ..
 @with_rules
 @with_database
 @with_assume
+@with_entail
 @with_json
-def why_not(atom: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], as_json: bool) -> None:
+def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Say which gate stopped a value, or which premise of which rule failed.
 
     \b
@@ -112,7 +128,17 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, assume: tuple[str
     from engine.query import Theory
 
     with open_kb(database, read_only=True) as kb:
-        _print_story(explain(Theory(read_library(paths), kb, assume), atom), as_json)
+        library = _entailing(read_library(paths), kb, options["entail"])
+        _print_story(explain(Theory(library, kb, options["assume"]), atom), options["as_json"])
+
+
+def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None) -> Library:
+    """The library with the stored entailments of this score and more as rules; without a score as it is."""
+    if at_least is None:
+        return library
+    from engine.entailment import edges, with_entailments
+
+    return with_entailments(library, edges(kb, at_least))
 
 
 def _print_story(story: Story, as_json: bool) -> None:

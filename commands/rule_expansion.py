@@ -193,7 +193,7 @@ def _opened(kb: KnowledgeBase, library: Library, role: str, options: dict[str, A
     """The model in that role, and the journal that it is asked through."""
     from llm_oracle.registry import open_instructed
 
-    journal = open_journal(kb, None, options)
+    journal = open_journal(kb, options)
     return open_instructed(options["model"], role, opening_options(library, options, journal)), journal
 
 

@@ -117,30 +117,33 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         print_estimate(estimate_run(library, rules, options), options["as_json"])
         return
     queue = open_queue(options)
-    models = load_models(library, options, queue)
     settings = search_settings(options)
-    _warn_of_loose_facts(models, options)
-    with open_kb(options["database"]) as kb, progress_display(not options["no_progress"]) as progress:
-        journal = open_journal(kb, models, options)
+    with open_kb(options["database"]) as kb:
+        journal = open_journal(kb, options)
+        models = load_models(library, options, queue, journal)
+        _warn_of_loose_facts(models, options)
         if queue is not None:
             from llm_oracle.backends.openai_batch import queued
 
             models = queued(models, journal)
-        report = run_search(library, rules, kb, models, settings, progress=progress, journal=journal)
+        with progress_display(not options["no_progress"]) as progress:
+            report = run_search(library, rules, kb, models, settings, progress=progress, journal=journal)
     _print_search(report, library, options)
     if queue is not None:
-        err.print(f"{queue.count} requests in {escape(str(queue.path))}; {queue.faulty} results were of no use")
+        for line in queue.told():
+            err.print(escape(line), soft_wrap=True)
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 
 def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any]) -> RunEstimate:
     """What a search of these rules would ask, with what is stored taken off."""
     from engine.plan import plan_run
+    from llm_oracle.calls import Journal, Unwritten
     from llm_oracle.registry import price_table
 
-    models = load_models(library, options)
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
+        models = load_models(library, options, journal=Journal(Unwritten(kb)))
         return plan_run(library, rules, kb, models, search_settings(options), prices=price_table(models))
 
 
@@ -266,6 +269,13 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
         f"{counted(sum(sent.values()), 'call')} sent in this run{f': {_by_name(sent)}' if any(sent.values()) else ''}. "
         "The table counts those to the knowledge model, `hapax stats` those of all runs."
     )
+    if refused := {role: one.refused for role, one in report.statistics.items() if one.refused}:
+        told = counted(sum(refused.values()), "request was", "requests were")
+        err.print(
+            f"[yellow]refused[/] {told} refused by a model: {_by_name(refused)}. They are not asked again; "
+            "`hapax stats` tells why.",
+            soft_wrap=True,
+        )
 
 
 def _by_name(counts: Mapping[str, int]) -> str:

@@ -28,13 +28,16 @@ def stats(database: str, as_json: bool) -> None:
     hapax stats --db hapax.db
     """
     with open_kb(database, read_only=True) as kb:
-        counts, roles = kb.counts(), kb.call_counts()
+        counts, roles, refusals = kb.counts(), kb.call_counts(), kb.refusals()
     if as_json:
-        click.echo(json.dumps({**counts, "calls_by_role": roles}))
+        refused = [dict(zip(("role", "reason", "count"), one, strict=True)) for one in refusals]
+        click.echo(json.dumps({**counts, "calls_by_role": roles, "refused": refused}))
         return
     print_table(("what", "how many"), ((name, str(count)) for name, count in counts.items()))
     if roles:
         out.print(f"\nThe calls are those of all runs to all models: {_by_name(roles)}.")
+    for role, reason, count in refusals:
+        out.print(escape(f"{counted(count, 'call')} to the {role} model refused: {reason}"))
 
 
 @click.command("import")

@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 
 from commands.console import err, out, print_table
-from commands.options import open_kb, with_chosen, with_database, with_json
+from commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from grammar.words import counted
 
 REPLACED_TOLD = 20
@@ -31,6 +31,7 @@ def votes() -> None:
 @votes.command()
 @click.argument("kind", type=click.Choice(["statements", "predicates", "baseline"]))
 @with_chosen
+@with_runs
 @click.option("--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements; 0: all.")
 @click.option("--head", type=click.IntRange(0), help="Statements of the head; with --long-tail, instead of --sample.")
 @click.option("--long-tail", type=click.IntRange(0), help="Statements of the long tail.")

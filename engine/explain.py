@@ -25,7 +25,7 @@ from grammar.words import counted
 from kb.records import Assessment, Decision, FactRecord, Pattern, Question, Source, StatementRecord
 from kb.store import KnowledgeBase
 from kb.story import CandidateStory, FactStory
-from llm_oracle.calls import EVALUATOR, LIKELIHOOD
+from llm_oracle.calls import EVALUATOR, LIKELIHOOD, REFUSED
 
 PROMPT_CHARACTERS = 600
 """How much of a prompt or answer a story quotes; the knowledge base holds all of it."""
@@ -68,13 +68,18 @@ def why(theory: Theory, text: str, session: PrologSession | None = None) -> Stor
     spoken = with_stored_predicates(theory)
     statement = _statement(theory.kb, text)
     if statement is not None:
-        return _Teller(spoken).statement(statement)
+        return why_statement(spoken, statement)
     atom = _atom(text, spoken.library)
     proof = prove(spoken, atom, session)
     if proof is None:
         unheard = "" if theory.library.knows(atom.indicator) else f" {_unheard(atom)}"
         raise HapaxError(f"{atom} does not hold here.{unheard} `hapax why-not '{text.strip()}'` says what stopped it.")
     return _Teller(spoken).proof(proof)
+
+
+def why_statement(spoken: Theory, statement: StatementRecord) -> Story:
+    """Why a statement holds; `spoken` is a theory in the words that its knowledge base stores."""
+    return _Teller(spoken).statement(statement)
 
 
 def _unheard(atom: Atom) -> str:
@@ -162,7 +167,7 @@ class _Teller:
         texts = [ranked_text(rule, self.library, bound, compat=bool(run.settings.get("compat")))] if rule else []
         scores = self.kb.assessments(texts, "log_likelihood", model).values()
         ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
-        return replace(told, children=tuple(map(_assessment_story, scores)) or (ranked,))
+        return replace(told, children=tuple(_assessment_story(self.kb, one) for one in scores) or (ranked,))
 
     def proof(self, proof: Proof) -> Story:
         """Parts first, so that a proof of any depth is told without recursion."""
@@ -212,10 +217,10 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
     if story.fact is not None:
         yield Story(_fact_line(story), "fact")
     for candidate in story.candidates:
-        yield _candidate_story(candidate)
+        yield _candidate_story(kb, candidate)
     yield from map(_decision_story, kb.decisions(subject=_fact_id(atom)))
     told = {assessment.id for candidate in story.candidates for assessment in candidate.assessments}
-    yield from (_assessment_story(one) for one in story.assessments if one.id not in told)
+    yield from (_assessment_story(kb, one) for one in story.assessments if one.id not in told)
 
 
 def _claims(atom: Atom, library: Library) -> tuple[str, ...]:
@@ -236,7 +241,7 @@ def _fact_line(story: FactStory) -> str:
     return f"fact {story.fact.id}{sure}, run {story.fact.run_id or 'unknown'}"
 
 
-def _candidate_story(story: CandidateStory) -> Story:
+def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:
     candidate = story.candidate
     parts: list[Story] = []
     if story.call is not None:
@@ -246,7 +251,7 @@ def _candidate_story(story: CandidateStory) -> Story:
     if candidate.rejected_by_parser is not None and not any(one.gate == "parser" for one in story.decisions):
         parts.append(Story(f"the parser refused it: {candidate.rejected_by_parser}", "gate"))
     parts.extend(map(_decision_story, story.decisions))
-    parts.extend(map(_assessment_story, story.assessments))
+    parts.extend(_assessment_story(kb, one) for one in story.assessments)
     return Story(
         f"proposed as {_quote(candidate.raw)}, line {candidate.position + 1} of the answer", "candidate", tuple(parts)
     )
@@ -262,7 +267,8 @@ def _decision_story(decision: Decision) -> Story:
     return Story(f"{decision.gate} gate{where}: {verdict}{score}{threshold}: {decision.reason}", "gate")
 
 
-def _assessment_story(assessment: Assessment) -> Story:
+def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
+    """A score by its model; a claim that the model refused to judge, with its reason."""
     if assessment.measure == "log_likelihood":
         mean = f" ({assessment.score / assessment.token_count:.3f} a token)" if assessment.token_count else ""
         score = f"log-likelihood {assessment.score:.3f} nats over {counted(assessment.token_count or 0, 'token')}{mean}"
@@ -271,7 +277,10 @@ def _assessment_story(assessment: Assessment) -> Story:
         score = f"P({'type' if assessment.measure == 'type_probability' else 'yes'}) {assessment.score:.3f}"
         model = "critic"
     model += f" {short_model_name(assessment.model)}"
-    return Story(f"{score} for {_quote(assessment.text)} by the {model}", "assessment")
+    call = kb.call(assessment.call_id) if assessment.call_id else None
+    refused = call.response.get(REFUSED) if call else None
+    told = f", which refused it: {_quote(refused)}" if refused else ""
+    return Story(f"{score} for {_quote(assessment.text)} by the {model}{told}", "assessment")
 
 
 def _quote(text: object) -> str:

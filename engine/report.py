@@ -238,6 +238,22 @@ class RuleReport:
         kept = ({one.id for one in self.statements.get(distribution, ())} for distribution in Distribution)
         return len(set.intersection(*kept))
 
+    def to_json(self) -> dict[str, Any]:
+        """The rule's line as the run record keeps it."""
+        return {
+            "rule": self.rule,
+            "domain": self.domain,
+            **{each.value: self.count(each) for each in Distribution},
+            "in_both": self.in_both,
+            "delta": self.delta,
+            "gates": {gate: asdict(count) for gate, count in self.gates.items()},
+            "questions": self.questions,
+            "calls": self.calls,
+            "hits": self.hits,
+            "skipped": asdict(self.skipped) if self.skipped else None,
+            "cut": self.cut,
+        }
+
     def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:
         """The most typical statements of the distribution: its likeliest, or its unlikeliest."""
         known = [one for one in self.statements.get(distribution, ()) if one.log_likelihood is not None]
@@ -288,6 +304,7 @@ class SearchReport:
                 "in_both": sum(one.in_both for one in self.rules),
             },
             "mean_delta": self.mean_delta,
+            "rules": [one.to_json() for one in self.rules],
             "skipped": [one.rule for one in self.skipped],
             "cut": list(self.cut),
             "calls": {role: asdict(counts) for role, counts in self.statistics.items()},

@@ -18,6 +18,7 @@ from engine.gates import KEEP_SHARE, keep_count
 from engine.oracle import model_name, short_model_name
 from engine.report import SearchReport, SearchSettings
 from evaluation.estimates import Estimate, difference_of_means, mean, rank_correlation, share, spearman
+from evaluation.experiments import INSTRUCT
 from evaluation.probing.items import verdicts_of
 from grammar.errors import HapaxError
 from kb.records import Assessment, Distribution, RunRecord, StatementRecord
@@ -28,8 +29,6 @@ from llm_oracle.protocols import LikelihoodModel, LogLikelihood
 KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL = "knowledge model", "critic model", "likelihood model"
 """The traits of a method that name a model; the others are named as in `SearchSettings`."""
 
-INSTRUCT = "evaluate instruct"
-"""What runs of instruction-only generation are stored under."""
 
 _SEARCH, _UNKNOWN = "search", "unknown"
 _NO_TRAITS = ("rules", "rules_together", "distributions", "models", "evaluator")

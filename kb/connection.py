@@ -19,6 +19,11 @@ from grammar.errors import HapaxError
 from kb import schema
 
 BUSY_SECONDS = 60.0
+CACHE_KIB = 64 * 1024
+CHECKPOINT_PAGES = 16_000
+"""Identities are hashes, so every batch writes all over the indexes: a connection keeps 64 MB of pages, and the WAL is
+carried into the file at some 64 MB, when most of its pages have been written several times."""
+
 _WAL_ATTEMPTS = 200
 
 _REMEDIES = (
@@ -82,6 +87,8 @@ def _connected(uri: str) -> Database:
     try:
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may come from a stranger
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the file at last
     except BaseException:
         connection.close()

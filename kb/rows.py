@@ -133,15 +133,16 @@ class Table(Generic[R]):
 
     def row(self, record: R) -> tuple[Cell, ...]:
         """The record's cells in the order of `all_columns`. Raises HapaxError naming table and column."""
-        cells = tuple(self._encoded(name, codec, getattr(record, name)) for name, codec in self.columns.items())
-        # Only now the identities: hashing would choke on a value that a codec refuses with a reason.
-        return (*(compute(record) for compute in self.computed.values()), *cells)
-
-    def _encoded(self, column: str, codec: Codec, value: object) -> Cell:
+        cells: list[Cell] = []
+        column = ""
         try:
-            return None if value is None else codec.encode(value)
+            for column, codec in self.columns.items():
+                value = getattr(record, column)
+                cells.append(None if value is None else codec.encode(value))
         except values.ValueRefused as error:
             raise values.ValueRefused(f"{self.name}.{column}: {error}") from error
+        # Only now the identities: hashing would choke on a value that a codec refuses with a reason.
+        return (*(compute(record) for compute in self.computed.values()), *cells)
 
     @property
     def select(self) -> str:

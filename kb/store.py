@@ -5,6 +5,7 @@ All methods take and give frozen records, and all writing is idempotent: the sam
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from kb.records import (
     QuestionState,
     RuleRecord,
     RunRecord,
+    StatementPlace,
     StatementRecord,
     TypeFact,
     VoteRecord,
@@ -101,6 +103,15 @@ class KnowledgeBase:
         with translated(self.place):
             return dict(self.database.conn.execute("SELECT role, count(*) FROM calls GROUP BY 1 ORDER BY min(rowid)"))
 
+    def refusals(self) -> list[tuple[str, str, int]]:
+        """How many requests models refused for good, by role and by the reason they gave."""
+        sql = (
+            "SELECT role, json_extract(response, '$.refused'), count(*) FROM calls "
+            "WHERE json_extract(response, '$.refused') IS NOT NULL GROUP BY 1, 2 ORDER BY min(rowid)"
+        )
+        with translated(self.place):
+            return [(role, str(reason), number) for role, reason, number in self.database.conn.execute(sql)]
+
     def call(self, request_id: str) -> CallRecord | None:
         return self.calls([request_id]).get(request_id)
 
@@ -119,12 +130,20 @@ class KnowledgeBase:
         self._write_questions(((question, QuestionState()) for question in questions), OnConflict.KEEP)
 
     def set_question_state(self, question: Question, state: QuestionState) -> None:
-        self._write_questions([(question, state)], OnConflict.REPLACE)
+        self.set_question_states([(question, state)])
+
+    def set_question_states(self, states: Iterable[tuple[Question, QuestionState]]) -> None:
+        """Set the journal lines of several questions at once."""
+        self._write_questions(states, OnConflict.REPLACE)
 
     def question_state(self, question: Question) -> QuestionState:
         """The question's journal line; a question never asked has no calls."""
-        row = self._one(rows.QUESTIONS, id=question.id)
-        return row.state if row else QuestionState()
+        return self.question_states([question]).get(question.id, QuestionState())
+
+    def question_states(self, questions: Iterable[Question]) -> dict[str, QuestionState]:
+        """The journal lines of the known ones among the questions, by question id."""
+        found = self.select_in(rows.QUESTIONS, "id", (question.id for question in questions))
+        return {row.question.id: row.state for row in found}
 
     def question(self, question_id: str) -> Question | None:
         row = self._one(rows.QUESTIONS, id=question_id)
@@ -137,6 +156,13 @@ class KnowledgeBase:
     def candidates(self, question: Question | str) -> list[Candidate]:
         """All candidates of a question (or question id) in the order they came."""
         return self.matching(rows.CANDIDATES, question_id=question if isinstance(question, str) else question.id)
+
+    def candidates_of(self, question_ids: Iterable[str]) -> dict[str, list[Candidate]]:
+        """All candidates of these questions by question id, of each in the order they came."""
+        found: dict[str, list[Candidate]] = {}
+        for candidate in self.select_in(rows.CANDIDATES, "question_id", question_ids):
+            found.setdefault(candidate.question_id, []).append(candidate)
+        return found
 
     def candidate(self, candidate_id: str) -> Candidate | None:
         return self._one(rows.CANDIDATES, id=candidate_id)
@@ -166,6 +192,22 @@ class KnowledgeBase:
         """The verdicts in the order they were given; the last one on a subject is the one that holds."""
         return self.matching(rows.DECISIONS, subject=subject, run_id=run_id, gate=gate)
 
+    def verdict_counts(self, gates: Iterable[str], run_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """How many subjects these gates accepted and judged in these runs, by gate; of each subject the last verdict.
+
+        A gate that judged nothing is left out.
+        """
+        asked, runs = list(gates), list(run_ids)
+        last = (
+            "SELECT gate, accepted, max(rowid) FROM decisions "  # noqa: S608 - marks only
+            f"WHERE gate IN ({','.join('?' * len(asked))}) AND run_id IN (SELECT value FROM json_each(?)) "
+            "GROUP BY gate, subject"
+        )
+        sql = f"SELECT gate, sum(accepted), count(*) FROM ({last}) GROUP BY gate"  # noqa: S608 - ours
+        with translated(self.place):
+            found = self.database.conn.execute(sql, (*asked, json.dumps(runs))).fetchall()
+        return {gate: (accepted, judged) for gate, accepted, judged in found}
+
     # -- facts
 
     def add_facts(self, facts: Iterable[FactRecord]) -> int:
@@ -188,6 +230,10 @@ class KnowledgeBase:
         """The fact, if it is held. Raises `ValueRefused` for arguments that no fact can have."""
         rows.VALUES.encode(tuple(arguments))
         return self._one(rows.FACTS, id=content_id("fact", predicate, list(arguments)))
+
+    def facts_by_id(self, fact_ids: Iterable[str]) -> dict[str, FactRecord]:
+        """The held ones among the facts by id."""
+        return {fact.id: fact for fact in self.select_in(rows.FACTS, "id", fact_ids)}
 
     def retract_fact(self, fact_id: str) -> bool:
         """No longer hold a fact true; its candidate and the decisions on it stay. False: there was none."""
@@ -224,6 +270,19 @@ class KnowledgeBase:
         self, *, run_id: str | None = None, rule: str | None = None, distribution: Distribution | None = None
     ) -> list[StatementRecord]:
         return self.matching(rows.STATEMENTS, run_id=run_id, rule=rule, distribution=distribution)
+
+    def statement_places(self) -> list[StatementPlace]:
+        """Which statements are kept, without their texts and proofs, in the order they were first written."""
+        sql = "SELECT key, id, rule, distribution, run_id FROM statements ORDER BY rowid"
+        with translated(self.place):
+            found = self.database.conn.execute(sql).fetchall()
+        return [StatementPlace(key, id_, rule, Distribution(end), run) for key, id_, rule, end, run in found]
+
+    def statements_at(self, places: Sequence[StatementPlace]) -> list[StatementRecord]:
+        """The statements at these places, in their order. Raises KeyError for a place that is gone."""
+        found = self.select_in(rows.STATEMENTS, "key", (one.key for one in places))
+        by_key = {rows.statement_key(one): one for one in found}
+        return [by_key[one.key] for one in places]
 
     def start_run(self, run: RunRecord) -> None:
         """Note that a run began, or goes on."""

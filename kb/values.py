@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
 from grammar.errors import HapaxError
@@ -20,6 +21,9 @@ MAX_INTEGER_BITS = 10_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREADABLE_BYTE = re.compile("[\udc80-\udcff]")
 """What a byte that is no UTF-8 becomes when a file is read with `surrogateescape`."""
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+"""What `json.dumps` would build anew for every cell."""
 
 
 class ValueRefused(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
@@ -39,6 +43,8 @@ def refusal(value: object) -> str | None:
 
 
 def _text_refusal(text: str) -> str | None:
+    if text.isascii():
+        return None
     found = _SURROGATE.search(text)
     if found is None:
         return None
@@ -49,7 +55,8 @@ def _text_refusal(text: str) -> str | None:
 
 def encode_value(value: Value) -> str:
     """The value as JSON text. Raises `ValueRefused`."""
-    return json.dumps(_checked(value), ensure_ascii=False, separators=(",", ":"))
+    checked = _checked(value)
+    return encode_basestring(checked) if isinstance(checked, str) else _COMPACT.encode(checked)
 
 
 def decode_value(text: str) -> Value:
@@ -60,7 +67,7 @@ def decode_value(text: str) -> Value:
 def encode_values(values: tuple[Value | None, ...]) -> str:
     """A list of values; None is the free position of a pattern. Raises `ValueRefused`."""
     checked = [None if value is None else _checked(value) for value in values]
-    return json.dumps(checked, ensure_ascii=False, separators=(",", ":"))
+    return _COMPACT.encode(checked)
 
 
 def decode_values(text: str) -> tuple[Value | None, ...]:
@@ -89,11 +96,11 @@ def encode_tree(tree: object, decimals: bool = True) -> str:
 
     Half characters are written as escapes here and come back: a paid answer is kept whatever it holds.
     """
-    default = encode_decimal if decimals else None
+    unicode, ascii_only = _TREES[decimals]
     try:
-        text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=default)
-        if _SURROGATE.search(text):
-            text = json.dumps(tree, ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=default)
+        text = unicode.encode(tree)
+        if not text.isascii() and _SURROGATE.search(text):
+            text = ascii_only.encode(tree)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueRefused(f"no JSON can hold it ({error}); store plain texts, numbers, lists and maps") from error
     return text
@@ -115,6 +122,21 @@ def encode_decimal(value: object) -> object:
     if isinstance(value, Decimal):
         return {"decimal": str(value)}
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+_TREES = {
+    decimals: tuple(
+        json.JSONEncoder(
+            ensure_ascii=escaped,
+            separators=(",", ":"),
+            sort_keys=True,
+            default=encode_decimal if decimals else None,
+        )
+        for escaped in (False, True)
+    )
+    for decimals in (True, False)
+}
+"""By whether a tree may hold decimals: what writes it as it is, and what escapes all but ASCII."""
 
 
 def _checked(value: Value) -> object:

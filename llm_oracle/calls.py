@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -27,11 +27,18 @@ from llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
     ModelIdentity,
+    PartlyAnswered,
     Usage,
 )
 
 KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR = "knowledge", "critic", "likelihood", "evaluator"
 """The roles that statistics are kept by. Ranker and evaluator share answers where they are one model."""
+
+PROBE = "probe"
+"""Whose calls those are that find out what a server can do."""
+
+REFUSED = "refused"
+"""The field of a stored response that says why the model refused this request; an answer has none."""
 
 BYTES_PER_TOKEN = 3
 """Of UTF-8 text, on the low side for English, so that a reservation is rather too high than too low."""
@@ -43,6 +50,19 @@ class CallStore(Protocol):
     def calls(self, request_ids: Sequence[str]) -> Mapping[str, CallRecord]: ...
 
     def record_calls(self, calls: Sequence[CallRecord]) -> None: ...
+
+
+class Unwritten:
+    """A store that answers from another and writes nothing: a plan asks what a server can do, and changes no file."""
+
+    def __init__(self, store: CallStore) -> None:
+        self._store = store
+
+    def calls(self, request_ids: Sequence[str]) -> Mapping[str, CallRecord]:
+        return self._store.calls(request_ids)
+
+    def record_calls(self, calls: Sequence[CallRecord]) -> None:
+        """Nothing is kept."""
 
 
 @runtime_checkable
@@ -84,13 +104,17 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class CallStatistics:
-    """What was sent and what the journal answered. `cost` is None as soon as one price in it is unknown."""
+    """What was sent and what the journal answered. `cost` is None as soon as one price in it is unknown.
+
+    `refused`: how many of both the model refused to answer.
+    """
 
     calls: int = 0
     hits: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = 0.0
+    refused: int = 0
 
     @property
     def tokens(self) -> int:
@@ -103,6 +127,7 @@ class CallStatistics:
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             None if self.cost is None or other.cost is None else self.cost + other.cost,
+            self.refused + other.refused,
         )
 
 
@@ -165,7 +190,8 @@ class Answered:
 Answer = TypeVar("Answer")
 
 Send = Callable[[Sequence[int]], Sequence[Answered]]
-"""Sends the requests at these positions of the input to the model; one answer each, in order."""
+"""Sends the requests at these positions of the input to the model; one answer each, in order. May raise PartlyAnswered
+with the answers that came."""
 
 
 class Journal:
@@ -206,7 +232,8 @@ class Journal:
             first_at.setdefault(call.id, position)
         known = dict(self.store.calls(list(first_at))) if calls else {}
         waiting = [position for call_id, position in first_at.items() if call_id not in known]
-        self._count(asker, CallStatistics(hits=len(calls) - len(waiting)))
+        refused = sum(call.id in known and REFUSED in known[call.id].response for call in calls)
+        self._count(asker, CallStatistics(hits=len(calls) - len(waiting), refused=refused))
         self._report(asker, sent=0, hits=len(calls) - len(waiting))
         try:
             while waiting:
@@ -252,8 +279,8 @@ class Journal:
         price = self.prices.get(model.name)
         if price is None and self.budget.max_cost is not None:
             raise HapaxError(
-                f"The price of {model.name} is unknown, so a limit on cost cannot be kept. "
-                f"Give its price per million tokens, or limit calls or tokens instead."
+                f"The price of {model.name} is unknown, so a limit on cost cannot be kept. Give its price per million "
+                "tokens by --price MODEL=IN,OUT or in its alias, or limit calls or tokens instead."
             )
         return price
 
@@ -264,20 +291,26 @@ class Journal:
     def _send_batch(
         self, asker: Asker, calls: Sequence[PreparedCall], batch: Sequence[int], send: Send
     ) -> list[CallRecord]:
-        answers = send(batch)
+        try:
+            answers = send(batch)
+        except PartlyAnswered as failed:
+            came = zip(batch, failed.answers, strict=False)
+            self._keep(asker, [(calls[position], answer) for position, answer in came if answer is not None])
+            raise
         if len(answers) != len(batch):
             raise HapaxError(
                 f"{asker.model.name} gave {len(answers)} answers to {len(batch)} requests. "
                 f"Choose another model for the role {asker.role}."
             )
+        return self._keep(asker, [(calls[position], answer) for position, answer in zip(batch, answers, strict=True)])
+
+    def _keep(self, asker: Asker, answered: Sequence[tuple[PreparedCall, Answered]]) -> list[CallRecord]:
         price = self.prices.get(asker.model.name)
-        records = [
-            _record(asker, calls[position], answer, price) for position, answer in zip(batch, answers, strict=True)
-        ]
+        records = [_record(asker, call, answer, price) for call, answer in answered]
         self.store.record_calls(records)
-        spent = (_spent(1, answer.usage, price) for answer in answers)
+        spent = (replace(_spent(1, one.usage, price), refused=int(REFUSED in one.response)) for _, one in answered)
         self._count(asker, sum(spent, CallStatistics()))
-        self._report(asker, sent=len(batch), hits=0)
+        self._report(asker, sent=len(records), hits=0)
         return records
 
     def _count(self, asker: Asker, more: CallStatistics) -> None:
@@ -304,11 +337,8 @@ class JournaledGenerator:
         calls = [self.prepared(request, parameters) for request in requests]
 
         def send(batch: Sequence[int]) -> list[Answered]:
-            answers = self.model.generate([requests[position] for position in batch], parameters)
-            return [
-                Answered({"text": _storable(answer.text), "finish_reason": answer.finish_reason}, answer.usage)
-                for answer in answers
-            ]
+            some = [requests[position] for position in batch]
+            return _answered(lambda: self.model.generate(some, parameters), self._answered)
 
         return _read(self._journal, self._asker, calls, send, _generation)
 
@@ -319,6 +349,10 @@ class JournaledGenerator:
     def prepared(self, request: GenerationRequest, parameters: GenerationParameters) -> PreparedCall:
         content = {**asdict(request), "parameters": asdict(parameters)}
         return _prepared(self._asker, content, Usage(_estimated_tokens(request.prompt), parameters.max_tokens))
+
+    def _answered(self, answer: Generation) -> Answered:
+        response = {"text": _storable(answer.text), "finish_reason": answer.finish_reason}
+        return Answered({**response, **_refusal(answer)}, answer.usage)
 
 
 class JournaledCritic:
@@ -337,8 +371,8 @@ class JournaledCritic:
         calls = [self.prepared(claim) for claim in claims]
 
         def send(batch: Sequence[int]) -> list[Answered]:
-            scores = self.model.probabilities([claims[position] for position in batch])
-            return [self._answered(score) for score in scores]
+            some = [claims[position] for position in batch]
+            return _answered(lambda: self.model.probabilities(some), self._answered)
 
         return _read(self._journal, self._asker, calls, send, _critic_score)
 
@@ -355,7 +389,7 @@ class JournaledCritic:
     def _answered(self, score: CriticScore) -> Answered:
         if not 0.0 <= score.probability <= 1.0:
             raise _unusable(self.identity, f"a probability of {score.probability}")
-        return Answered({"probability": score.probability}, score.usage)
+        return Answered({"probability": score.probability, **_refusal(score)}, score.usage)
 
 
 class JournaledLikelihood:
@@ -374,8 +408,8 @@ class JournaledLikelihood:
         calls = [self.prepared(text) for text in texts]
 
         def send(batch: Sequence[int]) -> list[Answered]:
-            scores = self.model.log_likelihoods([texts[position] for position in batch])
-            return [self._answered(score) for score in scores]
+            some = [texts[position] for position in batch]
+            return _answered(lambda: self.model.log_likelihoods(some), self._answered)
 
         return _read(self._journal, self._asker, calls, send, _log_likelihood)
 
@@ -389,7 +423,21 @@ class JournaledLikelihood:
     def _answered(self, score: LogLikelihood) -> Answered:
         if not math.isfinite(score.total):
             raise _unusable(self.identity, f"a log-likelihood of {score.total}")
-        return Answered({"total": score.total, "token_count": score.token_count}, Usage(score.token_count, 0))
+        response = {"total": score.total, "token_count": score.token_count, **_refusal(score)}
+        return Answered(response, Usage(score.token_count, 0))
+
+
+def _answered(ask: Callable[[], Sequence[Answer]], answered: Callable[[Answer], Answered]) -> list[Answered]:
+    """The model's answers as the journal keeps them, in the exception too."""
+    try:
+        return [answered(one) for one in ask()]
+    except PartlyAnswered as failed:
+        failed.answers = tuple(None if one is None else answered(one) for one in failed.answers)
+        raise
+
+
+def _refusal(answer: Generation | CriticScore | LogLikelihood) -> dict[str, str]:
+    return {REFUSED: _storable(answer.refused)} if answer.refused else {}
 
 
 def _read(
@@ -431,15 +479,17 @@ def _usage(record: CallRecord) -> Usage:
 
 
 def _generation(record: CallRecord) -> Generation:
-    return Generation(record.response["text"], record.response["finish_reason"], _usage(record))
+    response = record.response
+    return Generation(response["text"], response["finish_reason"], _usage(record), response.get(REFUSED, ""))
 
 
 def _critic_score(record: CallRecord) -> CriticScore:
-    return CriticScore(record.response["probability"], _usage(record))
+    return CriticScore(record.response["probability"], _usage(record), record.response.get(REFUSED, ""))
 
 
 def _log_likelihood(record: CallRecord) -> LogLikelihood:
-    return LogLikelihood(record.response["total"], record.response["token_count"])
+    response = record.response
+    return LogLikelihood(response["total"], response["token_count"], response.get(REFUSED, ""))
 
 
 def _spent(calls: int, usage: Usage, price: Price | None) -> CallStatistics:

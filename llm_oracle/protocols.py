@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from grammar.errors import HapaxError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +47,36 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One reply. `finish_reason` is `length` where the token limit cut it, else `stop`."""
+    """One reply. `finish_reason` is `length` where the token limit cut it, else `stop`.
+
+    `refused`: why the model answers this request never, such as a content filter; empty: it did answer.
+    """
 
     text: str
     finish_reason: str = "stop"
     usage: Usage = field(default_factory=Usage)
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CriticScore:
-    """P(yes) after softmax over the yes and the no answer alone."""
+    """P(yes) after softmax over the yes and the no answer alone; of a refused claim nothing is known, which is 0.5."""
 
     probability: float
     usage: Usage = field(default_factory=Usage)
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLikelihood:
     """Natural log of a text's probability, and over how many tokens.
 
-    The first token, which nothing predicts, is left out.
+    The first token, which nothing predicts, is left out. A refused text has no tokens and must not be ranked.
     """
 
     total: float
     token_count: int
+    refused: str = ""
 
     @property
     def per_token(self) -> float:
@@ -88,6 +96,14 @@ class ModelIdentity:
     """Indicators of the predicates it can answer; None: it claims no limit."""
     types: tuple[str, ...] | None = None
     """Data types that it can judge values of, in any case; None: it claims no limit."""
+
+
+class PartlyAnswered(HapaxError):  # noqa: N818  # what matters is what was answered
+    """The model failed for good amidst a batch. `answers`: those that had come, in their places, None elsewhere."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.answers: tuple[Any, ...] = ()
 
 
 class Model(Protocol):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grammar.errors import HapaxError
-from llm_oracle.calls import CRITIC, EVALUATOR, FREE, KNOWLEDGE, LIKELIHOOD, Price
+from llm_oracle.calls import CRITIC, EVALUATOR, FREE, KNOWLEDGE, LIKELIHOOD, Journal, Price
 from llm_oracle.protocols import Critic, Generator, LikelihoodModel, Models
 
 if TYPE_CHECKING:
@@ -41,15 +41,20 @@ class OpeningOptions:
     """What opening a model may need beside its string. A simulated world is made from `library`.
 
     `aliases`: the file of models on servers, else the one that HAPAX_ALIASES names; `queue`: where their requests go
-    instead, to be answered as a batch.
+    instead, to be answered as a batch. `prices`: by model string, before an alias's own. `journal`: learns the prices
+    of what is opened, counts what probing a server takes, and keeps what it found; `probe_again`: find it out anew.
     """
 
     library: Library | None = None
     seed: int = 0
     device: str = "auto"
+    dtype: str = "auto"
     batch_size: int = 16
     aliases: Path | None = None
     queue: BatchQueue | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    journal: Journal | None = None
+    probe_again: bool = False
 
 
 @dataclass
@@ -64,6 +69,11 @@ class Opened:
         if model not in self.loaded:
             self.loaded[model] = load()
         return self.loaded[model]
+
+    def learn_price(self, name: str, price: Price | None) -> None:
+        """Tell the journal, if there is one, what a model costs."""
+        if self.options.journal is not None and price is not None:
+            self.options.journal.prices.setdefault(name, price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +134,22 @@ def open_model(model: str, role: str, options: OpeningOptions | None = None) -> 
     return _open(Opened(options or OpeningOptions()), model, role)
 
 
+def open_beside(opened: Opened, model: str, role: str) -> Any:
+    """As `open_model`, beside what was opened before: one checkpoint is loaded once."""
+    return _open(opened, model, role)
+
+
+def open_instructed(model: str, role: str, options: OpeningOptions | None = None) -> Any:
+    """One model for one role, for questions beyond single facts. Raises HapaxError for one made for those alone."""
+    opened = open_model(model, role, options)
+    if opened.identity.knows is not None:
+        raise HapaxError(
+            f"{model} was made to judge and fill in single facts and can do nothing else. Name a model that follows "
+            "instructions: -m openai:MODEL or -m hf:MODEL (`hapax models`)."
+        )
+    return opened
+
+
 def list_models() -> tuple[ModelListing, ...]:
     """Every backend, what it can do, and whether it can be used here."""
     return tuple(
@@ -153,6 +179,7 @@ def _open(opened: Opened, model: str, role: str) -> Any:
     found = backend.open(opened, model, argument, role)
     if not isinstance(found, _PROTOCOLS[role]):
         raise TypeError(f"{model} opened as {type(found).__name__}, which does not play {role}")
+    opened.learn_price(found.identity.name, getattr(found, "price", None) or backend.price)
     return found
 
 
@@ -184,7 +211,7 @@ def _open_huggingface(opened: Opened, model: str, argument: str, role: str) -> A
 def _load(source: str | Path, opened: Opened, name: str) -> LoadedModel:
     from llm_oracle.backends.loading import load_model
 
-    return load_model(source, opened.options.device, name)
+    return load_model(source, opened.options.device, name, opened.options.dtype)
 
 
 def _in_role(loaded: LoadedModel, role: str, opened: Opened) -> Any:
@@ -206,13 +233,19 @@ def _open_openai(opened: Opened, model: str, argument: str, role: str) -> Any:
 
 def _connect(argument: str, opened: Opened) -> OpenAIModel:
     from llm_oracle.backends.openai_aliases import served_model
+    from llm_oracle.backends.openai_findings import Prober
     from llm_oracle.backends.openai_models import OpenAIModel
     from llm_oracle.backends.openai_transport import HttpTransport
 
+    options = opened.options
     usual = os.environ.get(ALIASES_NAME)
-    aliases = opened.options.aliases or (Path(usual) if usual else None)
-    served = served_model(argument, aliases, os.environ)
-    return OpenAIModel(served, HttpTransport(served.server, served.limits, served.patience), opened.options.queue)
+    served = served_model(argument, options.aliases or (Path(usual) if usual else None), os.environ)
+    if f"openai:{argument}" in options.prices:
+        served = replace(served, price=options.prices[f"openai:{argument}"])
+    opened.learn_price(served.name, served.price)
+    transport = HttpTransport(served.server, served.limits, served.patience)
+    prober = Prober(served, transport, options.journal, options.probe_again)
+    return OpenAIModel(prober, None if options.queue is None else options.queue.to(served.server.place))
 
 
 def _open_frequency(opened: Opened, model: str, argument: str, role: str) -> Any:  # noqa: ARG001  # one shape for all

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Sets Hapax up in .venv: Python packages as pinned in pyproject.toml, and SWI-Prolog by the system's package manager.
-# Safe to run again: what is there already is left alone.
+# With the argument `opt-in`, what `make test-opt-in` needs besides. Safe to run again: what is there already is left
+# alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+say() { printf 'set-up: %s\n' "$*" >&2; }
 fail() { printf 'set-up: %s\n' "$*" >&2; exit 1; }
 
 as_root() {  # runs a command as root, or fails
@@ -12,7 +14,7 @@ as_root() {  # runs a command as root, or fails
 
 install_system_package() {  # $1: Debian package, $2: Homebrew package, $3: what it is for
     if command -v apt-get >/dev/null; then
-        printf 'set-up: installing %s (%s)\n' "$1" "$3" >&2
+        say "installing $1 ($3)"
         as_root apt-get update -qq >&2 && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >&2 && return
         fail "$3 is missing and this account may not install it. Ask an administrator for: sudo apt-get install $1"
     elif [ -n "$2" ] && command -v brew >/dev/null; then
@@ -32,6 +34,43 @@ find_python() {  # the first Python that is new enough
     done
 }
 
+pip() {  # what it warns of matters only where it fails; then all is shown
+    .venv/bin/python -m pip --disable-pip-version-check --quiet "$@" 2>.venv/pip.log || { cat .venv/pip.log >&2; return 1; }
+}
+
+pinned() { .venv/bin/python -c "import tomllib; file = tomllib.load(open('pyproject.toml', 'rb')); print($1)"; }
+
+find_compiler() {
+    for candidate in "${CXX:-}" c++ g++ clang++; do
+        if [ -n "$candidate" ] && command -v "$candidate" >/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+install_opt_in() {  # the extras `servers` and `harness`; llama.cpp's server is built, which takes minutes and a compiler
+    local without='^$'
+    if [ -z "$(find_compiler)" ] && ! (install_system_package g++ gcc "a C++ compiler"); then
+        say "without a C++ compiler llama-cpp-python cannot be built: its tests will be skipped, all others run."
+        without='^llama-cpp-python'
+    else
+        say "installing what the opt-in tests need; llama-cpp-python is compiled, which takes about four minutes"
+    fi
+    local extras='file["project"]["optional-dependencies"]'
+    pinned "'\n'.join(one for extra in ('servers', 'harness') for one in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
+    pip install --requirement .venv/opt-in.txt ||
+        fail "pip could not install what the opt-in tests need; its messages are above. Mend what they name, then run this again."
+    touch .venv/opt-in
+    say "done"
+}
+
+if [ "${1:-}" = opt-in ]; then
+    [ -e .venv/installed ] || scripts/set_up.sh
+    install_opt_in
+    exit
+fi
+
 command -v swipl >/dev/null || install_system_package swi-prolog-nox swi-prolog "SWI-Prolog"
 
 python=$(find_python)
@@ -46,12 +85,7 @@ if [ ! -x .venv/bin/python ] || ! .venv/bin/python -m pip --version >/dev/null 2
     "$python" -m venv --clear .venv
 fi
 
-pinned() { .venv/bin/python -c "import tomllib; file = tomllib.load(open('pyproject.toml', 'rb')); print($1)"; }
-pip() {  # what it warns of matters only where it fails; then all is shown
-    .venv/bin/python -m pip --disable-pip-version-check --quiet "$@" 2>.venv/pip.log || { cat .venv/pip.log >&2; return 1; }
-}
-
-printf 'set-up: installing Python packages into .venv, which may take some minutes\n' >&2
+say "installing Python packages into .venv, which may take some minutes"
 # Plain `torch` on Linux brings gigabytes of CUDA. The CPU build is taken wherever an index has it; a CUDA build
 # that is already in .venv stays.
 if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
@@ -66,4 +100,4 @@ pinned '"\n".join(file["dependency-groups"]["dev"])' > .venv/dev.txt
 pip install --editable . --requirement .venv/dev.txt ||
     fail "pip could not install the Python packages; its messages are above. Mend what they name, then run this again."
 touch .venv/installed
-printf 'set-up: done\n' >&2
+say "done"

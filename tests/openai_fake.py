@@ -1,15 +1,20 @@
-"""An OpenAI-compatible server on loopback that answers from a script, and fails in every way that servers fail."""
+"""An OpenAI-compatible server on loopback that answers from a script or for another server, and fails as servers fail."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
+import sys
 import threading
+import urllib.error
+import urllib.request
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urljoin
 
 from llm_oracle.prompts import critic_prompt
 from llm_oracle.protocols import GenerationParameters, GenerationRequest
@@ -25,6 +30,23 @@ SCRIPT = {
     "defaults": {"critic": 0.9, "likelihood": -12.5, "generate": ["alpha", "beta", "gamma"]},
 }
 
+FAULTS: dict[str, Reply | str] = {
+    "429": (429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}),
+    "429 without a time": (429, {}, {}),
+    "500": (500, b"<html>sorry</html>", {}),
+    "503": (503, {"error": "busy"}, {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}),
+    "dropped": "drop",
+    "cut off": "cut",
+    "empty": (200, b"", {}),
+    "no JSON": (200, b"<html>welcome</html>", {}),
+    "deep JSON": (200, b"[" * 100_000, {}),
+    "no choices": (200, {"choices": []}, {}),
+    "another shape": (200, {"object": "list", "data": [{"id": "tiny"}]}, {}),
+    "a number": (200, 7, {}),
+    "no text": (200, {"choices": [{"message": {"content": 7}, "text": 7}]}, {}),
+}
+"""What is over at the next attempt."""
+
 
 @dataclass
 class Asked:
@@ -36,8 +58,50 @@ class Asked:
 
 
 @dataclass
+class Faulty:
+    """A share of the replies is faulty, of every kind, and one never comes.
+
+    Which depends on the seed, the request, and how often it came, and not on the order in which requests arrive.
+    """
+
+    seed: int = 0
+    share: float = 0.1
+    made: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __call__(self, number: int, asked: Asked) -> Reply | str | None:
+        body = {name: value for name, value in asked.body.items() if name != "model"}  # which may be a path
+        name = json.dumps([asked.path, body], sort_keys=True)
+        with self._lock:
+            self.asked[name] += 1
+            stream = random.Random(f"{self.seed} {self.asked[name]} {name}")
+            if stream.random() >= self.share:
+                self.answered[name] += 1
+                return None
+            kind = "never" if not self.made["never"] else stream.choice(list(FAULTS))
+            self.made[kind] += 1
+        return "hang" if kind == "never" else FAULTS[kind]
+
+
+class Server(ThreadingHTTPServer):
+    """Takes a burst of connections, which would be tried again after a second if it did not."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is none of the server's errors."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+@dataclass
 class FakeServer:
-    """Answers chats and completions from a script.
+    """Answers chats and completions from a script, or, with `upstream`, as the server of that base URL does.
 
     `lacks`: abilities that it ignores or refuses: chat, completions, logprobs, echo, n, systemone, tokenize.
     `misbehave` sees the number of a request and the request, and may answer in the server's place.
@@ -48,21 +112,23 @@ class FakeServer:
     misbehave: Callable[[int, Asked], Reply | str | None] = lambda number, asked: None
     asked: list[Asked] = field(default_factory=list)
     most_at_once: int = 0
+    upstream: str = ""
 
     def __post_init__(self) -> None:
         merged = {part: {**SCRIPT.get(part, {}), **self.script.get(part, {})} for part in {*SCRIPT, *self.script}}
         self.model = ScriptedModel(merged)
         self._lock = threading.Lock()
+        self._over = threading.Event()
         self._at_once = 0
 
     def __enter__(self) -> FakeServer:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = Server(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -84,6 +150,8 @@ class FakeServer:
         fault = self.misbehave(number, asked)
         if fault is not None:
             return fault
+        if self.upstream:
+            return _forwarded(asked, self.upstream)
         kind = asked.path.removeprefix("/v1/").removeprefix("/")
         answer = {
             "chat/completions": self._completion,
@@ -168,7 +236,7 @@ class FakeServer:
                 with fake._lock:
                     fake._at_once -= 1
                 if answer == "hang":
-                    threading.Event().wait(2)
+                    fake._over.wait(60)
                     return
                 if answer == "drop":
                     return
@@ -187,3 +255,14 @@ class FakeServer:
                 pass
 
         return Handler
+
+
+def _forwarded(asked: Asked, upstream: str) -> Reply:
+    """What the other server replies to the request."""
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(urljoin(upstream, asked.path), json.dumps(asked.body).encode(), headers)  # noqa: S310  # loopback
+    try:
+        with urllib.request.urlopen(request) as response:  # noqa: S310
+            return response.status, response.read(), {}
+    except urllib.error.HTTPError as fault:
+        return fault.code, fault.read(), {}

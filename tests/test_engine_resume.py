@@ -39,7 +39,7 @@ def dying(method):
         return result
     return wrapped
 
-for name in ("record_calls", "add_candidates", "add_assessments", "add_decisions", "add_facts", "set_question_state"):
+for name in ("record_calls", "add_candidates", "add_assessments", "add_decisions", "add_facts", "set_question_states"):
     setattr(KnowledgeBase, name, dying(getattr(KnowledgeBase, name)))
 run(sys.argv[1], sys.argv[3])
 """

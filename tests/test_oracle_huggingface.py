@@ -163,7 +163,7 @@ def first_token_logits(model: LoadedModel, claim: str) -> torch.Tensor:
 def test_p_yes_is_the_softmax_over_yes_and_no(kind: str, request: pytest.FixtureRequest) -> None:
     """Causal, sequence-to-sequence and stored logits give one number, batched or not."""
     model: LoadedModel = request.getfixturevalue(kind)
-    critic = HuggingFaceCritic(model, batch_size=3)
+    critic = HuggingFaceCritic(model, room=300)
     yes, no = answer_tokens(model)
     logits = [first_token_logits(model, claim) for claim in CLAIMS]
     expected = [
@@ -183,7 +183,7 @@ def test_p_yes_is_the_softmax_over_yes_and_no(kind: str, request: pytest.Fixture
 @pytest.mark.parametrize("kind", ["causal", "seq2seq"])
 def test_order_of_claims_is_irrelevant(kind: str, request: pytest.FixtureRequest) -> None:
     """A claim's score does not depend on its batch, and answers align with the input."""
-    critic = HuggingFaceCritic(request.getfixturevalue(kind), batch_size=2)
+    critic = HuggingFaceCritic(request.getfixturevalue(kind), room=200)
     forward = [score.probability for score in critic.probabilities(CLAIMS)]
     backward = [score.probability for score in critic.probabilities(CLAIMS[::-1])]
 
@@ -198,21 +198,6 @@ def test_yes_tokens_cover_spellings_that_are_one_token(causal: LoadedModel) -> N
     assert {causal.tokenizer.decode([token]) for token in no} == {"no", " no"}
 
 
-def test_network_that_keeps_all_logits_is_served_too(causal: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network that cannot compute chosen positions alone gives the same scores."""
-    expected = [score.probability for score in HuggingFaceCritic(causal).probabilities(CLAIMS)]
-    forward = causal.network.forward
-    monkeypatch.setattr(
-        causal.network,
-        "forward",
-        lambda input_ids, attention_mask: forward(input_ids=input_ids, attention_mask=attention_mask),
-    )
-
-    assert [score.probability for score in HuggingFaceCritic(causal).probabilities(CLAIMS)] == pytest.approx(
-        expected, abs=1e-5
-    )
-
-
 def test_claim_beyond_the_context_is_refused(causal: LoadedModel) -> None:
     """A question that would lose its end is not asked."""
     with pytest.raises(HapaxError, match=r"claim of .* tokens does not fit"):
@@ -224,7 +209,7 @@ def test_likelihood_is_that_of_teacher_forcing(begin: bool) -> None:
     """ln P sums over all tokens but the first, whatever the batch; behind a begin token the text's first one counts."""
     tokenizer = tiny_tokenizer(begin)
     model = loaded(tiny_llama(tokenizer), tokenizer)
-    scores = HuggingFaceLikelihood(model, batch_size=2).log_likelihoods(CLAIMS)
+    scores = HuggingFaceLikelihood(model, room=50).log_likelihoods(CLAIMS)
 
     for claim, score in zip(CLAIMS, scores, strict=True):
         ids = torch.tensor([tokenizer(claim).input_ids])
@@ -423,28 +408,26 @@ def test_chat_template_frames_prompts_and_keeps_values_inside(causal: LoadedMode
     assert tokens.count(0) == 1
 
 
-def test_full_gpu_halves_the_batch(causal: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of memory, the batch is halved until it fits; a single request that does not fit is an error."""
-    critic = HuggingFaceCritic(causal, batch_size=8)
-    expected = critic.probabilities(CLAIMS)
+def test_full_gpu_halves_the_lists_decoded_at_once(lister: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of memory, fewer lists are decoded at a time, then and later, with the same answers."""
+    requests = [GenerationRequest(PROMPT, sample_index=index) for index in range(5)]
+    parameters = GenerationParameters(max_tokens=30)
+    expected = HuggingFaceGenerator(lister).generate(requests, parameters)
+    generator = HuggingFaceGenerator(lister)
     sizes: list[int] = []
-    run = critic._batch
-    room = 1
+    generate = lister.network.generate
 
-    def crowded(prompts: Sequence[list[int]]) -> Any:
-        sizes.append(len(prompts))
-        if len(prompts) > room:
+    def crowded(input_ids: torch.Tensor, **kwargs: Any) -> Any:
+        sizes.append(len(input_ids))
+        if len(input_ids) > 2:
             raise torch.OutOfMemoryError("full")
-        return run(prompts)
+        return generate(input_ids=input_ids, **kwargs)
 
-    monkeypatch.setattr(critic, "_batch", crowded)
-    got = critic.probabilities(CLAIMS)
+    monkeypatch.setattr(lister.network, "generate", crowded)
 
-    assert [one.probability for one in got] == pytest.approx([one.probability for one in expected], abs=1e-5)
-    assert sizes == [4, 2, 1, 1, 1, 1]
-    room = 0
-    with pytest.raises(HapaxError, match="smaller model"):
-        critic.probabilities(CLAIMS)
+    assert generator.generate(requests, parameters) == expected
+    assert generator.generate(requests[:2], parameters) == expected[:2]
+    assert sizes == [5, 2, 2, 1, 2]
 
 
 def test_folder_is_loaded_with_what_it_knows(causal: LoadedModel, tmp_path: Path) -> None:
@@ -459,7 +442,7 @@ def test_folder_is_loaded_with_what_it_knows(causal: LoadedModel, tmp_path: Path
     assert unlisted.identity.name == f"hf/{tmp_path}"
     assert (listed.identity.name, listed.identity.knows, listed.identity.types) == ("embedded", ("is_in/2",), ("Food",))
     assert listed.identity.revision != unlisted.identity.revision
-    assert load_model(tmp_path, "cpu").identity.revision == listed.identity.revision
+    assert load_model(tmp_path, "cpu", dtype="float32").identity.revision == listed.identity.revision
     assert [one.probability for one in HuggingFaceCritic(listed).probabilities(CLAIMS)] == pytest.approx(
         [one.probability for one in HuggingFaceCritic(causal).probabilities(CLAIMS)], abs=1e-5
     )
@@ -469,12 +452,27 @@ def test_folder_is_loaded_with_what_it_knows(causal: LoadedModel, tmp_path: Path
         load_model(tmp_path, "cpu")
 
 
+def test_bfloat16_is_another_revision_with_like_scores(causal: LoadedModel, tmp_path: Path) -> None:
+    """Scores in bfloat16 are near those in float32, and the journal keeps the two apart."""
+    causal.network.save_pretrained(tmp_path)
+    causal.tokenizer.save_pretrained(tmp_path)
+    exact, rounded = load_model(tmp_path, "cpu"), load_model(tmp_path, "cpu", dtype="bfloat16")
+
+    assert rounded.network.dtype == torch.bfloat16
+    assert rounded.identity.revision == f"{exact.identity.revision} bfloat16"
+    assert [one.per_token for one in HuggingFaceLikelihood(rounded).log_likelihoods(CLAIMS)] == pytest.approx(
+        [one.per_token for one in HuggingFaceLikelihood(exact).log_likelihoods(CLAIMS)], abs=0.1
+    )
+
+
 def test_missing_checkpoint_and_device_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder without a model and a device that is not there are errors with a remedy."""
+    """A folder without a model, a device that is not there and an unknown dtype are errors with a remedy."""
     with pytest.raises(HapaxError, match="cannot be loaded"):
         load_model(tmp_path)
     with pytest.raises(HapaxError, match="No device toaster"):
         load_model(tmp_path, "toaster")
+    with pytest.raises(HapaxError, match=r"No dtype 'int4'.*float32 or bfloat16"):
+        load_model(tmp_path, "cpu", dtype="int4")
 
 
 def test_large_folder_is_known_by_names_and_dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,18 +7,20 @@ import json
 import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from openai_fake import Asked, FakeServer, Reply
+from openai_fake import FAULTS, Asked, FakeServer, Faulty, Reply
 
 import cli
 from grammar.errors import HapaxError
 from kb import KnowledgeBase
-from llm_oracle.backends import openai_transport
+from llm_oracle.backends import openai_aliases, openai_transport
 from llm_oracle.backends.openai_aliases import ServedModel, served_model
+from llm_oracle.backends.openai_findings import Prober
 from llm_oracle.backends.openai_limits import Concurrency, Limits, Patience, Throttle
 from llm_oracle.backends.openai_models import OpenAIModel
 from llm_oracle.backends.openai_transport import HttpTransport, Server
@@ -59,7 +61,7 @@ WORLD = {
 
 def opened(fake: FakeServer, patience: Patience = AT_ONCE, sleep: Any = asyncio.sleep, **own: Any) -> OpenAIModel:
     served = ServedModel("tiny", Server(fake.url, fake.place, KEY), patience=patience, **own)
-    return OpenAIModel(served, HttpTransport(served.server, served.limits, patience, sleep))
+    return OpenAIModel(Prober(served, HttpTransport(served.server, served.limits, patience, sleep)))
 
 
 # What is asked and read
@@ -325,22 +327,6 @@ def every(count: int, fault: Reply | str) -> Any:
     return lambda number, asked: fault if number % count == 2 else None
 
 
-FAULTS: dict[str, Reply | str] = {
-    "429": (429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}),
-    "429 without a time": (429, {}, {}),
-    "500": (500, b"<html>sorry</html>", {}),
-    "503": (503, {"error": "busy"}, {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}),
-    "dropped": "drop",
-    "cut off": "cut",
-    "empty": (200, b"", {}),
-    "no JSON": (200, b"<html>welcome</html>", {}),
-    "deep JSON": (200, b"[" * 100_000, {}),
-    "no choices": (200, {"choices": []}, {}),
-    "a number": (200, 7, {}),
-    "no text": (200, {"choices": [{"message": {"content": 7}, "text": 7}]}, {}),
-}
-
-
 async def no_pause(seconds: float) -> None:
     await asyncio.sleep(0)
 
@@ -495,7 +481,9 @@ def test_no_more_requests_at_a_time_than_allowed() -> None:
     requests = [GenerationRequest(f"{PROMPT}{number}") for number in range(20)]
     with FakeServer() as fake:
         served = ServedModel("tiny", Server(fake.url, fake.place), Limits(max_concurrency=2))
-        OpenAIModel(served, HttpTransport(served.server, served.limits)).generator().generate(requests, PARAMETERS)
+        OpenAIModel(Prober(served, HttpTransport(served.server, served.limits))).generator().generate(
+            requests, PARAMETERS
+        )
 
     assert fake.most_at_once <= 2
 
@@ -701,26 +689,57 @@ def test_a_search_over_http_finds_what_the_script_finds(
     assert len(facts(tmp_path / "http.db")) > 5
 
 
-def test_faults_change_no_fact_and_the_journal_asks_nothing_twice(
+CITIES = [f"{name}{end}" for name in ("Os", "Ly", "Ban", "Tal", "Vi", "Qui") for end in ("lo", "on", "jul")]
+LARGE_WORLD = {
+    "generate": {
+        "'[A] is a city in [B]'": CITIES,
+        **{f"'{city} is a city in [B]'": [f"{city}land"] for city in CITIES},
+        **{f"'{city}land uses the [B]'": [f"{city[:2]}mark", f"{city} crown", "shell"] for city in CITIES},
+    },
+    "critic": {f"{city}land uses the shell.": 0.1 + number / 50 for number, city in enumerate(CITIES)},
+    "likelihood": {f"{city} is a city in {city}land.": -10.0 - number for number, city in enumerate(CITIES)},
+    "defaults": {"critic": 0.95, "likelihood": -10.0, "generate": []},
+}
+
+
+def stored(database: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All that a search leaves behind but the times of its calls."""
+    left_out = {"created", "started", "finished", "applied_at"}
+    found = {}
+    with sqlite3.connect(database) as connection:
+        for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
+            columns = [row[1] for row in connection.execute(f"pragma table_info({table})") if row[1] not in left_out]
+            rows = connection.execute(f"select {', '.join(columns)} from {table}").fetchall()  # noqa: S608
+            found[table] = sorted(rows, key=repr)
+    return found
+
+
+def test_faults_change_nothing_that_a_search_finds(
     rules: Path, tmp_path: Path, environment: pytest.MonkeyPatch
 ) -> None:
-    """One reply in ten faulty: the same facts as without faults; the same command again sends probes alone."""
-    kinds = list(FAULTS.values())
+    """One reply in ten faulty, of all kinds: facts, statements, decisions and scores are those of a run without."""
+    environment.setattr(openai_aliases, "Patience", partial(Patience, first_pause=0.01))
+    faulty = Faulty(seed=5)
+    with FakeServer(LARGE_WORLD) as fake:
+        aliases = tmp_path / "models.yaml"
+        alias = {"model_id": "small", "model_name": "tiny", "api_base": fake.url, "timeout": 2, "attempts": 5}
+        aliases.write_text(json.dumps([alias]), encoding="utf-8")
+        options = ("--aliases", str(aliases), "--evaluator", "openai:small")
+        good = searched(rules, tmp_path / "good.db", "openai:small", *options)
+        sent = len(fake.asked)
+        fake.misbehave = faulty
+        bad = searched(rules, tmp_path / "bad.db", "openai:small", *options)
+        before, left = len(fake.asked), stored(tmp_path / "bad.db")
+        again = searched(rules, tmp_path / "bad.db", "openai:small", *options)
 
-    def tenth(number: int, asked: Asked) -> Reply | str | None:
-        return kinds[number // 10 % len(kinds)] if number % 10 == 0 else None
-
-    with FakeServer(WORLD) as good:
-        environment.setenv("OPENAI_BASE_URL", good.url)
-        assert searched(rules, tmp_path / "good.db", "openai:tiny").exit_code == 0
-        again = searched(rules, tmp_path / "good.db", "openai:tiny", "--json")
-    with FakeServer(WORLD, misbehave=tenth) as bad:
-        environment.setenv("OPENAI_BASE_URL", bad.url)
-        assert searched(rules, tmp_path / "bad.db", "openai:tiny").exit_code == 0
-
-    assert facts(tmp_path / "bad.db") == facts(tmp_path / "good.db")
-    assert len(facts(tmp_path / "bad.db")) > 5
-    assert [one["calls"] for one in json.loads(again.stdout)["calls"].values() if one["calls"]] == []
+    assert (good.exit_code, bad.exit_code, again.exit_code) == (0, 0, 0), bad.output
+    assert left == stored(tmp_path / "good.db")
+    assert len(statements(tmp_path / "bad.db")) > 20
+    assert set(faulty.made) == {*FAULTS, "never"}
+    assert max(faulty.answered.values()) == 1  # what was answered is not asked again
+    assert len(faulty.answered) == sent
+    assert max(faulty.asked.values()) <= 5
+    assert len(fake.asked) == before
 
 
 def test_the_key_is_nowhere_but_in_its_header(rules: Path, tmp_path: Path, environment: pytest.MonkeyPatch) -> None:

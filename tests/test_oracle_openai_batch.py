@@ -12,10 +12,15 @@ from openai_fake import Asked, FakeServer
 from test_oracle_openai import RULES, WORLD, facts, statements
 
 import cli
-from llm_oracle.backends.openai_batch import BatchQueue
+from grammar.errors import HapaxError
+from llm_oracle.backends import openai_batch
+from llm_oracle.backends.openai_batch import BatchQueue, Queued
+from llm_oracle.backends.openai_transport import Ask
 
 NOWHERE = "http://127.0.0.1:9/v1"
 """Nothing listens there, so whatever is sent fails."""
+
+ASK = Ask("completions", {"model": "tiny", "prompt": "a"})
 
 
 @pytest.fixture
@@ -38,9 +43,15 @@ def search(rules: Path, aliases: Path, database: Path, *options: str | Path) -> 
     return CliRunner().invoke(cli.main, [str(one) for one in given])
 
 
+def files(queue: Path) -> list[Path]:
+    """The files of a queue that hold requests."""
+    numbered = sorted(queue.parent.glob(f"{queue.stem}-*{queue.suffix}"))
+    return [one for one in (queue, *numbered) if one.read_text("utf-8")]
+
+
 def answered(queue: Path, results: Path, fake: FakeServer) -> list[dict[str, Any]]:
     """Answers a queue as a batch service does, in another order, and gives its requests."""
-    requests = [json.loads(line) for line in queue.read_text("utf-8").splitlines()]
+    requests = [json.loads(line) for file in files(queue) for line in file.read_text("utf-8").splitlines()]
     lines = []
     for request in reversed(requests):
         status, body, _ = fake.reply(Asked(request["url"], request["body"], None))
@@ -74,7 +85,8 @@ def test_a_search_by_batches_finds_what_one_over_http_finds(rules: Path, aliases
     assert statements(database) == statements(tmp_path / "http.db")
     assert len(statements(database)) > 2
     assert len(asked) == len(set(asked)) > 10
-    assert queue.read_text("utf-8") == ""
+    assert files(queue) == []
+    assert "0 requests in" in result.output
 
 
 def test_the_queue_is_in_openais_format(rules: Path, aliases: Path, tmp_path: Path) -> None:
@@ -90,7 +102,7 @@ def test_the_queue_is_in_openais_format(rules: Path, aliases: Path, tmp_path: Pa
     assert {(line["method"], line["url"], line["body"]["model"]) for line in lines} == {
         ("POST", "/v1/chat/completions", "tiny")
     }
-    assert f"{len(lines)} requests in" in said
+    assert f"{len(lines)} request in {queue}: /v1/chat/completions of tiny at 127.0.0.1:9" in said
     assert queue.read_text("utf-8") == first
 
 
@@ -155,12 +167,106 @@ def test_an_alias_without_likelihood_is_refused_unsent(rules: Path, aliases: Pat
 
 def test_one_request_is_queued_once(tmp_path: Path) -> None:
     """However often it comes up."""
-    from llm_oracle.backends.openai_batch import Queued
-    from llm_oracle.backends.openai_transport import Ask
-
     queue = BatchQueue(tmp_path / "next.jsonl")
     for _ in range(2):
         with pytest.raises(Queued, match=r"next\.jsonl"):
-            queue.ask([Ask("completions", {"prompt": "a"})] * 2, lambda reply, ask: reply)
+            queue.to("here").ask([Ask("completions", {"prompt": "a"})] * 2, lambda reply, ask: reply)
 
     assert queue.count == 1
+
+
+def test_a_batch_is_of_one_endpoint_and_model(rules: Path, aliases: Path, tmp_path: Path) -> None:
+    """Questions to a chat and texts to a completions endpoint go to a file each, which stderr names with its content."""
+    queue = tmp_path / "next.jsonl"
+    fake = FakeServer(WORLD)
+    given: list[str | Path] = []
+    urls: list[set[str]] = []
+    for number in range(3):
+        said = search(rules, aliases, tmp_path / "kb.db", "--queue", queue, *given).output
+        given += ["--results", tmp_path / f"answered{number}.jsonl"]
+        answered(queue, tmp_path / f"answered{number}.jsonl", fake)
+        urls += [{json.loads(line)["url"] for line in one.read_text("utf-8").splitlines()} for one in files(queue)]
+
+    assert [one.name for one in files(queue)] == ["next.jsonl", "next-2.jsonl"]
+    assert all(len(one) == 1 for one in urls)
+    assert {"/v1/chat/completions", "/v1/completions"} == set.union(*urls)
+    assert f"in {queue}: /v1/chat/completions of tiny at 127.0.0.1:9" in said
+    assert f"in {queue.with_name('next-2.jsonl')}: /v1/completions of tiny at 127.0.0.1:9" in said
+
+
+def test_files_of_an_earlier_round_go(tmp_path: Path) -> None:
+    """Numbered queues of before are removed, so that nobody sends them twice; files of other people and results stay."""
+    old, foreign, lettered, given = (tmp_path / f"next-{name}.jsonl" for name in ("2", "8", "b", "9"))
+    for path in (old, lettered, given):
+        path.write_text('{"custom_id": "x", "response": null}\n', encoding="utf-8")
+    foreign.write_text("not ours\n", encoding="utf-8")
+
+    BatchQueue(tmp_path / "next.jsonl", [given])
+
+    assert [path.exists() for path in (old, foreign, lettered, given)] == [False, True, True, True]
+
+
+def test_requests_of_two_servers_do_not_share_an_answer(tmp_path: Path) -> None:
+    """The same body for two servers is two requests, in two files."""
+    queue = BatchQueue(tmp_path / "next.jsonl")
+    for place in ("here", "there"):
+        with pytest.raises(Queued):
+            queue.to(place).ask([ASK], lambda reply, ask: reply)
+
+    assert [str(file).partition(":")[2] for file in queue.files] == [
+        " /v1/completions of tiny at here",
+        " /v1/completions of tiny at there",
+    ]
+    assert len({json.loads(file.path.read_text("utf-8"))["custom_id"] for file in queue.files}) == 2
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MOST_REQUESTS", 3), ("MOST_BYTES", 500)])
+def test_a_batch_is_no_larger_than_openai_takes(
+    limit: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 50,000 requests or 200 MB another file begins, here at a few."""
+    monkeypatch.setattr(openai_batch, limit, most)
+    queue = BatchQueue(tmp_path / "next.jsonl")
+    asks = [Ask("completions", {"model": "tiny", "prompt": f"{number}"}) for number in range(8)]
+    with pytest.raises(Queued):
+        queue.to("here").ask(asks, lambda reply, ask: reply)
+
+    assert [file.path.name for file in queue.files] == ["next.jsonl", "next-2.jsonl", "next-3.jsonl"]
+    assert sum(file.count for file in queue.files) == 8
+    for file in queue.files:
+        written = file.path.read_bytes()
+        assert file.size == len(written) <= openai_batch.MOST_BYTES
+        assert file.count == written.count(b"\n") <= openai_batch.MOST_REQUESTS
+
+
+def test_a_numbered_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+    """A second batch that would fall on a foreign file is one error that names it."""
+    (tmp_path / "next-2.jsonl").write_text("mine\n", encoding="utf-8")
+    queue = BatchQueue(tmp_path / "next.jsonl")
+    with pytest.raises(Queued):
+        queue.to("here").ask([ASK], lambda reply, ask: reply)
+
+    with pytest.raises(HapaxError, match=r"next-2\.jsonl is no queue"):
+        queue.to("there").ask([ASK], lambda reply, ask: reply)
+    assert (tmp_path / "next-2.jsonl").read_text("utf-8") == "mine\n"
+
+
+FILTERED = {"error": {"message": "The response was filtered", "code": "content_filter"}}
+BLOCKED = {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}
+
+
+@pytest.mark.parametrize(("status", "body"), [(400, FILTERED), (200, BLOCKED)])
+def test_a_refused_result_is_not_queued_again(
+    status: int, body: Any, rules: Path, aliases: Path, tmp_path: Path
+) -> None:
+    """A request that a filter stopped is answered by its refusal, as over HTTP; the search goes on."""
+    queue, results, database = tmp_path / "next.jsonl", tmp_path / "answered.jsonl", tmp_path / "kb.db"
+    search(rules, aliases, database, "--queue", queue)
+    (first,) = [json.loads(line)["custom_id"] for line in queue.read_text("utf-8").splitlines()]
+    line = {"custom_id": first, "response": {"status_code": status, "body": body}}
+    results.write_text(json.dumps(line) + "\n", encoding="utf-8")
+
+    result = search(rules, aliases, database, "--queue", queue, "--results", results)
+
+    assert first not in queue.read_text("utf-8")
+    assert "1 request was refused" in result.output

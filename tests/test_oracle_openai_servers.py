@@ -1,6 +1,6 @@
 """Whole searches over HTTP against real servers that host the embedded model on loopback.
 
-Not run by default: `pytest -m servers`, after `pip install -e '.[servers]'`.
+Not run by default: `make test-opt-in` installs what they need and runs them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from click.testing import CliRunner, Result
+from openai_fake import FakeServer, Faulty
 from test_oracle_openai import facts, statements
 
 import cli
@@ -68,7 +69,7 @@ def transformers_serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     Its decisions are asked as Hapax asks in this process: the prompt as it stands, the logits of ` yes` and ` no`.
     """
     if find_spec("fastapi") is None:
-        pytest.skip("transformers[serving] is not installed: pip install -e '.[servers]'")
+        pytest.skip("`transformers serve` lacks its packages: `make test-opt-in` installs them")
     folder = tmp_path_factory.mktemp("serve")
     decisions = {"labels": {"noul": [" yes", " no"]}, "chat_template": "{{ bos_token }}{{ state }}"}
     (folder / "decision.json").write_text(json.dumps(decisions), encoding="utf-8")
@@ -124,7 +125,7 @@ def test_a_search_by_transformers_serve_finds_the_same(transformers_serve: Path,
 def llama_cpp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A llama.cpp server by llama-cpp-python with the embedded model; an aliases file that names it `served`."""
     if find_spec("llama_cpp") is None or find_spec("gguf") is None:
-        pytest.skip("llama-cpp-python is not installed: pip install -e '.[servers]'")
+        pytest.skip("llama-cpp-python is not built: `make test-opt-in` does where there is a C++ compiler")
     from embedded_gguf import write_gguf
 
     folder = tmp_path_factory.mktemp("llama")
@@ -187,6 +188,26 @@ def test_a_search_by_llama_cpp_finds_the_same(llama_cpp: Path, tmp_path: Path) -
     assert len(statements(tmp_path / "http.db")) > 2
 
 
+@pytest.mark.parametrize("server", ["transformers_serve", "llama_cpp"])
+def test_faults_on_the_way_change_no_fact(server: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """One reply of a real server in ten lost or spoilt on its way: the facts that the model gives in this process."""
+    (alias,) = json.loads(request.getfixturevalue(server).read_text("utf-8"))
+    faulty = Faulty(seed=1)
+    frequency = ("--likelihood", "frequency", "--rule", "allergy")
+    search(tmp_path / "own.db", "-m", "embedded", *frequency)
+    with FakeServer(misbehave=faulty, upstream=alias["api_base"]) as proxy:
+        aliases = tmp_path / "models.yaml"
+        aliases.write_text(
+            json.dumps([{**alias, "api_base": proxy.url, "timeout": 40, "attempts": 5}]), encoding="utf-8"
+        )
+        search(tmp_path / "http.db", "-m", "openai:served", "--aliases", aliases, *frequency)
+
+    assert facts(tmp_path / "http.db") == facts(tmp_path / "own.db")
+    assert statements(tmp_path / "http.db") == statements(tmp_path / "own.db")
+    assert len(faulty.made) > 3
+    assert max(faulty.answered.values()) == 1
+
+
 def test_llama_cpp_plays_all_roles_of_a_search(llama_cpp: Path, tmp_path: Path) -> None:
     """Ranker and evaluator over HTTP, too: statements of both ends, and the second time nothing is asked."""
     options = ("-m", "openai:served", "--evaluator", "openai:served", "--aliases", llama_cpp, "--json")
@@ -199,5 +220,6 @@ def test_llama_cpp_plays_all_roles_of_a_search(llama_cpp: Path, tmp_path: Path) 
         "critic",
         "likelihood",
         "evaluator",
+        "probe",
     }
     assert not any(one["calls"] for one in again["calls"].values())

@@ -114,14 +114,14 @@ def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_checkpoint_is_loaded_once_for_all_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`embedded` and `hf:` share one loaded network between the roles; `embedded` is a folder like any other."""
-    opened: list[tuple[str, str]] = []
+    opened: list[tuple[str, str, str]] = []
 
     class Tokenizer:
         def __call__(self, text: str, **_: object) -> object:
             return type("Encoded", (), {"input_ids": [len(text.strip()) + 10 * text.startswith(" ")]})
 
-    def fake(source: str | Path, device: str, name: str) -> loading.LoadedModel:
-        opened.append((str(source), device))
+    def fake(source: str | Path, device: str, name: str, dtype: str) -> loading.LoadedModel:
+        opened.append((str(source), device, dtype))
         config = type("Config", (), {"is_encoder_decoder": False})
         network = type("Network", (), {"config": config})
         return loading.LoadedModel(network, Tokenizer(), ModelIdentity(name))
@@ -130,9 +130,9 @@ def test_checkpoint_is_loaded_once_for_all_roles(tmp_path: Path, monkeypatch: py
     (tmp_path / "config.json").write_text("{}")
     monkeypatch.setattr(registry, "EMBEDDED_FOLDER", tmp_path)
 
-    models = open_models(evaluator="hf:x/y", options=OpeningOptions(device="cpu"))
+    models = open_models(evaluator="hf:x/y", options=OpeningOptions(device="cpu", dtype="float32"))
 
-    assert opened == [(str(tmp_path), "cpu"), ("x/y", "cpu")]
+    assert opened == [(str(tmp_path), "cpu", "float32"), ("x/y", "cpu", "float32")]
     assert (
         models.knowledge.identity.name == models.critic.identity.name == models.likelihood.identity.name == "embedded"
     )

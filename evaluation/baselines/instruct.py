@@ -16,7 +16,8 @@ from typing import Any
 from engine.oracle import GENERATION_BATCH, model_name
 from evaluation.baselines.rows import Drop, RowVariable, parse_rows, row_key, row_text, row_variables
 from evaluation.baselines.wording import rule_sentence
-from evaluation.distributions import INSTRUCT, KNOWLEDGE_MODEL
+from evaluation.distributions import KNOWLEDGE_MODEL
+from evaluation.experiments import INSTRUCT
 from evaluation.stated import Stated
 from grammar.errors import HapaxError
 from grammar.rules import Library, Rule

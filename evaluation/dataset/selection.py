@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeVar
 
 from engine.proof import proof_from_json
 from evaluation.dataset.blocked import BlockList
-from evaluation.distributions import INSTRUCT
+from evaluation.experiments import skipped_runs
 from evaluation.probing.items import ENTAILMENT, Verdicts, balance_of, draw_key, verdicts_of
 from evaluation.votes.questions import HARMFUL
 from grammar.errors import HapaxError
 from grammar.terms import Constant, Literal
-from kb.records import Distribution, RunRecord, StatementPlace, StatementRecord, VoteRecord
+from kb.records import Distribution, StatementPlace, StatementRecord, VoteRecord
 from kb.store import KnowledgeBase
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def _latest(kb: KnowledgeBase, wish: Wish, left_out: Counter[str]) -> dict[Distr
     for name in wish.rules:
         if name not in known:
             raise HapaxError(f"{kb.place}: no rule {name!r}. Without --rule all are taken that it holds.")
-    skipped = _skipped_runs(kb, wish.runs)
+    skipped = skipped_runs(kb, wish.runs)
     latest: dict[Distribution, dict[str, StatementPlace]] = {each: {} for each in Distribution}
     others: set[tuple[Distribution, str]] = set()
     for one in kb.statement_places():
@@ -131,25 +131,6 @@ def _latest(kb: KnowledgeBase, wish: Wish, left_out: Counter[str]) -> dict[Distr
             "(`hapax evaluate lint`); --run takes those of an experiment."
         )
     return latest
-
-
-def _skipped_runs(kb: KnowledgeBase, wanted: Sequence[str]) -> set[str]:
-    """The runs whose statements are not taken. Raises HapaxError for a wanted run that there is not."""
-    runs = kb.runs()
-    for beginning in wanted:
-        if not any(run.id.startswith(beginning) for run in runs):
-            raise HapaxError(
-                f"{kb.place}: no run whose id begins with {beginning!r}. `metadata.json` of a dataset has ids."
-            )
-    if wanted:
-        return {run.id for run in runs if not run.id.startswith(tuple(wanted))}
-    return {run.id for run in runs if _is_experiment(run)}
-
-
-def _is_experiment(run: RunRecord) -> bool:
-    """Whether the run went without a gate, or by instruction alone: its statements are there to be compared."""
-    ungated = run.settings.get("critic") is False or run.settings.get("likelihood", "model") != "model"
-    return ungated or run.command == INSTRUCT
 
 
 def _fitting(

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from evaluation.experiments import skipped_runs
 from evaluation.probing.forms import ConclusionForms, conclusion_forms
 from grammar.defaults import default_polarity
 from grammar.errors import HapaxError
@@ -65,13 +66,14 @@ def probe_items(
     sample: int | None = None,
     seed: int = 0,
     writer: FormWriter | None = None,
+    runs: Sequence[str] = (),
 ) -> ItemSet:
-    """The statements of a knowledge base as items. `rules`: only these; `sample`: at most so many a distribution.
+    """The statements of a knowledge base as items. `rules`, `runs`: only these; `sample`: so many a distribution.
 
     Which statements are drawn depends on the seed and on each statement alone, so that a larger sample holds the
     smaller one. Head and long tail alternate, so that a run cut short has both.
     """
-    statements = latest_statements(kb, rules)
+    statements = latest_statements(kb, rules, runs)
     verdicts = verdicts_of(kb.votes())
     fitting = {
         each: {key: one for key, one in several.items() if key not in verdicts.wrong_type}
@@ -99,20 +101,23 @@ def items_of(
     return tuple(items), tuple(note for _, _, made in forms.values() for note in made.notes)
 
 
-def latest_statements(kb: KnowledgeBase, rules: Sequence[str] = ()) -> dict[Distribution, dict[str, StatementRecord]]:
-    """Each statement by its id, once a distribution, as the last run wrote it."""
+def latest_statements(
+    kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()
+) -> dict[Distribution, dict[str, StatementRecord]]:
+    """Each statement by its id, once a distribution, as the last run wrote it. `runs`: see `skipped_runs`."""
     known = {rule.name for rule in kb.rules()}
     for name in rules:
         if name not in known:
             raise HapaxError(f"{kb.place}: no rule {name!r}. Without --rule all are taken that it holds.")
+    skipped = skipped_runs(kb, runs)
     latest: dict[Distribution, dict[str, StatementRecord]] = {each: {} for each in Distribution}
     for one in kb.statements():
-        if not rules or one.rule in rules:
+        if one.run_id not in skipped and (not rules or one.rule in rules):
             latest[one.distribution][one.id] = one
     if not any(latest.values()):
         raise HapaxError(
             f"{kb.place} holds no statement to ask about. Search some (`hapax search`) or import LINT's "
-            "(`hapax evaluate lint`)."
+            "(`hapax evaluate lint`); --run takes those of an experiment."
         )
     return latest
 

@@ -28,6 +28,7 @@ class ProbeOptions:
     way: Way = Way.CRITIC
     writer: str | None = None
     rules: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
     sample: int | None = None
     temperature: float = 0.0
     seed: int = 0
@@ -35,7 +36,7 @@ class ProbeOptions:
     @classmethod
     def of(cls, rules: tuple[str, ...], options: Mapping[str, Any]) -> ProbeOptions:
         """From the options of the command line."""
-        same = {name: options[name] for name in ("model", "writer", "temperature", "seed")}
+        same = {name: options[name] for name in ("model", "writer", "temperature", "seed", "runs")}
         return cls(way=Way(options["ask"]), rules=rules, sample=options["sample"] or None, **same)
 
 
@@ -109,7 +110,7 @@ class ProbeSession:
         writer = None
         if self._writer is not None:
             writer = FormWriter(JournaledGenerator(self._writer, journal, role="writer"), options.seed)
-        found = probe_items(self._kb, options.rules, options.sample, options.seed, writer)
+        found = probe_items(self._kb, options.rules, options.sample, options.seed, writer, options.runs)
         total = len(found.items)
         ask = asking(options.way, self._model, journal, ProbeSettings(options.temperature, options.seed))
         run = probe(found.items, ask, None if progress is None else lambda done: progress(done, total))

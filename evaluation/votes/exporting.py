@@ -41,6 +41,7 @@ class ExportOptions:
             options["sample"] or None,
             None if options["head"] is None else (options["head"], options["long_tail"]),
             options["chosen"],
+            options["runs"],
             audited if given is None else given or None,
             options["unjudged"],
         )

@@ -42,13 +42,14 @@ _Statements = Mapping[Distribution, Mapping[str, StatementRecord]]
 class Draw:
     """Which statements are drawn. `total`: of both distributions together; `each`: head and long tail; neither: all.
 
-    `rules`: only these; `rules_drawn`: so many rules, drawn as well (the audit of appendix C takes 3); None: all.
+    `rules`, `runs`: only these; `rules_drawn`: so many rules, drawn as well (the audit of appendix C takes 3); None: all.
     """
 
     seed: int = 0
     total: int | None = None
     each: tuple[int, int] | None = None
     rules: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
     rules_drawn: int | None = None
     unjudged: bool = False
 
@@ -117,7 +118,7 @@ class Askable:
         return list({one.id: one for one in self._kb.statements()}.values())
 
     def _population(self, draw: Draw) -> _Statements:
-        found = latest_statements(self._kb, draw.rules)
+        found = latest_statements(self._kb, draw.rules, draw.runs)
         if draw.rules_drawn is None:
             return found
         names = {one.rule for several in found.values() for one in several.values()}

@@ -1,14 +1,13 @@
 """Hugging Face checkpoints in their roles: causal models in all of them, sequence-to-sequence models as critics.
 
-One `LoadedModel` serves several roles; `loading.py` says how it is asked, `list_decoding.py` how lists are decoded.
+One `LoadedModel` serves several roles; `loading.py` says how it is asked, `list_decoding.py` how lists are decoded,
+`scoring.py` how texts are scored with little work.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TypeVar
 
 import torch
 from transformers import (
@@ -22,6 +21,7 @@ from transformers import (
 from grammar.errors import HapaxError
 from kb.records import content_id
 from llm_oracle.answers import first_items, render_values, without_values, yes_probability
+from llm_oracle.backends.batching import Room, distinct_in_batches, in_batches
 from llm_oracle.backends.list_decoding import (
     BannedTokens,
     ListEnd,
@@ -29,6 +29,8 @@ from llm_oracle.backends.list_decoding import (
     SampledByRow,
 )
 from llm_oracle.backends.loading import LoadedModel
+from llm_oracle.backends.prefixes import Tokens
+from llm_oracle.backends.scoring import ROOM, Scorer
 from llm_oracle.prompts import PromptParts, critic_prompt, read_prompt
 from llm_oracle.protocols import (
     CriticScore,
@@ -42,9 +44,6 @@ from llm_oracle.protocols import (
 SHORTEST_ANSWER = 16
 """Tokens that a prompt must leave free in the context: less holds no value."""
 
-LOGIT_BYTES = 512 * 2**20
-"""Of logits kept at once by a likelihood batch."""
-
 MOST_GIVEN_VALUES = 6
 """How many of the newest excluded values a list is begun with: a small model ends a list that is long already."""
 
@@ -52,9 +51,6 @@ MOST_BANNED_TOKENS = 300
 """LINK's limit, which is the OpenAI API's."""
 
 YES_NO = (("yes", "no"), (" yes", " no"), ("Yes", "No"), (" Yes", " No"), ("YES", "NO"), (" YES", " NO"))
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 
 
 class HuggingFaceGenerator:
@@ -72,7 +68,7 @@ class HuggingFaceGenerator:
             )
         self.identity = loaded.identity
         self._loaded = loaded
-        self._batch_size = batch_size
+        self._room = Room(batch_size)
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         prompts = [self._opening(request) for request in requests]
@@ -80,9 +76,8 @@ class HuggingFaceGenerator:
             if self._loaded.context - len(tokens) < SHORTEST_ANSWER:
                 raise _too_long(self._loaded, "prompt", len(tokens))
         asked = list(zip(requests, prompts, strict=True))
-        return _in_batches(
-            asked, lambda one: len(one[1]), self._batch_size, lambda batch: self._generate_batch(batch, parameters)
-        )
+        order = sorted(range(len(asked)), key=lambda place: len(prompts[place]))
+        return in_batches(asked, order, lambda _: 1, self._room, lambda batch: self._generate_batch(batch, parameters))
 
     def _opening(self, request: GenerationRequest) -> list[int]:
         """The prompt and, where values are excluded, a list that has given them and that the model goes on with.
@@ -187,47 +182,46 @@ class HuggingFaceCritic:
     """P(yes) from the logits of an answer's first token.
 
     Which tokens stand for yes and for no is settled once, for all spellings that are one token each. A claim that does
-    not fit the context is refused: cut, it would lose its question.
+    not fit the context is refused: cut, it would lose its question. `room`: tokens of a batch.
     """
 
-    def __init__(self, loaded: LoadedModel, batch_size: int = 64) -> None:
+    def __init__(self, loaded: LoadedModel, room: int = ROOM) -> None:
         self.identity = loaded.identity
         self._loaded = loaded
-        self._batch_size = batch_size
         self._yes, self._no = answer_tokens(loaded)
+        self._scorer = _EncodedPrompts(loaded, room) if loaded.is_seq2seq else Scorer(loaded, room)
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        prompts = [self._loaded.prompt_tokens(critic_prompt(claim)) for claim in claims]
+        prompts = [tuple(self._loaded.prompt_tokens(critic_prompt(claim))) for claim in claims]
         for tokens in prompts:
             if len(tokens) > self._loaded.context:
                 raise _too_long(self._loaded, "claim", len(tokens))
-        return _in_batches(prompts, len, self._batch_size, self._batch)
-
-    @torch.inference_mode()
-    def _batch(self, prompts: Sequence[list[int]]) -> list[CriticScore]:
-        ids, mask = _padded(prompts, self._loaded)
-        logits = self._seq2seq_logits(ids, mask) if self._loaded.is_seq2seq else self._causal_logits(ids, mask)
-        yes, no = logits[:, self._yes].float().tolist(), logits[:, self._no].float().tolist()
+        count = len(self._yes)
         return [
-            CriticScore(yes_probability(one, other), Usage(len(tokens), 1))
-            for one, other, tokens in zip(yes, no, prompts, strict=True)
+            CriticScore(yes_probability(logits[:count], logits[count:]), Usage(len(tokens), 1))
+            for logits, tokens in zip(self._scorer.next_logits(prompts, self._yes + self._no), prompts, strict=True)
         ]
 
-    def _seq2seq_logits(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        start = torch.full((len(ids), 1), self._loaded.network.config.decoder_start_token_id, device=ids.device)
-        logits: torch.Tensor = self._loaded.network(input_ids=ids, attention_mask=mask, decoder_input_ids=start).logits
-        return logits[:, 0]
 
-    def _causal_logits(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Logits behind each row's last token. Only these positions are computed where the network can do so."""
-        last = mask.sum(1) - 1
-        rows = torch.arange(len(ids), device=ids.device)
-        if "logits_to_keep" not in inspect.signature(self._loaded.network.forward).parameters:
-            logits: torch.Tensor = self._loaded.network(input_ids=ids, attention_mask=mask).logits
-            return logits[rows, last]
-        positions, where = torch.unique(last, return_inverse=True)
-        logits = self._loaded.network(input_ids=ids, attention_mask=mask, logits_to_keep=positions).logits
-        return logits[rows, where]
+class _EncodedPrompts:
+    """A sequence-to-sequence network's answers. Its encoder reads both ways, so that only equal prompts are shared."""
+
+    def __init__(self, loaded: LoadedModel, room: int) -> None:
+        self._loaded = loaded
+        self._room = Room(room)
+
+    def next_logits(self, prompts: Sequence[Tokens], tokens: Sequence[int]) -> list[list[float]]:
+        """Per prompt, the logits of these tokens as the first that the decoder says."""
+        network = self._loaded.network
+
+        @torch.inference_mode()
+        def run(batch: Sequence[Tokens]) -> list[list[float]]:
+            ids, mask = _padded(batch, self._loaded)
+            start = torch.full((len(ids), 1), network.config.decoder_start_token_id, device=ids.device)
+            logits = network(input_ids=ids, attention_mask=mask, decoder_input_ids=start).logits
+            return list(logits[:, 0, tokens].float().tolist())
+
+        return distinct_in_batches(prompts, self._room, run)
 
 
 class HuggingFaceLikelihood:
@@ -235,10 +229,11 @@ class HuggingFaceLikelihood:
 
     The text is tokenized as the tokenizer does by itself. The first token, which nothing predicts, is not scored: that
     is the begin token where the tokenizer adds one, else the text's own first token. Other added tokens are not scored
-    either. A text longer than the context is cut at its end, and the score is that of what remains.
+    either. A text longer than the context is cut at its end, and the score is that of what remains. `room`: tokens of a
+    batch.
     """
 
-    def __init__(self, loaded: LoadedModel, batch_size: int = 64) -> None:
+    def __init__(self, loaded: LoadedModel, room: int = ROOM) -> None:
         if loaded.is_seq2seq:
             raise HapaxError(
                 f"{loaded.identity.name} is a sequence-to-sequence model and gives no likelihood of a text. "
@@ -246,36 +241,22 @@ class HuggingFaceLikelihood:
             )
         self.identity = loaded.identity
         self._loaded = loaded
-        self._batch_size = batch_size
+        self._scorer = Scorer(loaded, room)
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         tokenized = [self._tokens(text) for text in texts]
-        longest = max((len(tokens) for tokens, _ in tokenized), default=1)
-        by_memory = LOGIT_BYTES // (4 * max(1, longest) * self._loaded.network.config.vocab_size)
-        size = max(1, min(self._batch_size, by_memory))
-        return _in_batches(tokenized, lambda one: len(one[0]), size, self._batch)
+        lead = max((lead for _, lead in tokenized), default=1)
+        counts = [max(0, len(tokens) - lead) for tokens, _ in tokenized]
+        asked = [tokens for (tokens, _), count in zip(tokenized, counts, strict=True) if count]
+        totals = iter(self._scorer.log_likelihoods(asked, lead))
+        return [LogLikelihood(next(totals) if count else 0.0, count) for count in counts]
 
-    def _tokens(self, text: str) -> tuple[list[int], list[bool]]:
-        """Token ids, and which of them are scored."""
+    def _tokens(self, text: str) -> tuple[Tokens, int]:
+        """Token ids up to the last that is scored, and how many at the beginning are not: those added, at least one."""
         encoded = self._loaded.tokenizer(self._loaded.harmless(text), return_special_tokens_mask=True)
-        ids = list(encoded.input_ids)[: self._loaded.context]
-        scored = [place > 0 and not special for place, special in enumerate(encoded.special_tokens_mask[: len(ids)])]
-        return ids, scored
-
-    @torch.inference_mode()
-    def _batch(self, batch: Sequence[tuple[list[int], list[bool]]]) -> list[LogLikelihood]:
-        counts = [sum(scored) for _, scored in batch]
-        if not any(counts):
-            return [LogLikelihood(0.0, 0)] * len(batch)
-        ids, mask = _padded([tokens for tokens, _ in batch], self._loaded)
-        logits = self._loaded.network(input_ids=ids, attention_mask=mask).logits[:, :-1].float()
-        # The same as log_softmax and then gather, without writing the whole table once more.
-        chosen = logits.gather(-1, ids[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
-        wanted = torch.zeros_like(ids, dtype=torch.bool)
-        for row, (_, scored) in enumerate(batch):
-            wanted[row, : len(scored)] = torch.tensor(scored, dtype=torch.bool)
-        totals = chosen.masked_fill(~wanted[:, 1:], 0.0).double().sum(1).tolist()
-        return [LogLikelihood(total, count) for total, count in zip(totals, counts, strict=True)]
+        added = encoded.special_tokens_mask[: self._loaded.context]
+        own = [place for place, special in enumerate(added) if not special]
+        return (tuple(encoded.input_ids[: own[-1] + 1]), max(1, own[0])) if own else ((), 1)
 
 
 def answer_tokens(loaded: LoadedModel) -> tuple[list[int], list[int]]:
@@ -307,41 +288,15 @@ class _TopP(LogitsProcessor):
         return scores.masked_fill(kept.isneginf(), float("-inf"))
 
 
-def _in_batches(
-    items: Sequence[Item],
-    length: Callable[[Item], int],
-    size: int,
-    run: Callable[[Sequence[Item]], list[Answer]],
-) -> list[Answer]:
-    """Runs items of like length together and puts the answers back in order. A full GPU halves the batch."""
-    order = sorted(range(len(items)), key=lambda position: length(items[position]))
-    answers: dict[int, Answer] = {}
-    while order:
-        batch = order[:size]
-        try:
-            done: list[Answer] | None = run([items[position] for position in batch])
-        except torch.OutOfMemoryError as full:
-            if len(batch) == 1:
-                raise HapaxError(
-                    "The GPU has too little memory for a single request. Choose a smaller model or --device cpu."
-                ) from full
-            done = None
-        if done is None:  # outside the except block, so that the failed batch's tensors are free by now
-            torch.cuda.empty_cache()
-            size = len(batch) // 2
-            continue
-        answers.update(zip(batch, done, strict=True))
-        order = order[len(batch) :]
-    return [answers[position] for position in range(len(items))]
-
-
-def _padded(rows: Sequence[list[int]], loaded: LoadedModel, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids and attention mask. Generation pads on the left; scoring on the right, which leaves positions alone."""
+def _padded(
+    rows: Sequence[Sequence[int]], loaded: LoadedModel, left: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids and attention mask. Generation pads on the left, an encoder on the right."""
     width = max(len(row) for row in rows)
     ids, mask = [], []
     for row in rows:
         fill = width - len(row)
-        ids.append([loaded.padding] * fill + row if left else row + [loaded.padding] * fill)
+        ids.append([*[loaded.padding] * fill, *row] if left else [*row, *[loaded.padding] * fill])
         mask.append([0] * fill + [1] * len(row) if left else [1] * len(row) + [0] * fill)
     return torch.tensor(ids, device=loaded.device), torch.tensor(mask, device=loaded.device)
 

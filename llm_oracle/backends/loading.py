@@ -74,24 +74,28 @@ class LoadedModel:
         return list(self.tokenizer(framed, add_special_tokens=False).input_ids)
 
 
-def load_model(source: str | Path, device: str = "auto", name: str | None = None) -> LoadedModel:
+def load_model(source: str | Path, device: str = "auto", name: str | None = None, dtype: str = "auto") -> LoadedModel:
     """A checkpoint from a folder or the Hugging Face hub (its cache first).
 
-    `device`: `auto` takes the GPU if there is one. A GPU that can runs bfloat16, everything else float32. A folder may
+    `device`: `auto` takes the GPU if there is one. `dtype`: `float32`, `bfloat16`, or `auto`: a GPU that can runs
+    bfloat16, everything else float32; the revision names what is not float32, since its scores differ. A folder may
     hold `hapax.json` with the predicates and data types that the model knows.
     """
     _quieten()
     place = _device(device)
-    dtype = torch.bfloat16 if place.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+    numbers = _dtype(dtype, place)
     try:
         config = AutoConfig.from_pretrained(source)
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         tokenizer = AutoTokenizer.from_pretrained(source)
-        network = kind.from_pretrained(source, config=config, dtype=dtype)
+        network = kind.from_pretrained(source, config=config, dtype=numbers)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
         raise HapaxError(_why_not_loaded(source, fault)) from fault
     network.to(place)  # type: ignore[arg-type]  # typed for the class, not for its instances
-    identity = ModelIdentity(name or f"hf/{source}", _revision(Path(source), config), *_abilities(Path(source)))
+    revision = _revision(Path(source), config)
+    if numbers != torch.float32:
+        revision = f"{revision} {str(numbers).removeprefix('torch.')}".strip()
+    identity = ModelIdentity(name or f"hf/{source}", revision, *_abilities(Path(source)))
     return LoadedModel(network.eval(), tokenizer, identity)
 
 
@@ -108,6 +112,15 @@ def _device(device: str) -> torch.device:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as fault:
         raise HapaxError(f"No device {device} on this machine. Use --device auto or --device cpu.") from fault
+
+
+def _dtype(dtype: str, place: torch.device) -> torch.dtype:
+    if dtype == "auto":
+        return torch.bfloat16 if place.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    if dtype not in known:
+        raise HapaxError(f"No dtype {dtype!r}. Use --dtype auto, float32 or bfloat16.")
+    return known[dtype]
 
 
 def _why_not_loaded(source: str | Path, fault: Exception) -> str:

@@ -2,20 +2,26 @@
 
 A request is known by a hash over its path and body, so that results answer it whenever it comes up again. Answers go
 through the journal like any other; a request without one is queued and its question stays open.
+
+A batch is of one server, endpoint and model, and no larger than OpenAI takes, so a queue may be several files: the one
+named and, beside it, others with -2, -3 ... behind its name.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from grammar.errors import HapaxError
+from grammar.words import counted
 from kb.records import content_id
 from llm_oracle.backends.openai_limits import Fault
 from llm_oracle.backends.openai_models import OpenAICritic, OpenAIGenerator, OpenAILikelihood
-from llm_oracle.backends.openai_transport import Answer, Ask, Read
+from llm_oracle.backends.openai_transport import Answer, Ask, Read, Refused, refused_reply, refused_result
 from llm_oracle.calls import (
     EVALUATOR,
     LIKELIHOOD,
@@ -38,6 +44,12 @@ from llm_oracle.protocols import (
     Models,
 )
 
+MOST_REQUESTS = 50_000
+MOST_BYTES = 200_000_000
+"""Of one batch, by OpenAI's guide to its Batch API."""
+
+BEGINS = b'{"custom_id":'
+
 Item = TypeVar("Item")
 
 
@@ -54,61 +66,139 @@ class Queued(BudgetReached):
         )
 
 
-class BatchQueue:
-    """A transport that answers from results files and writes the rest to a queue file. Nothing is sent.
+@dataclass
+class QueueFile:
+    """One batch: requests to one endpoint and model of one server."""
 
-    `count`: requests queued so far; `faulty`: results that hold no usable answer, whose requests are queued again.
+    path: Path
+    place: str
+    url: str
+    model: str
+    count: int = 0
+    size: int = 0
+
+    def __str__(self) -> str:
+        return f"{counted(self.count, 'request')} in {self.path}: {self.url} of {self.model} at {self.place}"
+
+    def has_room(self, line: bytes) -> bool:
+        return self.count < MOST_REQUESTS and self.size + len(line) <= MOST_BYTES
+
+    def add(self, line: bytes) -> None:
+        with self.path.open("ab") as file:
+            file.write(line)
+        self.count += 1
+        self.size += len(line)
+
+
+class BatchQueue:
+    """Answers from results files, and queue files for the rest. Nothing is sent.
+
+    `files`: the batches written so far; `faulty`: results that hold no usable answer, whose requests are queued again.
     """
 
     def __init__(self, path: Path, results: Sequence[Path] = ()) -> None:
         self.path = path
+        self.files: list[QueueFile] = []
         self.faulty = 0
+        self._inputs = [one.resolve() for one in results]
         self._results = {name: body for file in results for name, body in _results(file)}
         self._queued: set[str] = set()
-        _refuse_foreign(path, results)
+        self._refuse_foreign(path)
         path.write_text("", encoding="utf-8")
+        for earlier in _numbered(path):
+            if _begins(earlier) == BEGINS and earlier.resolve() not in self._inputs:
+                earlier.unlink()
 
     @property
     def count(self) -> int:
         return len(self._queued)
 
-    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer]:
-        """The answers, if the results hold all of them; raises Queued if not."""
-        answers: list[Answer] = []
-        for ask in asks:
-            name = content_id("batch", ask.path, ask.body)
-            try:
-                answers.append(read(self._results[name], ask))
-            except KeyError:
-                self._queue(name, ask)
-            except Fault:
-                self.faulty += 1
-                self._queue(name, ask)
-        if len(answers) < len(asks):
-            raise Queued(self.path)
-        return answers
+    def told(self) -> Iterator[str]:
+        """What stands where, and how many results helped nothing."""
+        yield from [str(file) for file in self.files] or [f"0 requests in {self.path}"]
+        yield f"{counted(self.faulty, 'result was', 'results were')} of no use"
 
-    def _queue(self, name: str, ask: Ask) -> None:
+    def to(self, place: str) -> QueueTransport:
+        """The transport to the server of that place."""
+        return QueueTransport(self, place)
+
+    def answer(self, name: str) -> Any:
+        """The result of that name: a reply or a refusal. Raises KeyError where there is none."""
+        return self._results[name]
+
+    def add(self, name: str, place: str, ask: Ask) -> None:
+        """Queue a request, once."""
         if name in self._queued:
             return
         self._queued.add(name)
-        line = {"custom_id": name, "method": "POST", "url": f"/v1/{ask.path}", "body": ask.body}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        url, model = f"/v1/{ask.path}", str(ask.body.get("model", ""))
+        line = json.dumps({"custom_id": name, "method": "POST", "url": url, "body": ask.body}).encode() + b"\n"
+        alike = [file for file in self.files if (file.place, file.url, file.model) == (place, url, model)]
+        if not alike or not alike[-1].has_room(line):
+            alike.append(QueueFile(self._next_path(), place, url, model))
+            self.files.append(alike[-1])
+        alike[-1].add(line)
+
+    def _next_path(self) -> Path:
+        if not self.files:
+            return self.path
+        path = self.path.with_name(f"{self.path.stem}-{len(self.files) + 1}{self.path.suffix}")
+        self._refuse_foreign(path)
+        return path
+
+    def _refuse_foreign(self, path: Path) -> None:
+        """A queue is written anew each time, over an earlier queue but over no other file."""
+        if _begins(path) not in (b"", BEGINS) or path.resolve() in self._inputs:
+            raise HapaxError(f"{path} is no queue of Hapax and would be overwritten. Name another file for --queue.")
 
 
-def _refuse_foreign(path: Path, results: Sequence[Path]) -> None:
-    """A queue is written anew each time, over an earlier queue but over no other file."""
+@dataclass(frozen=True, slots=True)
+class QueueTransport:
+    """A transport that answers from a queue's results and adds the rest to it."""
+
+    queue: BatchQueue
+    place: str
+
+    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
+        """The answers, if the results hold all of them; raises Queued if not."""
+        answers: list[Answer | Refused] = []
+        for ask in asks:
+            name = content_id("batch", self.place, ask.path, ask.body)
+            try:
+                found = self.queue.answer(name)
+                answers.append(found if isinstance(found, Refused) else self._read(found, ask, read))
+            except KeyError:
+                self.queue.add(name, self.place, ask)
+            except Fault:
+                self.queue.faulty += 1
+                self.queue.add(name, self.place, ask)
+        if len(answers) < len(asks):
+            raise Queued(self.queue.path)
+        return answers
+
+    def _read(self, reply: Any, ask: Ask, read: Read[Answer]) -> Answer | Refused:
+        return refused_reply(reply, ask, self.place) or read(reply, ask)
+
+
+def _numbered(path: Path) -> Iterator[Path]:
+    """The numbered files beside a queue."""
+    named = re.compile(rf"{re.escape(path.stem)}-\d+{re.escape(path.suffix)}")
+    if path.parent.is_dir():
+        yield from [one for one in path.parent.iterdir() if named.fullmatch(one.name) and one.is_file()]
+
+
+def _begins(path: Path) -> bytes:
     try:
-        begins = path.read_bytes()[:13] if path.exists() else b""
+        with path.open("rb") as file:
+            return file.read(len(BEGINS))
+    except FileNotFoundError:
+        return b""
     except OSError as fault:
         raise HapaxError(f"{path}: the queue cannot be written: {fault}.") from fault
-    if begins not in (b"", b'{"custom_id":') or path.resolve() in [one.resolve() for one in results]:
-        raise HapaxError(f"{path} is no queue of Hapax and would be overwritten. Name another file for --queue.")
 
 
 def _results(path: Path) -> Iterator[tuple[str, Any]]:
-    """The body of each answered request by its name; requests that failed are left out and so asked again."""
+    """The body or refusal of each request by its name; requests that failed are left out and so asked again."""
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -122,8 +212,10 @@ def _result(line: str, where: str) -> Iterator[tuple[str, Any]]:
     try:
         result = json.loads(line)
         name, response = result["custom_id"], result.get("response") or {}
-        if response.get("status_code") == 200:
-            yield str(name), response["body"]
+        status, body = response.get("status_code"), response.get("body")
+        answer = body if status == 200 else refused_result(status, body, where)
+        if answer is not None:
+            yield str(name), answer
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise HapaxError(
             f"{where}: no result of a batch. Each line is an object with custom_id and response, as OpenAI gives it."

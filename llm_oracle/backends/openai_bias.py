@@ -44,9 +44,10 @@ class TokenBias:
                 found = self._transport.ask([self._ask(path, text) for text in unknown], _tokens)
             except (Refused, Exhausted):
                 continue
-            if all(one is not None for one in found):
+            listed = [one for one in found if isinstance(one, list)]
+            if len(listed) == len(unknown):
                 self._path = path
-                self._known.update((text, one or []) for text, one in zip(unknown, found, strict=True))
+                self._known.update(zip(unknown, listed, strict=True))
                 return True
         return not unknown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +11,7 @@ from kb.records import content_id
 from llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
 from llm_oracle.backends.openai_aliases import ServedModel
 from llm_oracle.backends.openai_bias import TokenBias
+from llm_oracle.backends.openai_findings import Prober, one_version
 from llm_oracle.backends.openai_limits import Fault
 from llm_oracle.backends.openai_probing import (
     LOGPROBS,
@@ -20,18 +21,16 @@ from llm_oracle.backends.openai_probing import (
     LikelihoodWay,
     Manner,
     critic_ask,
-    probe_critic,
-    probe_likelihood,
-    probe_manner,
     stated_critic,
     stated_likelihood,
     stated_manner,
     system_one_ask,
     vote_ask,
 )
-from llm_oracle.backends.openai_transport import Ask, Transport
+from llm_oracle.backends.openai_transport import Ask, Refused, Transport
 from llm_oracle.backends.openai_wire import (
     COMPLETIONS,
+    SYSTEM_ONE,
     finish_reason,
     first_token_yes,
     guessed_tokens,
@@ -39,6 +38,7 @@ from llm_oracle.backends.openai_wire import (
     texts,
     usage,
 )
+from llm_oracle.calls import REFUSED
 from llm_oracle.prompts import critic_prompt, exclusion_clause, read_prompt
 from llm_oracle.protocols import (
     CriticScore,
@@ -47,6 +47,7 @@ from llm_oracle.protocols import (
     GenerationRequest,
     LogLikelihood,
     ModelIdentity,
+    PartlyAnswered,
     Usage,
 )
 
@@ -58,6 +59,8 @@ NOTHING_KNOWN = 0.5
 
 MOST_SEED = 2**31 - 1
 
+Ballot = tuple[list[bool | None], Usage]
+
 _CONTROL = re.compile(r"<\|[^|<>]{1,60}\|>|</?s>|\[/?INST\]")
 
 
@@ -67,31 +70,35 @@ class OpenAIModel:
     `queue`: where requests go instead of to the server. An alias that states what the server can do is then believed.
     """
 
-    def __init__(self, served: ServedModel, server: Transport, queue: Transport | None = None) -> None:
-        self.served = served
-        self._server = server
-        self._transport = queue or server
-        self._is_stated = queue is not None and served.logprobs is not None
+    def __init__(self, prober: Prober, queue: Transport | None = None) -> None:
+        self.served = prober.served
+        self._prober = prober
+        self._transport = queue or prober.transport
+        self._is_stated = queue is not None and self.served.logprobs is not None
         self._manner: Manner | None = None
 
     @property
     def manner(self) -> Manner:
         if self._manner is None:
-            self._manner = stated_manner(self.served) if self._is_stated else probe_manner(self._server, self.served)
+            self._manner = stated_manner(self.served) if self._is_stated else self._prober.manner()
         return self._manner
 
     def generator(self) -> OpenAIGenerator:
-        bias = None if self._is_stated else TokenBias(self.served.model, self._server)
-        return OpenAIGenerator(self.served, self._transport, self.manner, bias)
+        bias = None if self._is_stated else TokenBias(self.served.model, self._prober.transport)
+        return OpenAIGenerator(self.served, self._held_to(self.manner.reported), self.manner, bias)
 
     def critic(self) -> OpenAICritic:
-        stated = self._is_stated
-        way = stated_critic(self.served) if stated else probe_critic(self._server, self.served, self.manner)
-        return OpenAICritic(self.served, self._transport, self.manner, way)
+        way = stated_critic(self.served) if self._is_stated else self._prober.critic(self.manner)
+        # A decision endpoint may call the model otherwise than the endpoint that was probed for its version.
+        reported = "" if way.kind == SYSTEM_ONE else self.manner.reported
+        return OpenAICritic(self.served, self._held_to(reported), self.manner, way)
 
     def likelihood(self) -> OpenAILikelihood:
-        way = stated_likelihood(self.served) if self._is_stated else probe_likelihood(self._server, self.served)
-        return OpenAILikelihood(self.served, self._transport, way)
+        way = stated_likelihood(self.served) if self._is_stated else self._prober.likelihood()
+        return OpenAILikelihood(self.served, self._held_to(way.reported), way)
+
+    def _held_to(self, reported: str) -> Transport:
+        return one_version(self._transport, self.served, reported)
 
 
 class OpenAIGenerator:
@@ -109,8 +116,11 @@ class OpenAIGenerator:
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         asks = [self.ask(request, parameters) for request in requests]
-        replies = self._transport.ask(asks, _generation)
-        return [_cut(reply, request) for reply, request in zip(replies, requests, strict=True)]
+
+        def answers(came: Sequence[Any]) -> list[Generation | None]:
+            return [_cut(one, request) for one, request in zip(came, requests, strict=True)]
+
+        return _arranged(lambda: self._transport.ask(asks, _generation), answers)
 
     def ask(self, request: GenerationRequest, parameters: GenerationParameters) -> Ask:
         """The request as it goes to the server."""
@@ -156,8 +166,9 @@ class OpenAICritic:
             return self._voted(prompts)
         if self._way.kind == LOGPROBS:
             asks = [critic_ask(self._model, prompt, self._manner, self._way.top) for prompt in prompts]
-            return self._transport.ask(asks, _likeliest)
-        return self._transport.ask([system_one_ask(self._model, prompt) for prompt in prompts], _decision)
+            return _arranged(lambda: self._transport.ask(asks, _likeliest), _judged)
+        asks = [system_one_ask(self._model, prompt) for prompt in prompts]
+        return _arranged(lambda: self._transport.ask(asks, _decision), _judged)
 
     def reserved(self, claim: str) -> Usage:
         """The most tokens that the budget may see spent on a claim: each vote, and the question around the claim."""
@@ -174,8 +185,12 @@ class OpenAICritic:
             for prompt in prompts
             for number in range(requests)
         ]
-        ballots = self._transport.ask(asks, _ballot)
-        return [_counted(ballots[start : start + requests]) for start in range(0, len(ballots), requests)]
+
+        def counted(came: Sequence[Any]) -> list[CriticScore | None]:
+            ballots = [came[start : start + requests] for start in range(0, len(came), requests)]
+            return [None if any(one is None for one in some) else _counted(some) for some in ballots]
+
+        return _arranged(lambda: self._transport.ask(asks, _ballot), counted)
 
 
 class OpenAILikelihood:
@@ -191,8 +206,12 @@ class OpenAILikelihood:
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         asks = [self._way.ask(self._model, harmless(text)) for text in texts]
-        scored = iter(self._transport.ask([ask for ask in asks if ask.prompt], self._read))
-        return [next(scored) if ask.prompt else LogLikelihood(0.0, 0) for ask in asks]
+
+        def answers(came: Sequence[Any]) -> list[LogLikelihood | None]:
+            scored = (LogLikelihood(0.0, 0, one.reason) if isinstance(one, Refused) else one for one in came)
+            return [next(scored) if ask.prompt else LogLikelihood(0.0, 0) for ask in asks]
+
+        return _arranged(lambda: self._transport.ask([ask for ask in asks if ask.prompt], self._read), answers)
 
     def _read(self, reply: Any, ask: Ask) -> LogLikelihood:
         found = self._way.read(reply, ask.prompt)
@@ -213,13 +232,29 @@ def seed(*parts: object) -> int:
     return int(content_id("sample", *parts)[:12], 16) % MOST_SEED
 
 
+def _arranged(ask: Callable[[], Sequence[Any]], arrange: Callable[[Sequence[Any]], Sequence[Any]]) -> list[Any]:
+    """What came, arranged as the role's answers; where the server failed amidst them, in the exception too.
+
+    `arrange` meets answers, refusals, and None for what did not come, which stays None.
+    """
+    try:
+        return list(arrange(ask()))
+    except PartlyAnswered as failed:
+        failed.answers = tuple(arrange(failed.answers))
+        raise
+
+
 def _generation(reply: Any, ask: Ask) -> Generation:
     said = texts(reply)[:1]
     return Generation(said[0], finish_reason(reply), usage(reply, ask.prompt, said))
 
 
-def _cut(generation: Generation, request: GenerationRequest) -> Generation:
+def _cut(generation: Generation | Refused | None, request: GenerationRequest) -> Generation | None:
     """The reply behind its last item asked for, and without the values that were excluded."""
+    if generation is None:
+        return None
+    if isinstance(generation, Refused):
+        return Generation("", REFUSED, generation.usage, generation.reason)
     parts = read_prompt(request.prompt)
     items = first_items(generation.text, parts.count if parts else None)
     data_type = parts.data_type if parts else "Number"
@@ -235,11 +270,15 @@ def _decision(reply: Any, ask: Ask) -> CriticScore:
     return _score(system_one_yes(reply), reply, ask)
 
 
+def _judged(came: Sequence[CriticScore | Refused | None]) -> list[CriticScore | None]:
+    return [CriticScore(NOTHING_KNOWN, one.usage, one.reason) if isinstance(one, Refused) else one for one in came]
+
+
 def _score(probability: float | None, reply: Any, ask: Ask) -> CriticScore:
     return CriticScore(NOTHING_KNOWN if probability is None else probability, usage(reply, ask.prompt, ()))
 
 
-def _ballot(reply: Any, ask: Ask) -> tuple[list[bool | None], Usage]:
+def _ballot(reply: Any, ask: Ask) -> Ballot:
     """The votes of one reply; fewer than were asked for are a fault."""
     said = texts(reply)
     wanted = ask.body.get("n", 1)
@@ -248,7 +287,12 @@ def _ballot(reply: Any, ask: Ask) -> tuple[list[bool | None], Usage]:
     return [parse_yes_no(text) for text in said[:wanted]], usage(reply, ask.prompt, said)
 
 
-def _counted(ballots: Sequence[tuple[list[bool | None], Usage]]) -> CriticScore:
+def _counted(came: Sequence[Ballot | Refused]) -> CriticScore:
+    """The share of yes. A claim is refused where every request that was to give votes is."""
+    refusals = [one for one in came if isinstance(one, Refused)]
+    ballots = [one for one in came if not isinstance(one, Refused)]
     votes = [vote for several, _ in ballots for vote in several if vote is not None]
-    spent = Usage(sum(used.prompt_tokens for _, used in ballots), sum(used.completion_tokens for _, used in ballots))
-    return CriticScore(sum(votes) / len(votes) if votes else NOTHING_KNOWN, spent)
+    used = [*(usage for _, usage in ballots), *(one.usage for one in refusals)]
+    spent = Usage(sum(one.prompt_tokens for one in used), sum(one.completion_tokens for one in used))
+    refused = refusals[0].reason if refusals and not ballots else ""
+    return CriticScore(sum(votes) / len(votes) if votes else NOTHING_KNOWN, spent, refused)

@@ -7,14 +7,14 @@ is a request whose right answer is known, and a way of asking counts only where 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from grammar.errors import HapaxError
 from llm_oracle.answers import parse_yes_no
 from llm_oracle.backends.openai_aliases import ServedModel
 from llm_oracle.backends.openai_limits import Fault
-from llm_oracle.backends.openai_transport import Ask, Exhausted, Refused, Transport
+from llm_oracle.backends.openai_transport import Answer, Ask, Exhausted, Read, Refused, Transport
 from llm_oracle.backends.openai_wire import (
     CHAT,
     COMPLETIONS,
@@ -62,7 +62,7 @@ class Manner:
     """How a server is asked for an answer: its endpoint, and the options that this model does not take."""
 
     endpoint: str
-    dropped: frozenset[str] = frozenset()
+    dropped: tuple[str, ...] = ()
     limit_name: str = "max_tokens"
     plain: bool = True
     reported: str = ""
@@ -103,7 +103,7 @@ class LikelihoodWay:
     """How ln P of a text is had."""
 
     kind: str
-    reported: str = field(default="", compare=False)
+    reported: str = ""
 
     def ask(self, model: str, text: str) -> Ask:
         """A request that scores the text. One token of answer is the least that all servers give."""
@@ -113,6 +113,14 @@ class LikelihoodWay:
 
     def read(self, reply: Any, text: str) -> LogLikelihood | None:
         return echoed_likelihood(reply, text) if self.kind == ECHO else prompt_likelihood(reply)
+
+
+def _answer(transport: Transport, ask: Ask, read: Read[Answer]) -> Answer:
+    """The answer to one probe; a refusal is raised, whomever it concerns."""
+    (found,) = transport.ask([ask], read)
+    if isinstance(found, Refused):
+        raise found
+    return found
 
 
 def stated_manner(served: ServedModel) -> Manner:
@@ -157,7 +165,7 @@ def _settled(transport: Transport, served: ServedModel, manner: Manner) -> Manne
         ask = manner.sample(served.model, KNOWN_CLAIM, 16, temperature=0.7, top_p=1.0, seed=1)
 
         try:
-            (reported,) = transport.ask([ask], _reported)
+            reported = _answer(transport, ask, _reported)
         except Refused as refused:
             manner = _without_refused(manner, refused)
         else:
@@ -177,7 +185,7 @@ def _without_refused(manner: Manner, refused: Refused) -> Manner:
             return replace(manner, plain=False)
         for option in _OPTIONAL:
             if option in refused.said and option not in manner.dropped:
-                return replace(manner, dropped=manner.dropped | {option})
+                return replace(manner, dropped=(*manner.dropped, option))
     raise refused
 
 
@@ -260,9 +268,8 @@ def _found(transport: Transport, ask: Ask, read: Callable[[Any], Found]) -> Foun
             return None
 
     try:
-        (found,) = transport.ask([ask], read_or_none)
+        return _answer(transport, ask, read_or_none)
     except (Refused, Exhausted) as fault:
         if fault.status is None or fault.status in _NOT_THIS_MODEL:
             raise
         return None
-    return found

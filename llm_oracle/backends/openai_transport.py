@@ -20,15 +20,15 @@ from typing import Any, Protocol, TypeVar
 
 import httpx2
 
-from grammar.errors import HapaxError
 from llm_oracle.backends.openai_limits import Concurrency, Fault, Limits, Patience, Sleep, Throttle
+from llm_oracle.backends.openai_wire import MESSAGE_LENGTH, is_of_one_request, one_line, refusal, usage
+from llm_oracle.protocols import PartlyAnswered, Usage
 
 MOST_REPLY_BYTES = 16 * 2**20
 SHORTEST_SECRET = 12
 """Characters; shorter keys, such as `EMPTY` for servers that want none, are words that a reply may well hold."""
 
 HIDDEN = "[key]"
-MESSAGE_LENGTH = 300
 
 _FOR_NOW = frozenset({408, 409, 425, 429})
 _NEVER = frozenset({501, 505})
@@ -67,16 +67,27 @@ class Server:
     key_name: str = "OPENAI_API_KEY"
 
 
-class Refused(HapaxError):  # noqa: N818  # an outcome that probing counts on
-    """The server does not answer this request, however often it is sent."""
+class Refused(PartlyAnswered):
+    """The server does not answer this request, however often it is sent.
 
-    def __init__(self, message: str, status: int, said: str) -> None:
+    `alone`: what it says against it concerns this request and no other, such as a content filter or the context's
+    length. `usage`: what it charges for saying so.
+    """
+
+    def __init__(self, message: str, status: int, said: str, alone: bool = False, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.said = said
+        self.alone = alone
+        self.usage = usage or Usage()
+
+    @property
+    def reason(self) -> str:
+        """What the journal keeps of it."""
+        return self.said or f"HTTP {self.status}"
 
 
-class Exhausted(HapaxError):  # noqa: N818  # so is this one
+class Exhausted(PartlyAnswered):
     """Patience has ended. `status` is that of the last fault; None: no reply came."""
 
     def __init__(self, message: str, fault: Fault) -> None:
@@ -85,13 +96,17 @@ class Exhausted(HapaxError):  # noqa: N818  # so is this one
 
 
 class Transport(Protocol):
-    """Carries requests to wherever answers come from."""
+    """Carries requests to wherever answers come from.
 
-    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer]: ...
+    A request that is refused for its own sake has its refusal in the answer's place. Whatever else fails for good is
+    raised as PartlyAnswered with what had come by then.
+    """
+
+    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]: ...
 
 
 class HttpTransport:
-    """Answers over HTTP, in order. The first request that fails for good ends the others.
+    """Answers over HTTP, in order. What is refused or fails for more than one request's sake ends the others.
 
     The event loop runs in a thread of its own, so that limits hold from one batch to the next, and callers may have a
     loop of their own.
@@ -119,8 +134,8 @@ class HttpTransport:
         threading.Thread(target=_serve, args=(self._loop, self._client), daemon=True).start()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
 
-    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer]:
-        """One answer per request. Raises HapaxError where the server refuses or patience ends."""
+    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
+        """One answer or refusal per request. Raises PartlyAnswered where the server refuses all or patience ends."""
         answers = asyncio.run_coroutine_threadsafe(self._all(asks, read), self._loop)
         try:
             return answers.result()
@@ -128,20 +143,30 @@ class HttpTransport:
             answers.cancel()
             raise
 
-    async def _all(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer]:
+    async def _all(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
+        tasks: list[asyncio.Task[Answer | Refused]] = []
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._one(ask, read)) for ask in asks]
+                tasks += [group.create_task(self._one(ask, read)) for ask in asks]
         except ExceptionGroup as several:
-            raise several.exceptions[0] from None
+            failed = several.exceptions[0]
+            if isinstance(failed, PartlyAnswered):
+                came = (not task.cancelled() and task.exception() is None for task in tasks)
+                failed.answers = tuple(task.result() if ok else None for task, ok in zip(tasks, came, strict=True))
+            raise failed from None
         return [task.result() for task in tasks]
 
-    async def _one(self, ask: Ask, read: Read[Answer]) -> Answer:
+    async def _one(self, ask: Ask, read: Read[Answer]) -> Answer | Refused:
         try:
             async for attempt in self.patience.retrying(self._sleep):
                 with attempt:
                     async with self._throttle.slot(ask.tokens):
-                        return read(await self._post(ask), ask)
+                        reply = await self._post(ask)
+                        return refused_reply(reply, ask, self.server.place) or read(reply, ask)
+        except Refused as refused:
+            if not refused.alone:
+                raise
+            return refused
         except Fault as fault:
             raise Exhausted(
                 f"{self.server.place} gave no usable reply to {ask.path}: {fault.reason}. "
@@ -174,12 +199,12 @@ class HttpTransport:
 
     def _fault(self, response: httpx2.Response, content: bytes) -> Exception:
         status = response.status_code
-        said, code = _told(content)
+        said, codes = _told(content)
         said = self._harmless(said)
-        if (status in _FOR_NOW | {429} and code not in _SPENT) or (status >= 500 and status not in _NEVER):
+        if (status in _FOR_NOW | {429} and not codes & _SPENT) or (status >= 500 and status not in _NEVER):
             return Fault(f"HTTP {status} {said}".strip(), status, _retry_after(response.headers.get("retry-after")))
         reason = f"{self.server.place} refused ({status}): {said or 'no reason'}."
-        return Refused(f"{reason} {self._remedy(status)}", status, said)
+        return Refused(f"{reason} {self._remedy(status)}", status, said, is_of_one_request(status, codes, said))
 
     def _remedy(self, status: int) -> str:
         if status in (401, 403):
@@ -194,7 +219,7 @@ class HttpTransport:
 
     def _harmless(self, text: str) -> str:
         """The text in one line of bounded length, without the key."""
-        return " ".join(self._hidden(text).split())[:MESSAGE_LENGTH]
+        return one_line(self._hidden(text))
 
     def _hidden(self, text: str) -> str:
         key = self.server.key
@@ -210,6 +235,23 @@ class HttpTransport:
         return value
 
 
+def refused_reply(reply: Any, ask: Ask, place: str) -> Refused | None:
+    """The refusal that a reply holds in an answer's place; None: it holds none."""
+    said = refusal(reply)
+    if not said:
+        return None
+    return Refused(f"{place} refused: {said}.", 200, said, alone=True, usage=usage(reply, ask.prompt, ()))
+
+
+def refused_result(status: Any, body: Any, place: str) -> Refused | None:
+    """The refusal for one request's sake that a status and an error's body tell; None: they tell of no such."""
+    said, codes = _told(json.dumps(body).encode())
+    said = one_line(said)
+    if not isinstance(status, int) or not is_of_one_request(status, codes, said):
+        return None
+    return Refused(f"{place} refused ({status}): {said}.", status, said, alone=True)
+
+
 async def _content(response: httpx2.Response) -> bytes:
     """The body, as far as anybody would want to read it."""
     content = bytearray()
@@ -220,17 +262,18 @@ async def _content(response: httpx2.Response) -> bytes:
     return bytes(content)
 
 
-def _told(content: bytes) -> tuple[str, str]:
-    """The message and the code of an error's body, in the shapes that servers use; its beginning if it has none."""
+def _told(content: bytes) -> tuple[str, frozenset[str]]:
+    """The message and the codes of an error's body, in the shapes that servers use; its beginning if it has none."""
     with suppress(ValueError, RecursionError):
         body = json.loads(content)
         error = body.get("error", body) if isinstance(body, dict) else body
         if isinstance(error, dict):
             message = error.get("message") or error.get("detail") or ""
-            return (message if isinstance(message, str) else json.dumps(message)), str(error.get("code") or "")
+            codes = frozenset(str(error[name]) for name in ("code", "type") if error.get(name))
+            return (message if isinstance(message, str) else json.dumps(message)), codes
         if isinstance(error, str):
-            return error, ""
-    return content[: 4 * MESSAGE_LENGTH].decode("utf-8", "replace"), ""
+            return error, frozenset()
+    return content[: 4 * MESSAGE_LENGTH].decode("utf-8", "replace"), frozenset()
 
 
 def _retry_after(value: str | None) -> float | None:

@@ -7,7 +7,9 @@ servers differ, too. Whatever a reply lacks or misstates is a Fault.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from llm_oracle.answers import yes_probability
@@ -32,6 +34,27 @@ _MARKS = " \t\r\n\u2581\u0120\u010a"
 """Blanks, and how tokenizers write them."""
 
 
+_ONE_REQUEST_CODES = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "context_length_exceeded",
+        "data_inspection_failed",
+        "exceed_context_size_error",
+        "invalid_prompt",
+        "string_above_max_length",
+    }
+)
+_ONE_REQUEST_WORDS = re.compile(
+    r"context[ _](length|size|window)|prompt is too long|content[ _](filter|management|policy)|\bflagged\b|usage polic",
+    re.IGNORECASE,
+)
+"""How OpenAI, Azure, OpenRouter, vLLM and llama.cpp say that a text is too long or forbidden."""
+
+MESSAGE_LENGTH = 300
+"""Characters of a server's own words that are shown and kept."""
+
+
 def request_body(endpoint: str, model: str, prompt: str, **options: Any) -> dict[str, Any]:
     """A request for an answer to a prompt: as one user message, or as a text to go on with."""
     asked: dict[str, Any] = (
@@ -53,6 +76,41 @@ def texts(reply: Any) -> list[str]:
 def finish_reason(reply: Any) -> str:
     """`length` where the token limit cut the first choice, else `stop`."""
     return "length" if _choices(reply)[0].get("finish_reason") == "length" else "stop"
+
+
+def refusal(reply: Any) -> str:
+    """Why every choice of a reply is a refusal instead of an answer; empty: one of them is none."""
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    if not isinstance(choices, list) or not choices:
+        return ""
+    reasons = [_refusal(choice) if isinstance(choice, dict) else "" for choice in choices]
+    return reasons[0] if all(reasons) else ""
+
+
+def _refusal(choice: Mapping[str, Any]) -> str:
+    message = choice.get("message")
+    said = _at(message, "refusal")
+    if _at(message, "content") or choice.get("text"):
+        return ""
+    if isinstance(said, str) and said.strip():
+        return one_line(said)
+    return "content_filter" if choice.get("finish_reason") == "content_filter" else ""
+
+
+def one_line(said: str) -> str:
+    """A server's words in one line of bounded length, without what a terminal would obey."""
+    return " ".join("".join(c if c.isprintable() else " " for c in said).split())[:MESSAGE_LENGTH]
+
+
+def is_of_one_request(status: int, codes: AbstractSet[str], said: str) -> bool:
+    """Whether an error concerns this request alone: its text is too long for the model, or forbidden.
+
+    403 is mostly a key that may not do this, which concerns all requests; some moderate by it.
+    """
+    if status == 403:
+        return "flagged" in said.casefold() or bool(codes & _ONE_REQUEST_CODES)
+    named = bool(codes & _ONE_REQUEST_CODES) or _ONE_REQUEST_WORDS.search(said) is not None
+    return status == 413 or (status in (400, 422) and named)
 
 
 def usage(reply: Any, asked: str, answered: Sequence[str]) -> Usage:

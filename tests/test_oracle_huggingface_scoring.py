@@ -1,0 +1,373 @@
+"""Scoring of token sequences: the scores of one plain pass each, for less work, and in less memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GraniteConfig,
+    GraniteForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MambaConfig,
+    MambaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    MptConfig,
+    MptForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from grammar.errors import HapaxError
+from llm_oracle.backends import passes, prefixes
+from llm_oracle.backends.huggingface import _EncodedPrompts
+from llm_oracle.backends.loading import LoadedModel
+from llm_oracle.backends.scoring import Scorer
+from llm_oracle.protocols import ModelIdentity
+
+VOCABULARY = 40
+CONTEXT = 48
+ASKED = [5, 6, 7]
+
+ENDS: dict[str, Any] = {"initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
+LLAMA_LIKE: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": CONTEXT,
+    **ENDS,
+}
+
+
+class Warped(LlamaForCausalLM):
+    """Does to its logits what nobody knows of."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().forward(*args, **kwargs)
+        output.logits = output.logits.sin() * 3
+        return output
+
+
+NETWORKS: dict[str, Any] = {
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**LLAMA_LIKE)),
+    "gpt2": lambda: GPT2LMHeadModel(
+        GPT2Config(vocab_size=VOCABULARY, n_positions=CONTEXT, n_embd=16, n_layer=2, n_head=2, **ENDS)
+    ),
+    "sliding window": lambda: MistralForCausalLM(MistralConfig(**LLAMA_LIKE, sliding_window=12)),
+    "gemma": lambda: Gemma2ForCausalLM(
+        Gemma2Config(**LLAMA_LIKE, head_dim=8, sliding_window=20, final_logit_softcapping=3.0)
+    ),
+    "granite": lambda: GraniteForCausalLM(GraniteConfig(**LLAMA_LIKE, logits_scaling=3.0)),
+    "warped logits": lambda: Warped(LlamaConfig(**LLAMA_LIKE)),
+    "recurrent": lambda: MambaForCausalLM(
+        MambaConfig(vocab_size=VOCABULARY, hidden_size=16, state_size=4, num_hidden_layers=2, **ENDS)
+    ),
+    "slots as positions": lambda: MptForCausalLM(
+        MptConfig(vocab_size=VOCABULARY, d_model=16, n_heads=2, n_layers=2, max_seq_len=CONTEXT, **ENDS)
+    ),
+}
+_made: dict[str, LoadedModel] = {}
+
+
+def network(name: str) -> LoadedModel:
+    if name not in _made:
+        torch.manual_seed(1)
+        _made[name] = LoadedModel(NETWORKS[name]().eval(), SimpleNamespace(pad_token_id=2), ModelIdentity(name))
+    return _made[name]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small only lose time to a second thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def short_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device on which sharing pays at once, passes are narrow, and slices of logits have five positions."""
+    monkeypatch.setattr(passes, "PROCESSOR", passes.Pace(3, 0, 64, 5))
+
+
+def tokens(smallest: int, largest: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """Tokens from few kinds, so that texts often begin alike."""
+    return st.lists(st.integers(3, 5), min_size=smallest, max_size=largest).map(tuple)
+
+
+@st.composite
+def text_sets(draw: st.DrawFn) -> list[tuple[int, ...]]:
+    """Texts of 2 to 40 tokens: some equal, some beginning alike, one way or two deep, some the beginnings of others."""
+    begins = [(), *draw(st.lists(tokens(1, 18), max_size=3))]
+    texts = st.tuples(st.sampled_from(begins), tokens(2, 22)).map(lambda pair: pair[0] + pair[1])
+    return draw(st.lists(texts, min_size=1, max_size=12))
+
+
+def alone(model: LoadedModel, text: Sequence[int]) -> torch.Tensor:
+    """All logits of one text by one plain pass."""
+    with torch.no_grad():
+        logits: torch.Tensor = model.network(input_ids=torch.tensor([text])).logits[0]
+    return logits
+
+
+def summed(logits: torch.Tensor, text: Sequence[int], lead: int = 1) -> float:
+    each = logits[:-1].double().log_softmax(-1).gather(1, torch.tensor(text[1:])[:, None])
+    return float(each[lead - 1 :].sum())
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.usefixtures("short_passes")
+def test_scores_are_those_of_plain_passes(name: str) -> None:
+    """Whatever texts come together, in batches of any size: logits and ln P of each text are those of it alone."""
+    model = network(name)
+
+    @settings(max_examples=25, deadline=None)
+    @given(text_sets(), st.sampled_from([40, 150, 10_000]), st.integers(1, 2))
+    def check(texts: list[tuple[int, ...]], room: int, lead: int) -> None:
+        logits = [alone(model, text) for text in texts]
+        found = Scorer(model, room).next_logits(texts, ASKED)
+        longer = [place for place, text in enumerate(texts) if len(text) > lead]
+        sums = Scorer(model, room).log_likelihoods([texts[place] for place in longer], lead)
+
+        assert torch.allclose(torch.tensor(found), torch.stack([one[-1, ASKED] for one in logits]), atol=1e-5)
+        assert [one / len(texts[place]) for place, one in zip(longer, sums, strict=True)] == pytest.approx(
+            [summed(logits[place], texts[place], lead) / len(texts[place]) for place in longer], abs=1e-5
+        )
+
+    check()
+
+
+@contextmanager
+def counted(model: LoadedModel) -> Iterator[SimpleNamespace]:
+    """How many tokens, padding not counted, rows and positions go through body and head."""
+    seen = SimpleNamespace(tokens=0, widths=[], heads=[])
+
+    def body(_module: Any, _given: Any, named: dict[str, Any]) -> None:
+        width = named["input_ids"].shape[1]
+        seen.widths.append(width)
+        seen.tokens += int(named["attention_mask"][:, -width:].sum())
+
+    hooks = [
+        model.network.base_model.register_forward_pre_hook(body, with_kwargs=True),
+        model.network.get_output_embeddings().register_forward_pre_hook(
+            lambda _module, given: seen.heads.append(given[0].numel() // given[0].shape[-1])
+        ),
+    ]
+    yield seen
+    for hook in hooks:
+        hook.remove()
+
+
+def tried(model: LoadedModel, **options: Any) -> Scorer:
+    """A scorer that has tried its network, so that only what is asked counts."""
+    scorer = Scorer(model, **options)
+    scorer.next_logits([(3, 4)], ASKED)
+    return scorer
+
+
+BEGIN = tuple(range(3, 23))
+FORKS = [(*BEGIN, *fork) for fork in ((30, 31, 32, 33), (31, 30, 33, 32))]
+TEXTS = [(*fork, end) for fork in FORKS for end in range(10, 16)]
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+@pytest.mark.usefixtures("short_passes")
+def test_common_beginnings_are_computed_once(name: str) -> None:
+    """Twelve texts that begin alike and then fork in two take the tokens of the tree that they are."""
+    model = network(name)
+    scorer = tried(model)
+    with counted(model) as seen:
+        scorer.log_likelihoods(TEXTS)
+
+    assert seen.tokens == len(BEGIN) + 2 * 4 + len(TEXTS)
+    assert sum(seen.heads) == len(BEGIN) + 2 * 4  # every state but the texts' last, once
+    assert max(seen.heads) <= 5
+
+
+@pytest.mark.usefixtures("short_passes")
+def test_what_saves_less_than_a_pass_is_not_shared() -> None:
+    """Two texts with three tokens in common run side by side."""
+    model = network("llama")
+    scorer = tried(model)
+    with counted(model) as seen:
+        scorer.next_logits([(3, 4, 5, 6, 7), (3, 4, 5, 8, 9)], ASKED)
+
+    assert (seen.tokens, seen.widths) == (10, [5])
+
+
+@pytest.mark.parametrize("name", ["recurrent", "slots as positions"])
+@pytest.mark.usefixtures("short_passes")
+def test_network_with_another_past_runs_plainly(name: str) -> None:
+    """Where a trial finds other logits, nothing is shared."""
+    model = network(name)
+    scorer = tried(model)
+    with counted(model) as seen:
+        scorer.next_logits(TEXTS, ASKED)
+
+    assert sum(seen.heads) == len(TEXTS)
+    assert seen.tokens == sum(map(len, TEXTS))
+
+
+@pytest.mark.usefixtures("short_passes")
+def test_sliding_window_forbids_what_it_would_cut() -> None:
+    """Texts within the window share; longer ones, whose layers would see less of the cache, do not."""
+    model = network("sliding window")
+    scorer = tried(model)
+    short = [(*range(3, 11), end) for end in range(20, 26)]
+    with counted(model) as within:
+        scorer.next_logits(short, ASKED)
+    with counted(model) as beyond:
+        scorer.next_logits(TEXTS, ASKED)
+
+    assert within.tokens == 8 + 6
+    assert beyond.tokens == sum(map(len, TEXTS))
+
+
+def test_equal_texts_run_once_and_keep_their_places() -> None:
+    """A text that comes thrice costs once, and each place gets its score."""
+    model = network("llama")
+    scorer = tried(model, sharing=False)
+    one, other = (3, 9, 11), (4, 8, 15, 16)
+    with counted(model) as seen:
+        found = scorer.log_likelihoods([one, other, one, one])
+
+    assert seen.tokens == len(one) + len(other)
+    assert found[0] == found[2] == found[3] != found[1]
+    assert scorer.log_likelihoods([]) == []
+
+
+def test_logits_are_made_where_they_are_read() -> None:
+    """The critic's texts take one position of logits each."""
+    model = network("llama")
+    scorer = tried(model)
+    with counted(model) as seen:
+        scorer.next_logits(TEXTS, ASKED)
+
+    assert sum(seen.heads) == len(TEXTS)
+
+
+def test_longest_come_first() -> None:
+    """So that what does not fit shows at once."""
+    model = network("llama")
+    scorer = tried(model, sharing=False, room=60)
+    with counted(model) as seen:
+        scorer.next_logits([(3,) * length for length in (2, 30, 7, 15, 29, 3)], ASKED)
+
+    assert seen.widths == [30, 15]
+
+
+OUT_OF_MEMORY = [
+    torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried to"),
+    RuntimeError("[enforce fail at CPUAllocator.cpp:67] DefaultCPUAllocator: not enough memory: you tried to allocate"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    MemoryError(),
+]
+
+
+@contextmanager
+def crowded(module: Any, most: int, fault: BaseException) -> Iterator[list[int]]:
+    """A module that has memory for so many tokens of input, cached ones and padding counted; and what it was asked."""
+    asked: list[int] = []
+
+    def full(_module: Any, _given: Any, named: dict[str, Any]) -> None:
+        asked.append(named["attention_mask"].numel())
+        if asked[-1] > most:
+            raise fault
+
+    hook = module.register_forward_pre_hook(full, with_kwargs=True)
+    yield asked
+    hook.remove()
+
+
+@pytest.mark.parametrize("fault", OUT_OF_MEMORY, ids=lambda fault: type(fault).__name__)
+@pytest.mark.usefixtures("short_passes")
+def test_out_of_memory_halves_the_batches(fault: BaseException) -> None:
+    """What does not fit is tried again in half the room, with the same scores, and later batches start there."""
+    model = network("llama")
+    scorer = tried(model)
+    expected = scorer.log_likelihoods(TEXTS)
+    with crowded(model.network.base_model, 80, fault) as asked:
+        assert scorer.log_likelihoods(TEXTS) == pytest.approx(expected, abs=1e-4)
+        refused = sum(one > 80 for one in asked)
+        again = len(asked)
+        assert scorer.log_likelihoods(TEXTS) == pytest.approx(expected, abs=1e-4)
+
+    assert refused
+    assert all(one <= 80 for one in asked[again:])
+
+
+def test_single_text_that_does_not_fit_is_an_error() -> None:
+    """There is nothing left to halve: the error says what would help."""
+    model = network("llama")
+    scorer = tried(model)
+    with (
+        crowded(model.network.base_model, 20, OUT_OF_MEMORY[0]),
+        pytest.raises(HapaxError, match=r"too little memory for a single request.*smaller model.*--dtype bfloat16"),
+    ):
+        scorer.next_logits(TEXTS, ASKED)
+
+
+def test_other_faults_are_not_taken_for_full_memory() -> None:
+    """A fault of the network is its own."""
+    model = network("llama")
+    scorer = tried(model)
+    with (
+        crowded(model.network.base_model, 20, RuntimeError("mat1 and mat2 shapes cannot be multiplied")),
+        pytest.raises(RuntimeError, match="mat1"),
+    ):
+        scorer.next_logits(TEXTS, ASKED)
+
+
+def test_encoder_runs_equal_prompts_once_and_halves_too() -> None:
+    """A sequence-to-sequence network shares no beginnings, but the rest holds for it as well."""
+    torch.manual_seed(1)
+    config = T5Config(vocab_size=VOCABULARY, d_model=16, d_kv=8, d_ff=32, num_layers=1, decoder_start_token_id=0)
+    model = LoadedModel(T5ForConditionalGeneration(config).eval(), SimpleNamespace(pad_token_id=2), ModelIdentity("t5"))
+    expected = [_EncodedPrompts(model, 1).next_logits([text], ASKED)[0] for text in TEXTS]
+    with crowded(model.network.encoder, 100, OUT_OF_MEMORY[0]) as asked:
+        found = _EncodedPrompts(model, 10_000).next_logits([*TEXTS, *TEXTS], ASKED)
+
+    assert torch.allclose(torch.tensor(found), torch.tensor([*expected, *expected]), atol=1e-5)
+    assert sum(one for one in asked if one <= 100) == sum(map(len, TEXTS))
+
+
+@settings(max_examples=200, deadline=None)
+@given(text_sets(), st.integers(0, 12))
+def test_plan_puts_texts_together_again(texts: list[tuple[int, ...]], cost: int) -> None:
+    """Pieces joined from the first level on are the texts; each level saves more than it costs; ends are their own."""
+    plan = prefixes.shared(texts, cost)
+    joined = [piece.tokens for piece in plan[0]]
+    for level in plan[1:]:
+        assert all(piece.start == len(joined[piece.parent]) for piece in level)
+        joined = [joined[piece.parent] + piece.tokens for piece in level]
+    computed = sum(len(piece.tokens) for level in plan for piece in level)
+
+    assert joined == texts
+    assert all(piece.tokens for piece in plan[-1])
+    assert sum(map(len, texts)) - computed >= (cost + 1) * (len(plan) - 1)
+
+
+def test_plan_takes_the_deeper_beginnings_where_they_save_more() -> None:
+    """One short beginning of all texts or long ones of some: what saves more comes first."""
+    short, long = (1, 2), tuple(range(10, 30))
+    texts = [(*short, *long, end) for end in range(3)] + [(*short, *long[::-1], end) for end in range(3)]
+
+    assert [len(piece.tokens) for piece in prefixes.shared(texts, 2)[0]] == [22, 22]
+    assert len(prefixes.shared(texts, 2)) == 2
