@@ -28,8 +28,18 @@ if TYPE_CHECKING:
     from evaluation.entailment.scorers import Measure, Scorer
     from kb.store import KnowledgeBase
 
-SCORERS = "critic, likelihood, random, frequency, prior, scores:FILE, graph:PATH[@SIMILARITY], wordnet[:LEXICON]"
+SCORERS = (
+    "critic, likelihood, encoder, random, frequency, prior, scores:FILE, graph:PATH[@SIMILARITY], wordnet[:LEXICON]"
+)
 """What --scorer takes."""
+
+with_patterns = click.option(
+    "--patterns",
+    type=click.Choice(["directional", "symmetric", "original"]),
+    default="directional",
+    show_default=True,
+    help="Which prompts of Schmitt and Schütze a model judges.",
+)
 
 
 @click.group()
@@ -81,14 +91,8 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     show_default=True,
     help=f"{SCORERS}; several make a comparison.",
 )
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model of critic and likelihood.")
-@click.option(
-    "--patterns",
-    type=click.Choice(["directional", "symmetric", "original"]),
-    default="directional",
-    show_default=True,
-    help="Which prompts of Schmitt and Schütze a model judges.",
-)
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model of critic, likelihood and encoder.")
+@with_patterns
 @click.option(
     "--shown",
     type=click.Choice(["both", "hypothesis", "premise"]),
@@ -142,7 +146,7 @@ def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Sco
     from evaluation.entailment.datasets import read_splits
     from evaluation.entailment.prompts import Direction
 
-    looked_up = _looked_up(name)
+    looked_up = _looked_up(name, options)
     if looked_up is not None:
         return looked_up
     if name == "random":
@@ -156,10 +160,30 @@ def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Sco
         return scorers.PatternScorer(
             f"{name} {options['model']}", open_measure(name, kb, options), Direction(options["patterns"])
         )
+    if name == "encoder":
+        return _encoder(kb, options)
     raise click.UsageError(f"No scorer {name}: choose {SCORERS}.")
 
 
-def _looked_up(name: str) -> Scorer | None:
+def _encoder(kb: KnowledgeBase, options: Mapping[str, Any]) -> Scorer:
+    """An encoder in this process, its answers through the journal."""
+    from evaluation.entailment.scorers import LikenessScorer
+    from llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
+    from llm_oracle.calls import FREE, JournaledLikelihood
+
+    kind, _, source = options["model"].partition(":")
+    if kind != "hf" or not source:
+        raise click.UsageError("--scorer encoder takes a Hugging Face encoder: -m hf:NAME_OR_PATH.")
+    model = EncoderSimilarity.load(source, options["device"], options["dtype"])
+    journal = open_journal(kb, options)
+    journal.prices[model.identity.name] = FREE
+    ranker = JournaledLikelihood(model, journal)
+    return LikenessScorer(
+        f"encoder {source}", lambda texts: [one.per_token for one in ranker.log_likelihoods(texts)], (OPEN, CLOSE)
+    )
+
+
+def _looked_up(name: str, options: Mapping[str, Any]) -> Scorer | None:
     """A scorer that asks no model: a file of scores, entailment graphs, WordNet."""
     kind, _, argument = name.partition(":")
     if kind == "scores" and argument:
@@ -174,7 +198,7 @@ def _looked_up(name: str) -> Scorer | None:
     if kind == "wordnet":
         from evaluation.entailment.lexicon import Lexicon, WordNetScorer
 
-        return WordNetScorer(Lexicon.open(argument))
+        return WordNetScorer(Lexicon.open(argument or options.get("lexicon", ""), options.get("language", "EN")))
     return None
 
 

@@ -41,6 +41,10 @@ CHINESE: Synsets = {
 }
 
 
+FORMS = {"go": "went"}
+"""Irregular forms, which WordNets list with their lemmas."""
+
+
 def lexicon_xml(name: str, language: str, synsets: Synsets) -> str:
     """A WordNet in WN-LMF; a lemma's senses stand in the order of the synsets."""
     entries: dict[tuple[str, str], list[str]] = {}
@@ -54,8 +58,9 @@ def lexicon_xml(name: str, language: str, synsets: Synsets) -> str:
     ]
     for number, ((lemma, part), keys) in enumerate(entries.items()):
         senses = "".join(f'<Sense id="{name}-{number}-{key}" synset="{name}-{key}"/>' for key in keys)
+        forms = f"<Form writtenForm={quoteattr(FORMS[lemma])}/>" if lemma in FORMS else ""
         lemma_xml = f'<Lemma writtenForm={quoteattr(lemma)} partOfSpeech="{part}"/>'
-        lines.append(f'<LexicalEntry id="{name}-{number}">{lemma_xml}{senses}</LexicalEntry>')
+        lines.append(f'<LexicalEntry id="{name}-{number}">{lemma_xml}{forms}{senses}</LexicalEntry>')
     for key, (lemmas, relations) in synsets.items():
         told = "".join(
             f'<SynsetRelation relType="{relation}" target="{name}-{target}"/>'

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from evaluation.entailment.wording import predicate_words, surface
 from grammar.errors import HapaxError
 
 FAULTS_SHOWN = 10
@@ -17,6 +19,7 @@ FAULTS_SHOWN = 10
 
 _LABELS = {"True": True, "False": False}
 _ANSWERS = {"yes": True, "no": False}
+_PARSED = re.compile(r"(\S*\(\S+,\S+\)) (\S+)::(\S+) (\S+)::(\S+)")
 _T = TypeVar("_T")
 _SHERLIIC_COLUMNS = (22, 23)
 """SherLIiC's own files, and those of the paper's release, which end in a language."""
@@ -38,6 +41,14 @@ class Triple:
     def key(self) -> tuple[str, str, str]:
         """What two mentions of one triple share."""
         return (_folded(self.subject), _folded(self.predicate), _folded(self.object))
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTriple(Triple):
+    """A triple that knows its predicate as a parser wrote it, and the types of its arguments: what graphs look up."""
+
+    relation: str = ""
+    types: tuple[str, str] = ("", "")
 
 
 ANYTHING = Triple("true", "", "")
@@ -63,6 +74,12 @@ class EntailmentPair:
         return (self.premise.key, self.hypothesis.key)
 
     @property
+    def swapped(self) -> bool:
+        """Whether the premise names the hypothesis' arguments the other way round."""
+        (subject, _, object_), (other, _, last) = self.premise.key, self.hypothesis.key
+        return (subject == last or object_ == other) and subject != other and object_ != last
+
+    @property
     def hypothesis_only(self) -> EntailmentPair:
         """The twin that gives away what the hypothesis alone tells (section 3)."""
         return replace(self, premise=ANYTHING)
@@ -74,7 +91,10 @@ def read_pairs(path: Path) -> list[EntailmentPair]:
 
 
 def read_levy_holt(path: Path) -> list[EntailmentPair]:
-    """Lines of `hypothesis TAB premise TAB True|False [TAB language]`, a triple being `subject,predicate,object`."""
+    """Lines of `hypothesis TAB premise TAB True|False [TAB language]`, a triple being `subject,predicate,object`.
+
+    Parsed triples as in entGraph's `_rels.txt`, `(shop.1,shop.in.2) john::person ikea::location`, are read, too.
+    """
     return _collected(path, [line.split("\t") for line in _text(path).splitlines()], _levy_holt_pair)
 
 
@@ -140,12 +160,21 @@ def _levy_holt_pair(fields: Sequence[str], place: str) -> EntailmentPair:
 
 
 def _triple(text: str) -> Triple:
+    parsed = _PARSED.fullmatch(text)
+    if parsed is not None:
+        relation, subject, subject_type, object_, object_type = parsed.groups()
+        words = surface(predicate_words(relation))
+        return TypedTriple(_plain(subject), words, _plain(object_), relation, (subject_type, object_type))
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 3:
         raise ValueError(f"{text!r} is no triple; write subject,predicate,object.")
     if not any(parts):
         raise ValueError("a triple is empty; write subject,predicate,object.")
     return Triple(*parts)
+
+
+def _plain(argument: str) -> str:
+    return argument.replace("-", " ")
 
 
 def _levy_holt_line(pair: EntailmentPair) -> str:

@@ -185,7 +185,7 @@ def write_curves(results: Sequence[SubsetResult], folder: Path) -> list[Path]:
         written += write_figure(folder / f"curves-{subset}", drawn, _table(some))
         for one in some:
             for name, each in _curves(one):
-                path = folder / f"{_file_name(name)}-{subset}.tsv"
+                path = folder / f"{file_name(name)}-{subset}.tsv"
                 lines = zip(each.precision, each.recall, each.thresholds, strict=True)
                 path.write_text("".join(f"{p!s}\t{r!s}\t{t!s}\n" for p, r, t in lines), "utf-8")
                 written.append(path)
@@ -218,7 +218,8 @@ def _draw(results: Sequence[SubsetResult], axes: Any) -> None:
     axes.legend(frameon=False)
 
 
-def _file_name(text: str) -> str:
+def file_name(text: str) -> str:
+    """A name as part of a file's."""
     return "-".join("".join(sign if sign.isalnum() else " " for sign in text).split())
 
 

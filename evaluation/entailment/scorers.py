@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from evaluation.entailment.pairs import ANYTHING, EntailmentPair, read_scores
-from evaluation.entailment.prompts import Direction, Filled, filled
+from evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, read_scores
+from evaluation.entailment.prompts import Direction, Filled, chinese_sentence, filled
 from grammar.errors import HapaxError
 
 Measure = Callable[[Sequence[str]], list[float]]
@@ -65,6 +65,35 @@ def best_difference(told: Sequence[Filled], measure: Measure) -> list[float]:
     asked = list(dict.fromkeys(text for one in told for text in (*one.patterns, *one.antipatterns)))
     found = dict(zip(asked, measure(asked), strict=True))
     return [max(found[text] for text in one.patterns) - max(found[text] for text in one.antipatterns) for one in told]
+
+
+@dataclass(frozen=True, slots=True)
+class LikenessScorer:
+    """How alike an encoder finds premise and hypothesis: the vectors of their predicates, or of whole sentences.
+
+    `measure` takes both sides with a tab between, and what counts of them between `marks`.
+    """
+
+    name: str
+    measure: Measure
+    marks: tuple[str, str]
+    sees: Shown = Shown.BOTH
+
+    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
+        texts = ["\t".join(self._side(one, pair) for one in (pair.premise, pair.hypothesis)) for pair in pairs]
+        found = dict(zip(dict.fromkeys(texts), self.measure(list(dict.fromkeys(texts))), strict=True))
+        return [found[text] for text in texts]
+
+    def _side(self, one: Triple, pair: EntailmentPair) -> str:
+        """A proposition with its predicate marked; unmarked where the premise is a sentence."""
+        plain = Triple(*(self._plain(part) for part in (one.subject, one.predicate, one.object)))
+        if pair.premise.predicate:
+            parts = plain.predicate.split("·X·")
+            plain = replace(plain, predicate="·X·".join(part.join(self.marks) for part in parts))
+        return chinese_sentence(plain) if pair.language == "ZH" else plain.sentence
+
+    def _plain(self, text: str) -> str:
+        return " ".join(text.translate(dict.fromkeys(map(ord, self.marks), " ")).split())
 
 
 @dataclass(frozen=True, slots=True)

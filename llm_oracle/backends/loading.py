@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from grammar.errors import HapaxError
@@ -74,19 +74,23 @@ class LoadedModel:
         return list(self.tokenizer(framed, add_special_tokens=False).input_ids)
 
 
-def load_model(source: str | Path, device: str = "auto", name: str | None = None, dtype: str = "auto") -> LoadedModel:
+def load_model(
+    source: str | Path, device: str = "auto", name: str | None = None, dtype: str = "auto", headless: bool = False
+) -> LoadedModel:
     """A checkpoint from a folder or the Hugging Face hub (its cache first).
 
     `device`: `auto` takes the GPU if there is one. `dtype`: `float32`, `bfloat16`, or `auto`: a GPU that can runs
     bfloat16, everything else float32; the revision names what is not float32, since its scores differ. A folder may
-    hold `hapax.json` with the predicates and data types that the model knows.
+    hold `hapax.json` with the predicates and data types that the model knows. `headless`: without what predicts tokens,
+    for its vectors.
     """
     _quieten()
     place = _device(device)
     numbers = _dtype(dtype, place)
     try:
         config = AutoConfig.from_pretrained(source)
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        talking = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        kind = AutoModel if headless else talking
         tokenizer = AutoTokenizer.from_pretrained(source)
         network = kind.from_pretrained(source, config=config, dtype=numbers)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
