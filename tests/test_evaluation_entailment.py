@@ -281,7 +281,7 @@ def test_curve_by_hand() -> None:
     assert one.precision.tolist() == [1.0, 0.5, 0.75]
     assert one.recall.tolist() == pytest.approx([1 / 3, 1 / 3, 1])
     assert one.positive == 0.75
-    assert metrics.area_above(one, 0.0) == pytest.approx(1 / 3 + (0.5 + 0.75) / 2 * 2 / 3)
+    assert metrics.area_above(one, 0.0) == pytest.approx((1 + (1 / 2 + 2 / 3) / 2 + (2 / 3 + 3 / 4) / 2) / 3)
     assert metrics.best_f1(one) == metrics.Threshold(pytest.approx(6 / 7), 0.75, 1.0, 0.5)
 
 
@@ -300,7 +300,10 @@ def test_curve_agrees_with_scikit_learn(cases: list[tuple[bool, float]]) -> None
     assert one.thresholds.tolist() == thresholds[::-1].tolist()
     assert one.precision == pytest.approx(precision[:-1][::-1])
     assert one.recall == pytest.approx(recall[:-1][::-1])
-    assert metrics.area_above(one, 0.0) == pytest.approx(sklearn.auc(*one.points))
+    if len(set(scores)) == len(scores):
+        assert metrics.area_above(one, 0.0) == pytest.approx(
+            sklearn.auc(np.append(0.0, one.recall), np.append(one.precision[0], one.precision))
+        )
 
 
 @given(labelled_scores)
@@ -321,6 +324,17 @@ def test_the_definitions_differ_where_the_curve_dips() -> None:
     assert metrics.released_area(one) == pytest.approx(0.0)
     assert metrics.normalised_area(one) == pytest.approx(-1.0)
     assert metrics.normalised_area(metrics.curve([True, False], [1.0, 0.0])) == pytest.approx(1.0)
+
+
+def test_ties_are_worth_a_draw_among_them() -> None:
+    """Two right answers and ties for the rest are worth little, and ties for all nothing, wherever the true ones stand."""
+    truth = [True] * 100 + [False] * 100
+    few = metrics.curve(truth, [1.0, 1.0] + [0.0] * 198)
+    none = metrics.curve(truth, [0.0] * 200)
+
+    assert 0.02 < metrics.normalised_area(few) < 0.1
+    assert metrics.normalised_area(none) == pytest.approx(0.0, abs=1e-12)
+    assert few.precision.tolist() == [1.0, 0.5]
 
 
 def test_empty_curve() -> None:

@@ -31,12 +31,9 @@ class Curve:
     positive: float
     """Share of true entailments: the precision of a scorer that knows nothing."""
 
-    @property
-    def points(self) -> tuple[_Floats, _Floats]:
-        """Recall and precision with the flat beginning."""
-        if not len(self.recall):
-            return np.zeros(0), np.zeros(0)
-        return np.append(0.0, self.recall), np.append(self.precision[0], self.precision)
+    points: tuple[_Floats, _Floats]
+    """Recall and precision case by case, with the flat beginning. Within ties both are what a draw among them gives on
+    average, so that a scorer which ties nearly everything gains nothing by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +61,21 @@ class Ranking:
     def curve(self, weights: _Floats | None = None) -> Curve:
         """The curve; `weights` count a case several times or not at all."""
         counts = np.ones_like(self._labels) if weights is None else weights[self._order]
-        hits, taken = np.cumsum(self._labels * counts)[self._ends], np.cumsum(counts)[self._ends]
-        seen = taken > 0
-        hits, taken, thresholds = hits[seen], taken[seen], self._thresholds[seen]
+        taken, hits = np.cumsum(counts), np.cumsum(self._labels * counts)
         if not len(hits) or hits[-1] == 0:
-            return Curve(np.zeros(0), np.zeros(0), np.zeros(0), 0.0)
-        return Curve(hits / taken, hits / hits[-1], thresholds, float(hits[-1] / taken[-1]))
+            return Curve(np.zeros(0), np.zeros(0), np.zeros(0), 0.0, (np.zeros(0), np.zeros(0)))
+        seen = taken[self._ends] > 0
+        ends = self._ends[seen]
+        expected = np.interp(taken, np.append(0.0, taken[ends]), np.append(0.0, hits[ends]))
+        each = taken > 0
+        recall, precision = expected[each] / hits[-1], expected[each] / taken[each]
+        return Curve(
+            hits[ends] / taken[ends],
+            hits[ends] / hits[-1],
+            self._thresholds[seen],
+            float(hits[-1] / taken[-1]),
+            (np.append(0.0, recall), np.append(precision[0], precision)),
+        )
 
 
 def curve(truth: Sequence[bool], scores: Sequence[float]) -> Curve:
@@ -78,7 +84,7 @@ def curve(truth: Sequence[bool], scores: Sequence[float]) -> Curve:
 
 
 def area_above(one: Curve, floor: float = HALF) -> float:
-    """Area under the curve where precision is `floor` at least, the curve being straight between its points.
+    """Area under the curve where precision is `floor` at least, the curve being straight between its cases.
 
     An empty curve has area 0.
     """

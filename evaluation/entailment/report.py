@@ -215,7 +215,7 @@ def _draw(results: Sequence[SubsetResult], axes: Any) -> None:
             style = "-" if each is one.curve else ":"
             axes.plot(*each.points, style, color=COLOURS[number % len(COLOURS)], linewidth=1.2, label=name)
     axes.set(xlabel="recall", ylabel="precision", title=results[0].subset, xlim=(0, 1), ylim=(0, 1.02))
-    axes.legend(frameon=False)
+    axes.legend(frameon=False).set_in_layout(False)  # long names must not squeeze the curves
 
 
 def file_name(text: str) -> str:
@@ -224,7 +224,11 @@ def file_name(text: str) -> str:
 
 
 def _told(one: Estimate) -> str:
-    return "" if math.isnan(one.value) else f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})"
+    return (
+        ""
+        if math.isnan(one.value)
+        else "{:.2f} ({:.2f} to {:.2f})".format(*(round(part, 2) + 0.0 for part in (one.value, one.low, one.high)))
+    )
 
 
 def _plain(one: Estimate) -> dict[str, float | int | None]:
