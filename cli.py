@@ -21,6 +21,8 @@ from commands import (
     search,
     store,
     votes,
+    winograd,
+    winograd_rules,
 )
 from commands.console import Commands
 
@@ -60,6 +62,9 @@ evaluate.evaluate.add_command(baselines.instruct)
 evaluate.evaluate.add_command(baselines.grid)
 evaluate.evaluate.add_command(entailment.entailment)
 evaluate.evaluate.add_command(booqa.booqa)
+evaluate.evaluate.add_command(winograd.winograd)
+winograd.winograd.add_command(winograd_rules.rules)
+winograd.winograd.add_command(winograd_rules.prove)
 
 
 if __name__ == "__main__":

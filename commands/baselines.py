@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 
-from commands.console import BUDGET_REACHED, DONE, err, out, print_table
+from commands.console import BUDGET_REACHED, DONE, err, out, print_pages
 from commands.options import (
     Finite,
     chosen_rules,
@@ -30,7 +29,6 @@ from commands.options import (
 
 if TYPE_CHECKING:
     from evaluation.baselines.session import InstructResult
-    from evaluation.probing.tables import Page
 
 WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 
@@ -94,7 +92,7 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
         click.echo(json.dumps(result.to_json(), ensure_ascii=False))
     else:
         _print_examples(result, options["examples"])
-        _print_pages(result.pages())
+        print_pages(result.pages())
     for line in result.remarks():
         err.print(escape(line), soft_wrap=True)
     sys.exit(BUDGET_REACHED if result.budget else DONE)
@@ -133,7 +131,7 @@ def grid(config: Path, **options: Any) -> None:
     if options["as_json"]:
         click.echo(json.dumps(result.to_json(), ensure_ascii=False))
     else:
-        _print_pages(result.pages())
+        print_pages(result.pages())
     for line in result.remarks():
         err.print(escape(line), soft_wrap=True)
     sys.exit(BUDGET_REACHED if result.budget else result.exit_code)
@@ -144,9 +142,3 @@ def _print_examples(result: InstructResult, count: int) -> None:
         out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
     if count:
         out.print()
-
-
-def _print_pages(pages: Iterable[Page]) -> None:
-    for number, page in enumerate(pages):
-        out.print("\n" * bool(number), end="")
-        print_table(page.columns, page.rows, title=page.title)

@@ -141,7 +141,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
     multiple=True,
     default=("frequency", "null"),
     show_default=True,
-    help=f"frequency (of the corpus), null, {SCORERS}; several make a comparison.",
+    help=f"frequency (of the corpus), null, {SCORERS}; several are compared.",
 )
 @click.option(
     "--context",

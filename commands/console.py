@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 from grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
 from grammar.words import counted
@@ -23,14 +25,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.report import Tally
+    from evaluation.probing.tables import Page
 
 DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
 
 
-out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 160)
+class Screen(Console):
+    """A console on which text is only shown: what a terminal would obey, or show in another order, is spelt out."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text as rich draws it, cells of tables included."""
+        return super().render_str(_OBEYED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text), **options)
 
 
-err = Console(stderr=True, highlight=False)
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+out = Screen(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
+err = Screen(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+"""Where nobody looks on, one message is one line, so that a path or a command in it stays whole."""
 
 
 NOTES_SHOWN = 3
@@ -61,7 +75,8 @@ class Commands(click.Group):
         except OSError as fault:
             if isinstance(fault, BrokenPipeError):
                 raise  # click ends quietly when a reader such as `head` has gone
-            err.print(f"[red]error:[/] {escape(str(fault))}. Nothing that was answered is lost.")
+            told = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
+            err.print(f"[red]error:[/] {escape(told)}. Nothing that was answered is lost.")
             ctx.exit(FAILED)
         except KeyboardInterrupt:
             err.print("Interrupted. Everything answered so far is kept; the same command goes on from here.")
@@ -88,6 +103,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
     for row in rows:
         table.add_row(*map(escape, row))
     out.print(table)
+
+
+def print_pages(pages: Iterable[Page]) -> None:
+    """Tables with a blank line between them."""
+    for number, page in enumerate(pages):
+        out.print("\n" * bool(number), end="")
+        print_table(page.columns, page.rows, title=page.title)
 
 
 def number_text(value: float | None) -> str:

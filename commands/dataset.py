@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 )
 @with_chosen
 @with_runs
-@click.option("--sample", type=click.IntRange(1), help="At most so many statements of each distribution.")
+@click.option(
+    "--sample",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="At most so many statements of each distribution; 0: all.",
+)
 @click.option("--seed", default=0, show_default=True, help="Seed of what is drawn, and of the order of rows.")
 @click.option(
     "--blocked",
@@ -61,7 +67,8 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
     from evaluation.dataset.selection import Wish
 
     blocked = BlockList.read(options["blocked"]) if options["blocked"] else BlockList()
-    wish = Wish(chosen, options["runs"], options["sample"], options["seed"], options["in_both"] == "keep", blocked)
+    sample = options["sample"] or None
+    wish = Wish(chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked)
     target = Target(folder, formats or FORMATS, options["name"], options["force"])
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
         summary = build(

@@ -89,7 +89,7 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     multiple=True,
     default=("critic",),
     show_default=True,
-    help=f"{SCORERS}; several make a comparison.",
+    help=f"{SCORERS}; several are compared.",
 )
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model of critic, likelihood and encoder.")
 @with_patterns

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from commands.console import BUDGET_REACHED, DONE, FAILED, err, number_text, out, print_table, progress_display
+from commands.console import (
+    BUDGET_REACHED,
+    DONE,
+    FAILED,
+    err,
+    number_text,
+    out,
+    print_pages,
+    print_table,
+    progress_display,
+)
 from commands.options import (
     Finite,
     chosen_rules,
@@ -60,6 +70,7 @@ def evaluate() -> None:
 @with_chosen
 @with_search_settings
 @with_models
+@with_budget
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for figure 6: PNG, SVG and CSV.")
 @with_database
 @with_json
@@ -80,15 +91,22 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
     library = read_library(paths)
     atlas, settings = load_atlas(), search_settings(options)
     with open_kb(options["database"]) as kb, progress_display(True) as progress:
-        models = load_models(library, options, journal=open_journal(kb, options))
+        journal = open_journal(kb, options)
+        models = load_models(library, options, journal=journal)
         experiment = Experiment(library, chosen_rules(library, chosen), models, settings)
-        report = run_ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), progress)
+        report = run_ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), progress, journal)
     _print_ablation(report, options["as_json"])
     if out is not None:
         from engine.oracle import model_name
         from evaluation.figures import ablation_plot, write
 
         write(ablation_plot(report.reports, model_name(models.evaluator)), out)
+    if cut := [name for name, one in report.reports.items() if one.status == "budget"]:
+        err.print(
+            f"A budget ended these variants, whose figures are of what was found by then: {', '.join(cut)}. The same "
+            "command with a higher one goes on."
+        )
+        sys.exit(BUDGET_REACHED)
 
 
 @evaluate.command()
@@ -107,6 +125,7 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for PNG, SVG and CSV files.")
 @click.option("--rerank", help="Model that reranks finished statements; default: each evaluator, as in the paper.")
 @with_opening
+@with_budget
 @with_database
 @with_json
 def likelihood(
@@ -129,10 +148,11 @@ def likelihood(
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
     names, rerankers = options["evaluators"], [one for one in (options["rerank"],) if one]
     asked = [*names, *rerankers]
-    with err.status("Measuring"), open_kb(options["database"], read_only=not asked) as kb:
-        opening = opening_options(read_library(paths) if asked else None, options, open_journal(kb, options))
+    with err.status("Measuring"), open_kb(options["database"], not asked, existing=True) as kb:
+        journal = open_journal(kb, options)
+        opening = opening_options(read_library(paths) if asked else None, options, journal)
         evaluators, reranker = open_evaluators(names, opening), next(iter(open_evaluators(rerankers, opening)), None)
-        result = run(kb, evaluators, chosen, named or tuple(range(3, 14)), out, reranker=reranker)
+        result = run(kb, evaluators, chosen, named or tuple(range(3, 14)), out, reranker=reranker, journal=journal)
     _print_likelihood(result, options["as_json"])
     sys.exit(FAILED if named and result.lacking else DONE)
 
@@ -168,7 +188,7 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
     """
     from evaluation.probing import run
 
-    with open_kb(database) as kb:
+    with open_kb(database, existing=True) as kb:
         journal = open_journal(kb, options)
         session = run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening_options(None, options, journal))
         with err.status("Loading models"):
@@ -250,9 +270,7 @@ def _print_likelihood(result: LikelihoodResult, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result.to_json(), ensure_ascii=False))
     else:
-        for number, one in enumerate(result.tables()):
-            out.print("\n" * bool(number), end="")
-            print_table(one.columns, one.rows, title=one.title)
+        print_pages(result.tables())
     for note in result.notes():
         err.print(escape(note))
 
@@ -261,9 +279,8 @@ def _print_probe(result: ProbeResult, examples: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result.to_json(examples), ensure_ascii=False))
     else:
-        for page in result.pages():
-            print_table(page.columns, page.rows, title=page.title)
-            out.print()
+        print_pages(result.pages())
+        out.print()
         for line in result.example_lines(examples):
             out.print(escape(line))
     for line in result.remarks():

@@ -225,6 +225,10 @@ with_search_settings = together(
     click.option(
         "--compat", type=click.Choice(["paper", "released"]), help="Do as LINK's paper or its released code did."
     ),
+)
+
+
+with_gate_switches = together(
     click.option("--no-critic", is_flag=True, help="Switch the critic gate off (ablation)."),
     click.option("--no-likelihood", is_flag=True, help="Draw at random instead of ranking (ablation)."),
 )
@@ -253,10 +257,12 @@ def chosen_rules(library: Library, names: Sequence[str]) -> list[Rule]:
     return [rule for rule in library.rules if not library.is_definition(rule)]
 
 
-def open_kb(database: str | None, read_only: bool = False) -> KnowledgeBase:
-    """The knowledge base in this file; None: one in memory."""
+def open_kb(database: str | None, read_only: bool = False, existing: bool = False) -> KnowledgeBase:
+    """The knowledge base in this file; None: one in memory. `existing`: to write into, but not to begin."""
     from kb.store import KnowledgeBase
 
+    if existing:
+        KnowledgeBase(database, read_only=True).close()  # raises where there is none
     return KnowledgeBase(database, read_only=read_only)
 
 
@@ -303,8 +309,8 @@ def search_settings(options: dict[str, Any]) -> Any:
     same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed")
     return SearchSettings(
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
-        critic=not options["no_critic"],
-        likelihood="random" if options["no_likelihood"] else "model",
+        critic=not options.get("no_critic"),
+        likelihood="random" if options.get("no_likelihood") else "model",
         plan=options["plan"] or ("link" if options["compat"] else "cheapest"),
         **{name: options[name] for name in same},
     )

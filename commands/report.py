@@ -21,7 +21,7 @@ from grammar.words import counted
     required=True,
     help="The HTML file; - for stdout.",
 )
-@click.option("--run", "run_id", help="The run, by its id; default: the one that was finished last.")
+@click.option("--run", "run_id", help="The run, by how its id begins; default: the one that was finished last.")
 @with_chosen
 @click.option(
     "--statements",

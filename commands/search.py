@@ -25,6 +25,7 @@ from commands.options import (
     with_budget,
     with_chosen,
     with_database,
+    with_gate_switches,
     with_json,
     with_models,
     with_paths,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 @with_chosen
 @click.option("--graph", type=click.Choice(["text", "mermaid", "dot"]), help="Print the dependency graph in this form.")
 @with_search_settings
+@with_gate_switches
 @with_models
 @with_database
 @with_json
@@ -73,6 +75,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 @with_paths
 @with_chosen
 @with_search_settings
+@with_gate_switches
 @with_models
 @with_budget
 @with_database

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from commands.console import err, out, print_table
+from commands.console import err, out, print_pages
 from commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from grammar.words import counted
 
@@ -96,7 +96,7 @@ def import_(files: tuple[Path, ...], database: str, skip_faulty: bool) -> None:
     """
     from evaluation.votes.importing import import_sheets
 
-    with open_kb(database) as kb:
+    with open_kb(database, existing=True) as kb:
         report = import_sheets(kb, files, skip_faulty=skip_faulty)
     for fault in report.faults:
         err.print(escape(str(fault)))
@@ -130,9 +130,8 @@ def report(failures: int, database: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result.to_json(), ensure_ascii=False))
         return
-    for page in result.pages():
-        print_table(page.columns, page.rows, title=page.title)
-        out.print()
+    print_pages(result.pages())
+    out.print()
     for line in result.failure_lines(failures):
         out.print(escape(line))
     for line in result.remarks():

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from statistics import fmean
 
 from grammar.terms import Value
@@ -23,6 +23,9 @@ TYPE_FLOOR = 0.65
 KEEP_SHARE = 0.75
 PENALTY_WEIGHT = 3.0
 """How much ROUGE-L between values costs a beam of the head distribution, in nats a token (LINK's released code)."""
+
+COMPARED_KEPT = 50_000
+"""Values and pairs of values whose comparison is remembered: those of some rules, not of a whole run."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -211,13 +214,13 @@ def random_score(seed: int, *parts: object) -> float:
     return int.from_bytes(digest[:7], "big") / (1 << 56)
 
 
-@cache
+@lru_cache(COMPARED_KEPT)
 def _words(text: str) -> tuple[str, ...]:
     """The words that ROUGE compares, by its own tokenizer's rule."""
     return tuple(_WORD.findall(text.lower()))
 
 
-@cache
+@lru_cache(COMPARED_KEPT)
 def _rouge_l(one: str, other: str) -> float:
     """ROUGE-L (F measure): twice the longest common subsequence of words over the number of words."""
     from rapidfuzz.distance import Indel

@@ -47,7 +47,7 @@ GENERATION_BATCH = 64
 """Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""
 
 REVISION_SHOWN = 20
-"""Characters of a model's revision that stories show: enough to tell commits and hashes apart. The journal has all."""
+"""Characters of each part of a revision that stories show: enough to tell hashes apart. The journal has all."""
 
 A = TypeVar("A")
 
@@ -193,12 +193,12 @@ class Oracle:
     # -- likelihood
 
     def log_likelihoods(self, texts: Iterable[str], *, evaluator: bool = False) -> dict[str, float]:
-        """Mean token log-likelihood of each text, in nats; texts that the budget cut off are missing."""
+        """Mean token log-likelihood of each text, in nats; texts cut off by the budget or refused are missing."""
         model = self.models.evaluator if evaluator else self.models.likelihood
         unique = list(dict.fromkeys(texts))
         scores = self._within_budget(lambda: model.log_likelihoods(unique), len(unique))
         name = model_name(model)
-        known = [(text, score) for text, score in zip(unique, scores, strict=True) if score is not None]
+        known = [(text, score) for text, score in zip(unique, scores, strict=True) if score and not score.refused]
         self.kb.add_assessments(
             Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in known
         )
@@ -289,10 +289,16 @@ class Oracle:
         """P(yes) by claim, stored; claims that the budget cut off are missing."""
         critic = self.models.critic
         scores = self._within_budget(lambda: critic.probabilities(claims), len(claims))
-        known = {claim: score.probability for claim, score in zip(claims, scores, strict=True) if score is not None}
+        known = {claim: score for claim, score in zip(claims, scores, strict=True) if score is not None}
+        refused = [claim for claim, score in known.items() if score.refused]
+        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
+        call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
         name = model_name(critic)
-        self.kb.add_assessments(Assessment(claim, measure, name, score) for claim, score in known.items())
-        return known
+        self.kb.add_assessments(
+            Assessment(claim, measure, name, score.probability, call_id=call_ids.get(claim))
+            for claim, score in known.items()
+        )
+        return {claim: score.probability for claim, score in known.items()}
 
     def _within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
         """The answers, None where the budget stopped them; what the journal knows comes in any case."""
@@ -315,16 +321,16 @@ class Oracle:
     def _restore(self, asked: Sequence[AskedQuestion]) -> None:
         """Questions that this knowledge model has exhausted are answered from their candidates, call by call."""
         model = model_name(self.models.knowledge)
+        by_id = [(one, one.inquiry.question.id) for one in asked if not one.inquiry.prior]
+        states = self.kb.question_states(one.inquiry.question for one, _ in by_id)
+        candidates = self.kb.candidates_of(number for number, state in states.items() if state.exhausted)
+        calls = self.journal.store.calls(list({each.call_id for several in candidates.values() for each in several}))
+        told = {call_id for call_id, call in calls.items() if call.model == model}
         calls_of: dict[AskedQuestion, list[list[Candidate]]] = {}
-        for one in asked:
-            state = self.kb.question_state(one.inquiry.question)
-            if not state.exhausted or one.inquiry.prior:
-                continue
-            candidates = self.kb.candidates(one.inquiry.question)
-            calls = self.journal.store.calls(list({candidate.call_id for candidate in candidates}))
-            own = [each for each in candidates if each.call_id in calls and calls[each.call_id].model == model]
+        for one, number in by_id:
+            own = [each for each in candidates.get(number, ()) if each.call_id in told]
             if own:
-                one.restore(state, own)
+                one.restore(states[number], own)
                 calls_of[one] = [list(group) for _, group in groupby(one.values, key=lambda each: each.call_id)]
         for place in range(max(map(len, calls_of.values()), default=0)):
             self._judge({one: calls[place] for one, calls in calls_of.items() if place < len(calls)})
@@ -348,9 +354,7 @@ class Oracle:
             self.known.reject(refused)
             self.known.add(accepted)
             self.kb.add_type_facts(types)
-            for one in asked:
-                if not one.restored:
-                    self.kb.set_question_state(one.inquiry.question, one.state)
+            self.kb.set_question_states((one.inquiry.question, one.state) for one in asked if not one.restored)
 
     def _facts(self, inquiry: Inquiry, candidate: Candidate, probability: float | None) -> list[FactRecord]:
         """The facts that a candidate makes of the claimed patterns, its own position typed as it was asked for."""
@@ -377,6 +381,10 @@ def model_name(model: Generator | Critic | LikelihoodModel) -> str:
 
 
 def short_model_name(name: str) -> str:
-    """A name by `model_name` for people: of the revision what comes before the first comma, at most 20 characters."""
+    """A name by `model_name` for people: of the revision what comes before the first comma, each part of it shortened.
+
+    Parts are apart by semicolons; the last may say that P(yes) is a vote, which must not be cut off.
+    """
     model, at, revision = name.rpartition("@")
-    return f"{model}{at}{revision.partition(',')[0][:REVISION_SHOWN]}" if at else name
+    parts = (part[:REVISION_SHOWN] for part in revision.partition(",")[0].split("; "))
+    return f"{model}{at}{'; '.join(parts)}" if at else name

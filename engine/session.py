@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -37,6 +37,9 @@ MAX_GOAL_CHARACTERS = 1_000_000
 
 GRACE_SECONDS = 5.0
 """How long after a goal's own time limit the worker may take to say so, before it is replaced."""
+
+MAX_NUMBER_DIGITS = 4300
+"""Digits of a number in an answer: as many as Python reads and writes."""
 
 LOAD_SECONDS = 300.0
 """How long a program may take to load: far above the 5 s that 10^6 facts need."""
@@ -368,11 +371,11 @@ def _check_goal(goal: str) -> None:
 
 
 class _CutOffError(Exception):
-    """The text ends inside a row: its writer was killed."""
+    """The text ends inside a row, or is none of ours: its writer was killed, or a goal wrote in its place."""
 
 
 def _decoded(data: bytes) -> tuple[list[Row], tuple[str, str] | None]:
-    """All whole rows, and the end mark (kind, message) if it was written."""
+    """All whole rows, and the end mark (kind, message) if it was written. Raises PrologError for too long a number."""
     reader = _Reader(data.decode("utf-8", "replace"))
     rows: list[Row] = []
     try:
@@ -381,7 +384,7 @@ def _decoded(data: bytes) -> tuple[list[Row], tuple[str, str] | None]:
                 return rows, (str(reader.cell()), str(reader.cell()))
             row = reader.cell()
             rows.append(row.arguments if isinstance(row, PrologTerm) else (row,))
-    except _CutOffError:
+    except (_CutOffError, ValueError):
         return rows, None
 
 
@@ -404,7 +407,7 @@ class _Reader:
         while True:
             tag = self.tag()
             if tag in "cl":
-                count = int(self._until(":"))
+                count = self._count()
                 open_terms.append((tag, count + (tag == "c"), []))
             else:
                 done = self._plain(tag)
@@ -422,11 +425,11 @@ class _Reader:
         if tag in "as":
             return self._counted()
         if tag == "i":
-            return int(self._until(";"))
+            return _integer(self._until(";"))
         if tag == "f":
             return _float(self._until(";"))
         if tag == "q":
-            above, below = map(int, self._until(";").split("/"))
+            above, below = map(_integer, self._until(";").split("/"))
             return _decimal(above, below)
         if tag == "v":
             self._counted()
@@ -441,13 +444,28 @@ class _Reader:
         self.at = stop + 1
         return found
 
+    def _count(self) -> int:
+        count = int(self._until(":"))
+        if count < 0:
+            raise _CutOffError
+        return count
+
     def _counted(self) -> str:
-        length = int(self._until(":"))
+        length = self._count()
         start = self.at
         self.at += length
         if self.at > len(self.text):
             raise _CutOffError
         return self.text[start : self.at]
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_NUMBER_DIGITS:
+        raise PrologError(
+            f"An answer holds a number of {len(text)} digits; {MAX_NUMBER_DIGITS} are allowed. Ask for a smaller one.",
+            "size",
+        )
+    return int(text)
 
 
 def _float(text: str) -> Cell:
@@ -457,16 +475,15 @@ def _float(text: str) -> Cell:
 
 
 def _decimal(above: int, below: int) -> Decimal:
-    """A rational as the decimal it is; one without an end, such as a third, is cut at 28 digits."""
+    """A rational as the decimal it is; one that never ends, such as a third, or not soon, is cut at 28 digits."""
+    if below <= 0:
+        raise _CutOffError
     rest = below
     for prime in (2, 5):
         while rest % prime == 0:
             rest //= prime
-    if rest != 1:
-        return Decimal(above) / Decimal(below)
-    places = below.bit_length()  # 2^a 5^b divides 10^max(a, b)
-    digits = above * 10**places // below
-    while digits % 10 == 0 and places:
-        digits, places = digits // 10, places - 1
-    sign, coefficient = int(digits < 0), str(abs(digits))
-    return Decimal((sign, tuple(map(int, coefficient)), -places))
+    top, bottom = Decimal(above), Decimal(below)
+    if rest != 1 or below.bit_length() > MAX_NUMBER_DIGITS:
+        return top / bottom
+    enough = above.bit_length() // 3 + below.bit_length() + 2  # digits of the exact quotient, at the most
+    return Context(prec=enough).divide(top, bottom)

@@ -138,6 +138,7 @@ class Worker:
         try:
             os.dup2(writing, 1)
             os.closerange(3, 256)
+            os.environ.clear()  # keys are in it, which no goal has a use for
             _limit(request["seconds"], request["memory_mb"])
             self.prolog.call("hapax_host", "limit_stacks", str(request["memory_mb"]))
             self.prolog.call("hapax_host", "answer", request["goal"], request["names"], self.module, request["options"])

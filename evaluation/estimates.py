@@ -24,9 +24,10 @@ class Estimate:
     count: int
 
     def __str__(self) -> str:
+        """The figure with its interval; one that cannot be resampled stands alone."""
         if math.isnan(self.value):
             return "none"
-        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+        return f"{self.value:.3f}" if math.isnan(self.low) else f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)

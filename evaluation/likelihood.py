@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Any
 
 from evaluation import figures
 from evaluation.distributions import Delta, LikelihoodReport, measure
-from evaluation.estimates import NOTHING, Estimate
+from evaluation.estimates import NOTHING
 from evaluation.probing.tables import Page
 from kb.store import KnowledgeBase
-from llm_oracle.calls import EVALUATOR
+from llm_oracle.calls import EVALUATOR, Journal
 from llm_oracle.protocols import LikelihoodModel
 from llm_oracle.registry import OpeningOptions, open_model
 
@@ -66,9 +65,13 @@ def run(
     out: Path | None = None,
     *,
     reranker: LikelihoodModel | None = None,
+    journal: Journal | None = None,
 ) -> LikelihoodResult:
-    """Measure, and write the figures of these numbers and the scores behind them to the folder, if one is given."""
-    report = measure(kb, evaluators, rules, reranker=reranker)
+    """Measure, and write the figures of these numbers and the scores behind them to the folder, if one is given.
+
+    Raises BudgetReached where the journal's budget ends the asking; what was answered is kept.
+    """
+    report = measure(kb, evaluators, rules, journal, reranker)
     written: dict[int, tuple[Path, ...]] = {}
     lacking: dict[int, str] = {}
     if out is not None:
@@ -90,22 +93,20 @@ def _deltas(report: LikelihoodReport) -> Page:
     for (method, rule), found in by_place.items():
         sizes = next(iter(found.values()))
         estimates = (found[name].delta if name in found else NOTHING for name in report.evaluators)
-        rows.append(
-            (rule, *([method] if several else []), str(sizes.head), str(sizes.long_tail), *map(_told, estimates))
-        )
+        rows.append((rule, *([method] if several else []), str(sizes.head), str(sizes.long_tail), *map(str, estimates)))
     columns = ("rule", *(["method"] if several else []), "head", "long tail", *map(report.shown, report.evaluators))
     return Page("Delta by rule, in nats a token (LINK, figure 3)", columns, tuple(rows))
 
 
 def _means(report: LikelihoodReport) -> Page:
     found = {(one.method, one.evaluator): one.delta for one in report.mean_deltas}
-    rows = tuple((one.name, *(_told(found[one.name, name]) for name in report.evaluators)) for one in report.methods)
+    rows = tuple((one.name, *(str(found[one.name, name]) for name in report.evaluators)) for one in report.methods)
     return Page("Mean delta over rules", ("method", *map(report.shown, report.evaluators)), rows)
 
 
 def _rerankings(report: LikelihoodReport) -> Page:
     rows = tuple(
-        (one.method, report.shown(one.evaluator), report.shown(one.reranker), _told(one.before), _told(one.after))
+        (one.method, report.shown(one.evaluator), report.shown(one.reranker), str(one.before), str(one.after))
         for one in report.rerankings
     )
     columns = ("method", "evaluator", "reranked by", "delta", "delta of the reranked 75 %")
@@ -117,15 +118,9 @@ def _agreement(report: LikelihoodReport) -> Page:
     rows = tuple(
         (
             f"{report.shown(one.one)} and {report.shown(one.other)}",
-            *map(_told, (one.statements, one.within_rules, one.deltas, one.signs)),
+            *map(str, (one.statements, one.within_rules, one.deltas, one.signs)),
             str(one.signs.count),
         )
         for one in report.agreements
     )
     return Page("Agreement: rank correlations, and the share of rules (LINK, E.2)", columns, rows)
-
-
-def _told(estimate: Estimate) -> str:
-    """The figure with its interval; one that cannot be resampled stands alone."""
-    alone = math.isnan(estimate.low) and not math.isnan(estimate.value)
-    return f"{estimate.value:.3f}" if alone else str(estimate)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -454,7 +454,10 @@ def number_value(source: str) -> int | Decimal | None:
         return None
     if source.lstrip("-").isdigit():
         return int(source)
-    number = Decimal(source)
+    try:
+        number = Decimal(source)
+    except InvalidOperation:  # a power of ten beyond what decimals have
+        return None
     return number if not number or abs(number.adjusted()) <= MAXIMUM_DIGITS else None
 
 

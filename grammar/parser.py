@@ -95,7 +95,10 @@ def parse_rule(text: str, library: Library | None = None) -> Rule:
 
 
 def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
-    """The goal of a query, checked against what the library knows. Raises `RulesRejected`."""
+    """The goal of a query, checked against what the library knows. Raises `RulesRejected`.
+
+    A text in it that Prolog cannot hold is a HapaxError, here or where the goal is written for Prolog.
+    """
     try:
         term = _goal_term(text)
     except _TooMuch:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
-from fractions import Fraction
 
 from grammar.errors import HapaxError
 from grammar.rules import Library, PredicateKind, PredicateSignature, Rule
@@ -33,7 +31,6 @@ MAXIMUM_POWER = 1000
 
 _PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_NUMBER = re.compile(r"-?\d+(?:r\d+|(?:\.\d+)?(?:[eE][+-]?\d+)?)")
 
 _SYSTEM_NAMES = """
     abolish/1 acyclic_term/1 arg/3 asserta/1 assertz/1 at_end_of_stream/1 atom/1 atom_chars/2 atom_codes/2
@@ -80,19 +77,6 @@ def prolog_value(value: Value) -> str:
         )
     numerator, denominator = value.as_integer_ratio()
     return str(numerator) if denominator == 1 else f"{numerator}r{denominator}"
-
-
-def number_of_prolog(text: str) -> int | Decimal | None:
-    """The value of a number as Prolog writes it (`7`, `3r2`, `1.5`), or None if the text is no number.
-
-    A rational without an exact decimal form (`1r3`) is cut at 28 digits.
-    """
-    if not _NUMBER.fullmatch(text):
-        return None
-    if "r" in text:
-        fraction = Fraction(text.replace("r", "/"))
-        return Decimal(fraction.numerator) / Decimal(fraction.denominator)
-    return int(text) if text.lstrip("-").isdigit() else Decimal(text)
 
 
 def term_text(term: Term) -> str:

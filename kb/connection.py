@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from grammar.errors import HapaxError
-from kb import schema
+from kb import rows, schema
 
 BUSY_SECONDS = 60.0
 CACHE_KIB = 64 * 1024
@@ -52,13 +52,23 @@ def open_database(path: Path | None, read_only: bool = False) -> Database:
             if _needs_migration(database, place):
                 if path and read_only:
                     database.close()
-                    open_database(path).close()
+                    _bring_up_to_date(path)
                     return _connected(reading_uri(path))
                 _migrate(database, place)
         except BaseException:
             database.close()
             raise
         return database
+
+
+def _bring_up_to_date(path: Path) -> None:
+    """Migrate a file that one only wants to read."""
+    try:
+        open_database(path).close()
+    except HapaxError as fault:
+        raise HapaxError(
+            f"{path}: an earlier version of Hapax wrote this file, and reading it brings it up to date first. {fault}"
+        ) from fault
 
 
 @contextmanager
@@ -115,6 +125,11 @@ def _needs_migration(database: Database, place: str) -> bool:
     applied = {migration.name for migration in schema.migrations.applied(database)}
     if not applied and tables - {schema.migrations.migrations_table}:
         raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
+    if strange := {table.name for table in rows.TABLES} & set(database.view_names()):
+        raise HapaxError(
+            f"{place}: {', '.join(sorted(strange))} is computed here, not stored, so this file is none of Hapax's. "
+            "Name another file."
+        )
     known = _known_migrations()
     if later := applied - known:
         raise HapaxError(

@@ -2,9 +2,9 @@
 
 A CSV row is `predicate,argument,...`; a first row that begins with `predicate` is a header. Where a header numbers its
 columns (`argument1`, `arg2`), they may stand in any order, and others beside them. A cell is a number if it is written
-like one (`1876`, `3.5`), otherwise a text. A text that looks like a number, begins with a quotation mark or has blanks
-at its ends stands as a JSON string inside the cell: `"1984"`. Empty cells at the end of a row do not count, as
-spreadsheets write them to fill rows up; an empty text is `""`.
+like one (`1876`, `3.5`), otherwise a text. A text that looks like a number, begins with a quotation mark or like a
+spreadsheet's formula, or has blanks at its ends stands as a JSON string inside the cell: `"1984"`. Empty cells at the
+end of a row do not count, as spreadsheets write them to fill rows up; an empty text is `""`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ _VARIABLE = re.compile("[A-Z_]")
 """How a word begins that goals read as a variable."""
 
 _NUMBERED = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
+_FORMULA = "=+-@＝＋－＠"
+"""How a text begins that a spreadsheet would take for a formula and run."""
+
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 """What an export writes into a JSONL line. An import takes the first three: an imported fact is a given one."""
 
@@ -323,7 +326,7 @@ def _integer(text: str) -> int:
 def cell_text(value: Value) -> str:
     """The cell that reads back as the value: as it is where that is enough, else as JSON."""
     plain = str(value)
-    if plain.isprintable() and plain:
+    if plain.isprintable() and plain and not (isinstance(value, str) and plain[0] in _FORMULA):
         try:
             again = parse_cell(plain)
         except ValueError:

@@ -30,6 +30,9 @@ _PARENTHESES = re.compile(r"\s*\([^()]*\)")
 _PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "`": "`", "*": "*"}
 _LONE_QUOTES = '"“”„«»'
 _ARTICLE = re.compile(r"(?:an?|the)\s+(?=\S)", re.IGNORECASE)
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
+"""Characters that nobody sees and that say nothing: with them one value would be two."""
+
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 _NUMBER = re.compile(
@@ -196,7 +199,7 @@ def _list_item(line: str) -> str:
     """The line without numbering, quotes and full stop."""
     if len(line) > LONGEST_LINE:
         raise _Rejected("", f"has {len(line)} characters, more than {LONGEST_VALUE}")
-    item = without_numbering(_unquoted(unicodedata.normalize("NFC", line)))
+    item = without_numbering(_unquoted(unicodedata.normalize("NFC", _INVISIBLE.sub("", line))))
     if any(unicodedata.category(c) in ("Cc", "Cs") or c in _BIDI_CONTROLS for c in item):
         raise _Rejected("", "holds a control character")
     if not item.rstrip(_LONE_QUOTES + "'’`*").endswith("."):

@@ -245,7 +245,7 @@ def _connect(argument: str, opened: Opened) -> OpenAIModel:
     opened.learn_price(served.name, served.price)
     transport = HttpTransport(served.server, served.limits, served.patience)
     prober = Prober(served, transport, options.journal, options.probe_again)
-    return OpenAIModel(prober, None if options.queue is None else options.queue.to(served.server.place))
+    return OpenAIModel(prober, None if options.queue is None else options.queue.to(served.server))
 
 
 def _open_frequency(opened: Opened, model: str, argument: str, role: str) -> Any:  # noqa: ARG001  # one shape for all

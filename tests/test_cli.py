@@ -535,6 +535,17 @@ def test_bad_input_is_one_message_and_no_traceback(
     assert result.output.strip()
 
 
+def test_a_message_stays_one_line_where_no_terminal_shows_it(tmp_path: Path) -> None:
+    """A long path in it can be copied, and what the system says comes as place and fact."""
+    missing = tmp_path / "folder that is not there, with a name of some length" / "next.jsonl"
+
+    command = [sys.executable, "cli.py", "search", "--queue", missing, "--db", tmp_path / "kb.db"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert told.returncode == 1
+    assert told.stderr == f"error: {missing}: No such file or directory. Nothing that was answered is lost.\n"
+
+
 def test_models_and_doctor_print_json() -> None:
     """Both listings can be read by a program."""
     assert "embedded" in [one["name"] for one in json.loads(run("models", "--json").stdout)]

@@ -383,3 +383,17 @@ def test_imported_facts_have_stories(fresh_kb: KnowledgeBase) -> None:
     fresh_kb.add_facts([FactRecord("likes_to_eat", ("tom", "soup"), (), Source.GIVEN)])
 
     assert "tom likes to eat soup" in story_text(why(Theory(Library(), fresh_kb), "likes_to_eat(tom, soup)"))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("embedded@d081439b589b479e", "embedded@d081439b589b479e"),
+        ("openai/m@gpt-4.1-2025-04-14-a-long-name; chat; vote of 10", "openai/m@gpt-4.1-2025-04-14-a; chat; vote of 10"),
+        ("hf/x@0123456789abcdef0123456789abcdef", "hf/x@0123456789abcdef0123"),
+        ("frequency", "frequency"),
+    ],
+)
+def test_short_names_keep_that_a_score_is_a_vote(name: str, shown: str) -> None:
+    """Hashes and dates are shortened; how P(yes) came about never is."""
+    assert short_model_name(name) == shown

@@ -1,5 +1,7 @@
 """Knowledge beam search on a simulated world and on scripted models."""
 
+import gc
+
 import pytest
 
 from engine.beams import RuleSearch, substitution_subject
@@ -70,6 +72,23 @@ def searched(*texts, rules=None, kb=None, journal=None, **options):
     settings = SearchSettings(**{"beam": 12, "calls_per_question": 2, "values_per_call": 15, **options})
     kb = kb or KnowledgeBase()
     return search(library, chosen, kb, simulated(library), settings, journal=journal), kb, library
+
+
+def test_a_search_leaves_the_collection_of_garbage_as_it_was():
+    """While it runs Python looks for garbage less often; afterwards as often as before, however the search ended."""
+    during, before = [], gc.get_threshold()
+
+    class Watching(Tally):
+        def advanced(self, calls, hits, accepted, rejected):
+            during.append(gc.get_threshold())
+            raise KeyboardInterrupt
+
+    library = library_of(ALLERGY)
+    with pytest.raises(KeyboardInterrupt):
+        search(library, library.rules, KnowledgeBase(), simulated(library), progress=Watching())
+
+    assert during[0][0] > before[0]
+    assert gc.get_threshold() == before
 
 
 def test_search_finds_head_and_long_tail_with_a_difference():

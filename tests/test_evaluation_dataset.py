@@ -315,6 +315,13 @@ def test_a_larger_sample_holds_the_smaller(kitchen: Path) -> None:
     assert metadata(two)["left_out"]["not_in_the_sample"] == 3
 
 
+def test_a_sample_of_0_takes_all(kitchen: Path) -> None:
+    """As for probing and for sheets."""
+    every, without = (made(kitchen, *options, folder=f"all{len(options)}") for options in (("--sample", "0"), ()))
+
+    assert metadata(every) == metadata(without)
+
+
 def test_only_the_rules_named_are_taken(kitchen: Path) -> None:
     """`--rule` chooses; one that the knowledge base does not hold is an error."""
     folder = made(kitchen, "--rule", "before", "--format", "jsonl")

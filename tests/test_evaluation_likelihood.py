@@ -191,6 +191,12 @@ def test_a_delta_has_an_interval_around_it() -> None:
     assert (none.low, none.value, none.high) == (2.0, 2.0, 2.0)
 
 
+def test_a_figure_that_cannot_be_resampled_stands_alone() -> None:
+    """What has no interval is printed without one."""
+    assert str(difference_of_means([-1.0], [-3.0])) == "2.000"
+    assert str(difference_of_means([], [-3.0])) == "none"
+
+
 def test_tables_are_printed(database: Path) -> None:
     """Without --json the deltas by rule and their mean come as tables with intervals."""
     result = invoke("--db", database)
@@ -342,6 +348,25 @@ def test_a_second_evaluator_is_asked_once(database: Path) -> None:
     assert second.asked == []
     assert again.evaluators == ("other@1",)
     assert stored.evaluators == (LENGTH, "other@1")
+
+
+def test_a_budget_ends_the_asking_and_keeps_what_came(database: Path) -> None:
+    """Ten statements and a limit of four calls: exit code 3, and the second time only the others are asked for."""
+    evaluator = ("--evaluator", "frequency", "--db", database)
+    first = invoke(*evaluator, "--max-calls", "4")
+    again = invoke(*evaluator, "--max-calls", "10")
+
+    assert (first.exit_code, again.exit_code) == (3, 0)
+    assert "exceed the limit of 4 on calls" in said(first)
+
+
+def test_a_database_that_is_not_there_is_not_begun(tmp_path: Path) -> None:
+    """A mistyped --db is an error, also where an evaluator would be asked, and leaves no file."""
+    result = invoke("--evaluator", "frequency", "--db", tmp_path / "typo.db")
+
+    assert result.exit_code == 1
+    assert "there is no such knowledge base" in said(result)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_evaluators_agree_as_far_as_their_ranks_do(fresh_kb: KnowledgeBase) -> None:
@@ -642,3 +667,24 @@ def test_the_ablation_command_writes_figure_6(tmp_path: Path) -> None:
         for distribution, by_rule in by_distribution.items():
             bins = [one for one in drawn if (one["row"], one["distribution"]) == (variant, distribution)]
             assert sum(int(one["statements"]) for one in bins) == len(by_rule["allergy"])
+
+
+def test_a_budget_ends_an_ablation(tmp_path: Path) -> None:
+    """The variants that it cut are named, and the exit code is 3."""
+    rules = tmp_path / "allergy.rules"
+    rules.write_text(RULES, encoding="utf-8")
+    arguments = ["evaluate", "ablation", rules, "-m", "simulated", "--max-calls", "3", "--db", tmp_path / "kb.db"]
+
+    result = CliRunner().invoke(cli.main, list(map(str, arguments)))
+
+    assert result.exit_code == 3, result.output
+    assert "A budget ended these variants" in said(result)
+    assert "full, w/o critic" in said(result)
+
+
+def test_an_ablation_switches_its_gates_itself() -> None:
+    """It takes the settings of a search, but not the two switches that it varies."""
+    result = CliRunner().invoke(cli.main, ["evaluate", "ablation", "--no-critic"])
+
+    assert result.exit_code == 2
+    assert "--no-critic" in result.stderr

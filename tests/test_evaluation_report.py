@@ -404,9 +404,25 @@ def test_an_unknown_run_is_an_error_that_names_those_there(tmp_path: Path) -> No
 
     assert result.exit_code == 1
     said = " ".join(result.stderr.split())
-    assert "holds no run 'nobody'. The latest that it holds: " in said
+    assert "holds no run whose id begins with 'nobody'. The latest of them: " in said
     assert str(told["run"]) in said
     assert not (tmp_path / "none.html").exists()
+
+
+def test_the_beginning_of_an_id_names_a_run(tmp_path: Path) -> None:
+    """As for the other commands; where several ids begin so, all are told and nothing is written."""
+    _, database, told = searched(tmp_path)
+    page = tmp_path / "page.html"
+
+    short = invoke("report", "-o", page, "--db", database, "--run", str(told["run"])[:8])
+    with KnowledgeBase(database) as kb:
+        kb.start_run(replace(kb.runs()[0], id="another"))
+    several = invoke("report", "-o", tmp_path / "none.html", "--db", database, "--run", "")
+
+    assert short.exit_code == 0
+    assert str(told["run"]) in page.read_text("utf-8")
+    assert several.exit_code == 1
+    assert "holds several runs whose ids begin with ''" in " ".join(several.stderr.split())
 
 
 def test_a_knowledge_base_without_runs_is_an_error(tmp_path: Path) -> None:

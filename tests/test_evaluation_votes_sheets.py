@@ -391,6 +391,7 @@ def test_one_vote_a_voter(filled: KnowledgeBase, tmp_path: Path) -> None:
         (b"\xff\xfe", "this is not UTF-8; save the sheet as CSV UTF-8"),
         (b"a,b\n1,2\n", "no column 'sheet'; restore the first row as it was exported"),
         (b"", "no column 'sheet'"),
+        (b"<!doctype html>\n<html></html>", "this is the page, not its answers"),
         (b'{"format": "other"}', "no answers of a sheet"),
         (b'{"format": "hapax votes 1", "rows": [1]}', "a row is no object"),
         (b'{"format": "hapax votes 1", "rows": []}', "the sheet has no rows"),
@@ -494,6 +495,16 @@ def test_faulty_sheets_fail_the_command(database: Path, tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert "skip them with --skip-faulty" in " ".join(result.stderr.split())
+
+
+def test_votes_are_imported_into_what_is_there(database: Path, tmp_path: Path) -> None:
+    """A mistyped --db is an error and leaves no file."""
+    run("votes", "export", "statements", "--out", tmp_path, "--db", database)
+    result = run("votes", "import", tmp_path / "statements-voter-1.csv", "--db", tmp_path / "typo.db")
+
+    assert result.exit_code == 1
+    assert "there is no such knowledge base" in " ".join(result.stderr.split())
+    assert not (tmp_path / "typo.db").exists()
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,21 @@ def test_a_later_schema_is_refused(tmp_path):
             KnowledgeBase(path, read_only=read_only)
 
 
+def test_a_file_that_computes_its_tables_is_refused(tmp_path):
+    """A view in a table's place, which may never end, is not read: neither opened nor merged."""
+    path = tmp_path / "strange.db"
+    with KnowledgeBase(path) as kb:
+        kb.database.execute("DROP TABLE facts")
+        kb.database.execute(
+            "CREATE VIEW facts AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id FROM n) SELECT * FROM n"
+        )
+    for read_only in (False, True):
+        with pytest.raises(HapaxError, match="facts is computed here"):
+            KnowledgeBase(path, read_only=read_only)
+    with KnowledgeBase() as kb, pytest.raises(HapaxError, match="facts is computed here"):
+        kb.merge(path)
+
+
 @pytest.mark.parametrize("read_only", [False, True])
 def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_only):
     """What an earlier version wrote is kept, and the new tables appear, even when one only wants to read."""

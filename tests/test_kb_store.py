@@ -243,6 +243,20 @@ def test_candidates_are_kept_in_the_order_they_came(fresh_kb):
     assert fresh_kb.candidates(QUESTION) == fresh_kb.candidates(QUESTION.id) == [first, refused]
 
 
+def test_several_questions_are_found_at_once(fresh_kb):
+    """States and candidates of many questions come by question id; unknown questions are left out."""
+    questions = [replace(QUESTION, data_type=f"Type {number}") for number in range(600)]
+    fresh_kb.set_question_states((one, QuestionState(place, 0)) for place, one in enumerate(questions[:599]))
+    proposed = [Candidate(one.id, value, value, "r1", 1) for value in ("rice", "saffron") for one in questions[:599]]
+    fresh_kb.add_candidates(proposed)
+
+    states = fresh_kb.question_states(questions)
+    candidates = fresh_kb.candidates_of(one.id for one in questions)
+
+    assert states == {one.id: QuestionState(place, 0) for place, one in enumerate(questions[:599])}
+    assert candidates == {one.id: fresh_kb.candidates(one) for one in questions[:599]}
+
+
 def test_assessments_are_found_by_text(fresh_kb):
     """Scores are found for the texts asked for, under the measure and the model asked for."""
     known = [Assessment(text, "probability", "critic", 0.5) for text in HOSTILE]

@@ -592,6 +592,8 @@ def test_an_alias_says_everything_about_a_model(tmp_path: Path) -> None:
     assert (big.price, big.completion, big.revision) == (Price(0.5, 1.5), True, "2026-08")
     assert served_model("plain", path, environment).server.key == KEY
     assert served_model("other", path, environment).model == "other"
+    with pytest.raises(HapaxError, match=r"has no alias bgi, .* Name one of big, plain, or set OPENAI_API_KEY"):
+        served_model("bgi", path, {})
 
 
 @pytest.mark.parametrize(

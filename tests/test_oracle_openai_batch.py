@@ -15,7 +15,9 @@ import cli
 from grammar.errors import HapaxError
 from llm_oracle.backends import openai_batch
 from llm_oracle.backends.openai_batch import BatchQueue, Queued
-from llm_oracle.backends.openai_transport import Ask
+from llm_oracle.backends.openai_transport import Ask, Server
+
+HERE, THERE = Server("http://here/v1", "here"), Server("http://there/v1", "there")
 
 NOWHERE = "http://127.0.0.1:9/v1"
 """Nothing listens there, so whatever is sent fails."""
@@ -170,7 +172,7 @@ def test_one_request_is_queued_once(tmp_path: Path) -> None:
     queue = BatchQueue(tmp_path / "next.jsonl")
     for _ in range(2):
         with pytest.raises(Queued, match=r"next\.jsonl"):
-            queue.to("here").ask([Ask("completions", {"prompt": "a"})] * 2, lambda reply, ask: reply)
+            queue.to(HERE).ask([Ask("completions", {"prompt": "a"})] * 2, lambda reply, ask: reply)
 
     assert queue.count == 1
 
@@ -209,9 +211,9 @@ def test_files_of_an_earlier_round_go(tmp_path: Path) -> None:
 def test_requests_of_two_servers_do_not_share_an_answer(tmp_path: Path) -> None:
     """The same body for two servers is two requests, in two files."""
     queue = BatchQueue(tmp_path / "next.jsonl")
-    for place in ("here", "there"):
+    for server in (HERE, THERE):
         with pytest.raises(Queued):
-            queue.to(place).ask([ASK], lambda reply, ask: reply)
+            queue.to(server).ask([ASK], lambda reply, ask: reply)
 
     assert [str(file).partition(":")[2] for file in queue.files] == [
         " /v1/completions of tiny at here",
@@ -229,7 +231,7 @@ def test_a_batch_is_no_larger_than_openai_takes(
     queue = BatchQueue(tmp_path / "next.jsonl")
     asks = [Ask("completions", {"model": "tiny", "prompt": f"{number}"}) for number in range(8)]
     with pytest.raises(Queued):
-        queue.to("here").ask(asks, lambda reply, ask: reply)
+        queue.to(HERE).ask(asks, lambda reply, ask: reply)
 
     assert [file.path.name for file in queue.files] == ["next.jsonl", "next-2.jsonl", "next-3.jsonl"]
     assert sum(file.count for file in queue.files) == 8
@@ -244,10 +246,10 @@ def test_a_numbered_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> 
     (tmp_path / "next-2.jsonl").write_text("mine\n", encoding="utf-8")
     queue = BatchQueue(tmp_path / "next.jsonl")
     with pytest.raises(Queued):
-        queue.to("here").ask([ASK], lambda reply, ask: reply)
+        queue.to(HERE).ask([ASK], lambda reply, ask: reply)
 
     with pytest.raises(HapaxError, match=r"next-2\.jsonl is no queue"):
-        queue.to("there").ask([ASK], lambda reply, ask: reply)
+        queue.to(THERE).ask([ASK], lambda reply, ask: reply)
     assert (tmp_path / "next-2.jsonl").read_text("utf-8") == "mine\n"
 
 

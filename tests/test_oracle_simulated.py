@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from grammar.parser import parse_library
+from grammar.parser import load_library, parse_library
+from grammar.terms import Atom, Constant
+from grammar.verbalize import Form, atom_text
 from llm_oracle.answers import parse_values
 from llm_oracle.prompts import functional_prompt, knowledge_prompt, sentence, type_claim
 from llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest, Generator, LikelihoodModel
@@ -45,6 +48,31 @@ def test_truth_depends_on_the_seed_alone(world: SimulatedWorld) -> None:
     assert world.entities("Dish") == again.entities("Dish") != other.entities("Dish")
     assert world.holds("is_ingredient_in/2", pair) == again.holds("is_ingredient_in/2", pair)
     assert SimulatedModel(world).identity == SimulatedModel(again).identity != SimulatedModel(other).identity
+
+
+def test_worlds_of_one_seed_are_told_apart() -> None:
+    """Other settings or other types make another world, and its answers another model's; other wording does not."""
+    libraries = [parse_library([("test.rules", text)]) for text in (RULES, RULES + "oracle is_old(City).", RULES + " ")]
+    same, more, again = (SimulatedModel(SimulatedWorld(one, 5)).identity for one in libraries)
+    other = SimulatedModel(SimulatedWorld(LIBRARY, 5, SimulationSettings(recall=0.8))).identity
+
+    assert same == again
+    assert len({same, more, other}) == 3
+
+
+def test_every_sentence_is_read_back() -> None:
+    """Among the templates of a large library each sentence, affirmed or denied, is read as what it was made from."""
+    library = load_library([Path(__file__).parent.parent / "rules" / "library"])
+    large = SimulatedWorld(library)
+    for signature in library.signatures:
+        values = tuple(large.entities(one)[0] for one in signature.argument_types)
+        atom = Atom(signature.name, tuple(map(Constant, values)))
+        forms: tuple[tuple[Form, bool], ...] = (("affirmative", False), ("negated", True))
+        for form, denied in forms:
+            words = sentence(atom_text(atom, library, form=form)).removesuffix(".")
+            read = [(one.signature, one.arguments, one.denied) for one in large.read(words)]
+
+            assert (signature, values, denied) in read, words
 
 
 def test_types_nest(world: SimulatedWorld) -> None:

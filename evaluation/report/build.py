@@ -203,11 +203,11 @@ class _Builder:
     # -- figures
 
     def _summary(self, tallies: Mapping[str, RuleTally], states: Mapping[str, str]) -> Summary:
-        """As the search told them at its end; counted from what is stored where it has not come to its end."""
+        """As the search told them at its end; counted from what is stored where it did not, or not all of them."""
         stored = {each.value: sum(one.count(each) for one in tallies.values()) for each in Distribution}
         stored["in_both"] = sum(one.in_both for one in tallies.values())
         deltas = [one.delta.value for one in tallies.values() if one.delta.count]
-        counts = self.record.counts or stored
+        counts = {**stored, **self.record.counts}
         (facts, of_run), *_ = streamed(
             self.kb, "SELECT count(*), coalesce(sum(run_id = ?), 0) FROM facts", (self.run.id,)
         )

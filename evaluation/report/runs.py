@@ -81,20 +81,21 @@ class Heading:
 
 
 def chosen_run(kb: KnowledgeBase, run_id: str | None) -> RunRecord:
-    """The run of this id; None: the one that was finished last, or where none was finished, the one begun last."""
+    """The run whose id begins so; None: the one that was finished last, or where none was, the one begun last."""
     known = kb.runs()
     if not known:
         raise HapaxError(f"{kb.place} holds no run to report. `hapax search` begins one.")
     if run_id is None:
         over = [one for one in known if one.status in OVER]
         return max(over, key=_ended) if over else max(known, key=lambda one: (one.started, one.id))
-    found = next((one for one in known if one.id == run_id), None)
-    if found is None:
-        named = ", ".join(
-            f"{one.id} ({one.command}, {moment(one.started)}, {one.status})" for one in known[-RUNS_NAMED:]
-        )
-        raise HapaxError(f"{kb.place} holds no run {run_id!r}. The latest that it holds: {named}.")
-    return found
+    found = [one for one in known if one.id.startswith(run_id)]
+    if len(found) == 1:
+        return found[0]
+    said = "several runs whose ids begin" if found else "no run whose id begins"
+    named = ", ".join(
+        f"{one.id} ({one.command}, {moment(one.started)}, {one.status})" for one in (found or known)[-RUNS_NAMED:]
+    )
+    raise HapaxError(f"{kb.place} holds {said} with {run_id!r}. The latest of them: {named}.")
 
 
 def _ended(run: RunRecord) -> tuple[str, str]:

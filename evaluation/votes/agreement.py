@@ -28,8 +28,8 @@ class Agreement:
     krippendorff: Estimate
 
 
-def agreement(subjects: Iterable[Sequence[tuple[int, int]]]) -> Agreement:
-    """The agreement on questions that come by subject: votes for yes and for no on each question about one statement.
+def agreement(subjects: Iterable[Sequence[Sequence[int]]]) -> Agreement:
+    """The agreement on questions that come by subject: votes for each answer to each question about one statement.
 
     Intervals come from resampling whole subjects, since the answers about one statement depend on each other.
     """

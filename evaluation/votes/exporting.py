@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.votes.items import Askable, Draw, Drawn
 from evaluation.votes.questions import Kind
-from evaluation.votes.sheets import csv_text, html_text, sheets
+from evaluation.votes.sheets import Sheet, csv_text, html_text, sheets
 from grammar.errors import HapaxError
 from grammar.words import counted
 from kb.records import Distribution
@@ -74,7 +74,7 @@ class ExportReport:
 
 def export_sheets(kb: KnowledgeBase, options: ExportOptions, folder: Path) -> ExportReport:
     """Write the sheets of an export. The same knowledge base and options give the same bytes."""
-    _refuse_voters(options.voters)
+    refuse_voters(options.voters)
     drawn = Askable(kb, options.kind, options.templates).drawn(options.draw)
     if not drawn.items:
         raise HapaxError(
@@ -82,19 +82,25 @@ def export_sheets(kb: KnowledgeBase, options: ExportOptions, folder: Path) -> Ex
             "with such statements."
         )
     made = sheets(options.kind, drawn.items, options.voters, options.draw.seed, options.per_sheet)
+    return ExportReport(tuple(write_sheets(made, options.forms, folder)), drawn, len(made))
+
+
+def write_sheets(made: Sequence[Sheet], forms: Sequence[str], folder: Path) -> list[Path]:
+    """Write each sheet in each form; gives the files."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for one in made:
-        for form in options.forms:
+        for form in forms:
             path = folder / f"{one.name}.{form}"
             # A spreadsheet takes a CSV for UTF-8 only if it begins with a byte order mark.
             text = html_text(one) if form == "html" else "\ufeff" + csv_text(one)
             path.write_bytes(text.encode("utf-8"))
             paths.append(path)
-    return ExportReport(tuple(paths), drawn, len(made))
+    return paths
 
 
-def _refuse_voters(voters: tuple[str, ...]) -> None:
+def refuse_voters(voters: tuple[str, ...]) -> None:
+    """Raises HapaxError for what is no name, and for a name given twice."""
     for voter in voters:
         if not voter.strip() or refusal(voter) or voter != voter.strip():
             raise HapaxError(f"{voter!r} is no name of a voter. Give a name or number without blanks at its ends.")

@@ -79,6 +79,10 @@ class _Checking:
         """What is wrong with a row that is none of the qualification."""
         kind = known_kind(row)
         item = None if kind is None else self.items[kind].get(row.item)
+        if item is None and kind is Kind.SCHEMAS:
+            return (
+                f"{row.item} is none of the schemas at hand; import by hapax evaluate winograd import, with their file"
+            )
         if item is None:
             return (
                 f"{row.item or 'a row without item'} is not in this knowledge base; import into the one that the sheet "
@@ -94,11 +98,14 @@ class _Checking:
         return _answer_fault(row, asked)
 
 
-def import_sheets(kb: KnowledgeBase, paths: Sequence[Path], *, skip_faulty: bool = False) -> VotesReport:
+def import_sheets(
+    kb: KnowledgeBase, paths: Sequence[Path], *, skip_faulty: bool = False, schemas: Mapping[str, Item] | None = None
+) -> VotesReport:
     """Store the votes of filled sheets. A voter's second answer to a question replaces the first, and is told.
 
     Raises `SheetsRejected` with every fault, and imports nothing, unless the faulty rows are to be skipped. A sheet
-    whose voter failed the qualification is skipped as a whole.
+    whose voter failed the qualification is skipped as a whole. `schemas`: the Winograd schemas that may be on sheets,
+    by id; they come from a file and not from the knowledge base.
     """
     read = [read_sheet(path) for path in paths]
     rows = [row for several, _ in read for row in several]
@@ -110,7 +117,7 @@ def import_sheets(kb: KnowledgeBase, paths: Sequence[Path], *, skip_faulty: bool
             faults.append(row.fault(reason))
         else:
             sound.append(row)
-    checking = _Checking(_known(kb, sound), faults=faults)
+    checking = _Checking(_known(kb, sound, schemas or {}), faults=faults)
     for ballot, several in _by_ballot(sound).items():
         if (fault := _disqualified(several)) is not None:
             checking.unqualified.add(ballot)
@@ -135,13 +142,16 @@ def _stored(kb: KnowledgeBase, votes: tuple[VoteRecord, ...], faults: tuple[Fact
     return VotesReport(votes, len(votes) - met, met - len(replaced), replaced, faults)
 
 
-def _known(kb: KnowledgeBase, rows: Iterable[FilledRow]) -> dict[Kind, Mapping[str, Item]]:
+def _known(kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, Item]) -> dict[Kind, Mapping[str, Item]]:
     wanted: dict[Kind, set[str]] = {}
     for row in rows:
         if (kind := known_kind(row)) is not None and not row.qualifies:
             wanted.setdefault(kind, set()).add(row.item)
     everything = tuple(one.number for one in TEMPLATES)
-    return {kind: Askable(kb, kind, everything).found(items) for kind, items in wanted.items()}
+    return {
+        kind: schemas if kind is Kind.SCHEMAS else Askable(kb, kind, everything).found(items)
+        for kind, items in wanted.items()
+    }
 
 
 def _by_ballot(rows: Iterable[FilledRow]) -> dict[_Ballot, list[FilledRow]]:

@@ -23,6 +23,18 @@ AUDIT = "audit"
 BASELINE = "baseline"
 """A probing template put to people: `baseline 5`. Kept apart from `entailment`, which makes the labels."""
 
+SCHEMA = "schema"
+"""The questions about Winograd schemas are `schema label 1`, `schema label 2` and those of `SCHEMA_AVAILABLE`."""
+
+SCHEMA_LABELS = ("first", "second", "unclear")
+
+SCHEMA_AVAILABLE = {
+    "context": "Are both sentences right in themselves: could somebody say this of these two?",
+    "reasoning": "Would the reasons for your two answers stay the same with any other two in their places?",
+    "adversarial": "At first glance, do the sentences sound as if the other one of the two were meant?",
+}
+"""The three angles from which the CR-WSC paper has cases verified (section 2.1)."""
+
 CHOICES = ("yes", "no")
 
 _JOINERS = "\u200c\u200d"
@@ -30,11 +42,12 @@ _JOINERS = "\u200c\u200d"
 
 
 class Kind(StrEnum):
-    """The three sheets: figure 14, appendix C with table 6, figure 15."""
+    """LINK's three sheets (figure 14, appendix C with table 6, figure 15), and one for Winograd schemas."""
 
     STATEMENTS = "statements"
     PREDICATES = "predicates"
     BASELINE = "baseline"
+    SCHEMAS = "schemas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,23 @@ def baseline_item(identity: str, questions: tuple[tuple[int, str, AnswerPair], .
     return Item(identity, (), tuple(asked))
 
 
+def schema_item(identity: str, sentences: tuple[str, str], pronouns: tuple[str, str], options: tuple[str, str]) -> Item:
+    """A Winograd schema: what each pronoun means (the label), and whether the schema can be used (availability)."""
+    first, second = map(visible, options)
+    labels = (
+        Asked(
+            f"{SCHEMA} label {number}",
+            f"In sentence {number}, does “{visible(pronoun)}” mean the first (“{first}”) or the second (“{second}”)?",
+            SCHEMA_LABELS,
+            main=number == 1,
+        )
+        for number, pronoun in enumerate(pronouns, start=1)
+    )
+    available = (Asked(f"{SCHEMA} {key}", text) for key, text in SCHEMA_AVAILABLE.items())
+    lines = tuple(f"{number}. {visible(text)}" for number, text in enumerate(sentences, start=1))
+    return Item(identity, lines, (*labels, *available))
+
+
 def type_question(value: str, data_type: str) -> str:
     """`Is Houston a location?` (table 20)."""
     return f"Is {value} {with_article(data_type.lower())}?"
@@ -160,6 +190,15 @@ def _predicate(
 def _baseline(number: str, premise: str, conclusion: str, answer: str, reason: str = "") -> Example:
     text = f"Premise: {premise}. Conclusion: {conclusion}. Does premise entail conclusion?"
     return Example(baseline_item(number, ((5, text, AnswerPair.YES_NO),)), _answers(answer), reason)
+
+
+def _schema(
+    number: str, sentences: tuple[str, str], options: tuple[str, str], answers: tuple[str, ...], reason: str = ""
+) -> Example:
+    """A schema about `he` or `it`, with as many of its questions as there are answers."""
+    pronoun = "he" if " he " in sentences[0] else "it"
+    made = schema_item(number, sentences, (pronoun, pronoun), options)
+    return Example(Item(made.id, made.lines, made.asked[: len(answers)]), answers, reason)
 
 
 def _answers(letters: str) -> tuple[str, ...]:
@@ -309,6 +348,38 @@ WORDINGS = {
             ),
             _baseline("qualification:2", "PersonX lives in France", "PersonX is not able to buy bread", "n"),
             _baseline("qualification:3", "PersonX died in 1750", "PersonX was not able to use the telephone", "y"),
+        ),
+    ),
+    Kind.SCHEMAS: Wording(
+        "Whom does the pronoun mean?",
+        (
+            "Each item has two sentences that differ in a word or two. Say of each whom or what the pronoun means, and "
+            "then whether the item can be used.",
+            "Answer each question for itself. Answer “unclear” only where both, or neither, could well be meant.",
+            _HIDDEN,
+        ),
+        (
+            _schema(
+                "example:1",
+                (
+                    "The wrestler couldn't push the ballet dancer because he was so weak.",
+                    "The wrestler couldn't push the ballet dancer because he was so strong.",
+                ),
+                ("the wrestler", "the ballet dancer"),
+                ("first", "second", "yes", "yes", "yes"),
+                "Who cannot push is weak, whoever it is; but one would sooner call a dancer weak.",
+            ),
+        ),
+        (
+            _schema(
+                "qualification:1",
+                (
+                    "The thimble doesn't go into the barrel because it is too wide.",
+                    "The thimble doesn't go into the barrel because it is too narrow.",
+                ),
+                ("the thimble", "the barrel"),
+                ("first", "second"),
+            ),
         ),
     ),
 }

@@ -108,6 +108,8 @@ def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
         delimiter = max(",;\t", key=header.count)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         names = [name.strip().lower() for name in next(reader, [])]
+        if header.lstrip().lower().startswith("<!doctype"):
+            raise _UnreadableError(1, "this is the page, not its answers; its button saves them as a JSON file")
         if missing := [name for name in _NEEDED if name not in names]:
             raise _UnreadableError(1, f"no column {missing[0]!r}; restore the first row as it was exported")
         line = reader.line_num + 1

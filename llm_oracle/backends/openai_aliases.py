@@ -54,11 +54,16 @@ class ServedModel:
 
 def served_model(argument: str, aliases: Path | None, environment: Mapping[str, str]) -> ServedModel:
     """The model that follows `openai:`. Raises HapaxError with place and remedy for what cannot be meant."""
-    alias = _alias(argument, aliases) if aliases else None
-    if alias is not None:
-        return _from_alias(alias, environment)
+    known = read_aliases(aliases) if aliases else {}
+    if argument in known:
+        return _from_alias(known[argument], environment)
     usual = environment.get(URL_NAME) or OPENAI
     match = _WITH_URL.fullmatch(argument)
+    if known and not match and usual == OPENAI and not environment.get(KEY_NAME):
+        raise HapaxError(
+            f"{aliases} has no alias {argument}, and OpenAI, which may know it, wants a key. Name one of "
+            f"{', '.join(known)}, or set {KEY_NAME}."
+        )
     model, url = (match["model"], match["url"]) if match else (argument, usual)
     mine = _base(url, "the model") == _base(usual, URL_NAME)
     return ServedModel(model, _server(url, KEY_NAME if mine else "", environment, "the model"))
@@ -148,7 +153,7 @@ def _why(fault: Exception) -> str:
     """The fault without the line that it stands in, which may hold what nobody should see."""
     if isinstance(fault, yaml.MarkedYAMLError) and fault.problem_mark:
         return f"line {fault.problem_mark.line + 1}: {fault.problem}"
-    return str(fault) if isinstance(fault, OSError) else type(fault).__name__
+    return fault.strerror or str(fault) if isinstance(fault, OSError) else type(fault).__name__
 
 
 def _check(entry: Mapping[Any, Any], where: str) -> None:
@@ -163,10 +168,6 @@ def _check(entry: Mapping[Any, Any], where: str) -> None:
             raise HapaxError(f"{where} lacks {name}, {_FIELDS[name][1]}.")
     if ("price_in" in entry) != ("price_out" in entry):
         raise HapaxError(f"{where} has one price of two. Give price_in and price_out.")
-
-
-def _alias(argument: str, path: Path) -> dict[str, Any] | None:
-    return read_aliases(path).get(argument)
 
 
 def _from_alias(alias: Mapping[str, Any], environment: Mapping[str, str]) -> ServedModel:

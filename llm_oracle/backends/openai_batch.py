@@ -21,7 +21,7 @@ from grammar.words import counted
 from kb.records import content_id
 from llm_oracle.backends.openai_limits import Fault
 from llm_oracle.backends.openai_models import OpenAICritic, OpenAIGenerator, OpenAILikelihood
-from llm_oracle.backends.openai_transport import Answer, Ask, Read, Refused, refused_reply, refused_result
+from llm_oracle.backends.openai_transport import Answer, Ask, Read, Refused, Server, refused_reply, refused_result
 from llm_oracle.calls import (
     EVALUATOR,
     LIKELIHOOD,
@@ -116,11 +116,12 @@ class BatchQueue:
     def told(self) -> Iterator[str]:
         """What stands where, and how many results helped nothing."""
         yield from [str(file) for file in self.files] or [f"0 requests in {self.path}"]
-        yield f"{counted(self.faulty, 'result was', 'results were')} of no use"
+        if self.faulty:
+            yield f"{counted(self.faulty, 'result was', 'results were')} of no use"
 
-    def to(self, place: str) -> QueueTransport:
-        """The transport to the server of that place."""
-        return QueueTransport(self, place)
+    def to(self, server: Server) -> QueueTransport:
+        """The transport to that server."""
+        return QueueTransport(self, server)
 
     def answer(self, name: str) -> Any:
         """The result of that name: a reply or a refusal. Raises KeyError where there is none."""
@@ -157,27 +158,31 @@ class QueueTransport:
     """A transport that answers from a queue's results and adds the rest to it."""
 
     queue: BatchQueue
-    place: str
+    server: Server
 
     def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
         """The answers, if the results hold all of them; raises Queued if not."""
         answers: list[Answer | Refused] = []
         for ask in asks:
-            name = content_id("batch", self.place, ask.path, ask.body)
+            name = content_id("batch", self.server.place, ask.path, ask.body)
             try:
                 found = self.queue.answer(name)
-                answers.append(found if isinstance(found, Refused) else self._read(found, ask, read))
+                answers.append(self._read(found, ask, read))
             except KeyError:
-                self.queue.add(name, self.place, ask)
+                self.queue.add(name, self.server.place, ask)
             except Fault:
                 self.queue.faulty += 1
-                self.queue.add(name, self.place, ask)
+                self.queue.add(name, self.server.place, ask)
         if len(answers) < len(asks):
             raise Queued(self.queue.path)
         return answers
 
-    def _read(self, reply: Any, ask: Ask, read: Read[Answer]) -> Answer | Refused:
-        return refused_reply(reply, ask, self.place) or read(reply, ask)
+    def _read(self, found: Any, ask: Ask, read: Read[Answer]) -> Answer | Refused:
+        if isinstance(found, Refused):
+            told, said = self.server.hidden(str(found)), self.server.hidden(found.said)
+            return Refused(told, found.status, said, found.alone, found.usage)
+        reply = self.server.without_key(found)
+        return refused_reply(reply, ask, self.server.place) or read(reply, ask)
 
 
 def _numbered(path: Path) -> Iterator[Path]:

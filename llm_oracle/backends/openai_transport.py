@@ -66,6 +66,20 @@ class Server:
     key: str = field(default="", repr=False)
     key_name: str = "OPENAI_API_KEY"
 
+    def hidden(self, text: str) -> str:
+        """The text without the key."""
+        return text.replace(self.key, HIDDEN) if len(self.key) >= SHORTEST_SECRET else text
+
+    def without_key(self, value: Any) -> Any:
+        """A JSON tree without the key."""
+        if isinstance(value, str):
+            return self.hidden(value)
+        if isinstance(value, list):
+            return [self.without_key(one) for one in value]
+        if isinstance(value, dict):
+            return {self.hidden(name): self.without_key(one) for name, one in value.items()}
+        return value
+
 
 class Refused(PartlyAnswered):
     """The server does not answer this request, however often it is sent.
@@ -193,13 +207,13 @@ class HttpTransport:
 
     def _parsed(self, content: bytes) -> Any:
         try:
-            return self._without_key(json.loads(content))
+            return self.server.without_key(json.loads(content))
         except (ValueError, RecursionError):
             raise Fault("a reply that is no JSON" if content.strip() else "an empty reply") from None
 
     def _fault(self, response: httpx2.Response, content: bytes) -> Exception:
         status = response.status_code
-        said, codes = _told(content)
+        said, codes = _told(self.server.hidden(content.decode("utf-8", "replace")))
         said = self._harmless(said)
         if (status in _FOR_NOW | {429} and not codes & _SPENT) or (status >= 500 and status not in _NEVER):
             return Fault(f"HTTP {status} {said}".strip(), status, _retry_after(response.headers.get("retry-after")))
@@ -219,20 +233,7 @@ class HttpTransport:
 
     def _harmless(self, text: str) -> str:
         """The text in one line of bounded length, without the key."""
-        return one_line(self._hidden(text))
-
-    def _hidden(self, text: str) -> str:
-        key = self.server.key
-        return text.replace(key, HIDDEN) if len(key) >= SHORTEST_SECRET else text
-
-    def _without_key(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._hidden(value)
-        if isinstance(value, list):
-            return [self._without_key(one) for one in value]
-        if isinstance(value, dict):
-            return {self._hidden(name): self._without_key(one) for name, one in value.items()}
-        return value
+        return one_line(self.server.hidden(text))
 
 
 def refused_reply(reply: Any, ask: Ask, place: str) -> Refused | None:
@@ -245,7 +246,7 @@ def refused_reply(reply: Any, ask: Ask, place: str) -> Refused | None:
 
 def refused_result(status: Any, body: Any, place: str) -> Refused | None:
     """The refusal for one request's sake that a status and an error's body tell; None: they tell of no such."""
-    said, codes = _told(json.dumps(body).encode())
+    said, codes = _told(json.dumps(body))
     said = one_line(said)
     if not isinstance(status, int) or not is_of_one_request(status, codes, said):
         return None
@@ -262,7 +263,7 @@ async def _content(response: httpx2.Response) -> bytes:
     return bytes(content)
 
 
-def _told(content: bytes) -> tuple[str, frozenset[str]]:
+def _told(content: str) -> tuple[str, frozenset[str]]:
     """The message and the codes of an error's body, in the shapes that servers use; its beginning if it has none."""
     with suppress(ValueError, RecursionError):
         body = json.loads(content)
@@ -273,7 +274,7 @@ def _told(content: bytes) -> tuple[str, frozenset[str]]:
             return (message if isinstance(message, str) else json.dumps(message)), codes
         if isinstance(error, str):
             return error, frozenset()
-    return content[: 4 * MESSAGE_LENGTH].decode("utf-8", "replace"), frozenset()
+    return content[: 4 * MESSAGE_LENGTH], frozenset()
 
 
 def _retry_after(value: str | None) -> float | None:
