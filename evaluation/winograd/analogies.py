@@ -1,0 +1,225 @@
+"""Analogy prompts (appendix B): a source pair in, pairs of entities out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from evaluation.winograd.data import Pair, stands_in
+
+_PAPER_TASK = """\
+Compare the following two sentences and answer the questions:
+{one}
+{two}
+Think about the property reflected by these sentences regarding {a} and {b}. Provide two entities that share a similar \
+relation to {a} and {b} based on this property.
+Answer:
+"""
+
+_PAPER_ANSWER = """\
+{why} Therefore, analogous entities are:
+{first}
+{second}
+The analogous sentences would be:
+{new_one}
+{new_two}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Analogy:
+    """One worked example: two sentences about two entities, the property, and two analogous entities."""
+
+    sentences: tuple[str, str]
+    entities: tuple[str, str]
+    why: str
+    analogous: tuple[str, str]
+    """As the paper prints them, with its full stops."""
+    new_sentences: tuple[str, str]
+
+    @property
+    def text(self) -> str:
+        task = _PAPER_TASK.format(
+            one=self.sentences[0], two=self.sentences[1], a=f"the {self.entities[0]}", b=f"the {self.entities[1]}"
+        )
+        answer = _PAPER_ANSWER.format(
+            why=self.why,
+            first=self.analogous[0],
+            second=self.analogous[1],
+            new_one=self.new_sentences[0],
+            new_two=self.new_sentences[1],
+        )
+        return task + answer
+
+
+ANALOGIES = (
+    Analogy(
+        ("The bike passes the car because it is fast.", "The bike passes the car because it is slow."),
+        ("bike", "car"),
+        "In these sentences, the property highlighted is the speed difference between the bike and the car. Typically, "
+        "a bike is slower than a car.",
+        ("truck", "sports car"),
+        (
+            "The truck passes the sports car because it is fast.",
+            "The truck passes the sports car because it is slow.",
+        ),
+    ),
+    Analogy(
+        (
+            "The ring doesn't fit into the handbag because it is too large.",
+            "The ring doesn't fit into the handbag because it is too small.",
+        ),
+        ("ring", "handbag"),
+        "In these sentences, the property highlighted is the size difference between the ring and the handbag. "
+        "Typically, a ring is smaller than a handbag.",
+        ("pebble", "schoolbag."),
+        (
+            "The pebble doesn't fit into the schoolbag because it is too large.",
+            "The pebble doesn't fit into the schoolbag because it is too small.",
+        ),
+    ),
+    Analogy(
+        (
+            "The body-builder doesn't lift the child because he is too heavy.",
+            "The body-builder doesn't lift the child because he is too light.",
+        ),
+        ("body-builder", "child"),
+        "In these sentences, the property highlighted is the weight difference between the bodybuilder and the child. "
+        "Typically, a bodybuilder is heavier than a child.",
+        ("strong man", "little boy."),
+        (
+            "The strong man doesn't lift the little boy because he is too heavy.",
+            "The strong man doesn't lift the little boy because he is too light.",
+        ),
+    ),
+    Analogy(
+        (
+            "The elite students were bullying the undisciplined students, so we punished them.",
+            "The elite students were bullying the undisciplined students, so we rescued them.",
+        ),
+        ("elite students", "undisciplined students"),
+        "In these sentences, the property highlighted is the difference in behavior or discipline between the elite "
+        "students and the undisciplined students. Typically, elite students are more disciplined compared to "
+        "undisciplined students.",
+        ("lawyers", "homeless individuals."),
+        (
+            "The lawyers were bullying the homeless individuals, so we punished them.",
+            "The lawyers were bullying the homeless individuals, so we rescued them.",
+        ),
+    ),
+    Analogy(
+        ("The fish eats the worm, and it is tasty.", "The fish eats the worm, it is hungry."),
+        ("fish", "worm"),
+        "In these sentences, the property highlighted is the taste or satisfaction derived from eating the worm by the "
+        "fish. Typically, the fish finds the worm either tasty or satisfies its hunger.",
+        ("ring-necked pheasant", "grasshopper."),
+        (
+            "The ring-necked pheasant eats the grasshopper, and it is tasty.",
+            "The ring-necked pheasant eats the grasshopper, it is hungry.",
+        ),
+    ),
+)
+"""The paper's prompts 1 to 5."""
+
+RELEASED_EXAMPLE = """\
+Compare the two sentences and answer the questions
+1.The bike passes the car because it is fast.
+2.The bike passes the car because it is slow.
+Think about the property these two sentences reflect about the bike and car in both sentences?
+Please give two entities to replace the bike and car according to the properties.
+
+In the two sentences, it reflects the speed of the bike and the car. In usual circumstances, the speed of a bike is \
+slower than that of a car. Therefore, the two entities are:
+1. truck. 2. sports car.
+The two sentences are
+1.The truck passes the sports car because it is fast.
+2.The truck passes the sports car because it is slow."""
+
+RELEASED_TASK = """\
+Compare the two sentences and answer the questions
+1.{one}
+2.{two}
+Think about the property these two sentences reflect about the {a} and {b} in both sentences?
+Give two entities with an analogous relation with the {a} and {b} according to the property."""
+
+
+def paper_prompt(pair: Pair, number: int) -> str:
+    """The paper's prompt 1 to 5 for a source pair."""
+    one, other = pair
+    a, b = (option[0].lower() + option[1:] if option.startswith("The ") else option for option in one.options)
+    return f"{ANALOGIES[number - 1].text}\n\n{_PAPER_TASK.format(one=one.text, two=other.text, a=a, b=b)}"
+
+
+def released_prompt(pair: Pair) -> str:
+    """The prompt of the released transcripts, byte for byte."""
+    one, other = pair
+    a, b = one.options
+    return f"{RELEASED_EXAMPLE}\n\n\n{RELEASED_TASK.format(one=one.text, two=other.text, a=a, b=b)}"
+
+
+# -- what comes back
+
+EntityPair = tuple[str, str]
+
+_INTRODUCED = re.compile(r"\b(?:entities|objects)\b[^\n]*?:\s*", re.IGNORECASE)
+_SENTENCES = re.compile(r"\n\s*(?:the |these )?(?:two |analogous )*sentences\b[^\n]*\n?", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:(?<=\s)|^)[12][.)]\s*(?=\S)")
+_LINE_MARK = re.compile(r"^\s*(?:[-•]|\d[.)])\s*")
+_TOGETHER = re.compile(r"\s+(?:-|–|—|and|vs\.?)\s+")
+_BRACKET = re.compile(r"\s*\([^()]*\)")
+_FINITE = re.compile(r"\b(?:because|although|so|but|was|is|were|are|had|has)\b", re.IGNORECASE)
+_NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*")
+
+
+def read_entities(reply: str) -> list[EntityPair]:
+    """The pairs of entities that a reply states, in its order and without what stands in brackets.
+
+    Read are `1. X. 2. Y`, one entity a line, `1. X and Y` or `1. X - Y` a line, which are a pair each, and pairs that
+    are stated only by the sentences they are used in, where they are names. Empty if there is none.
+    """
+    stated = _stated(reply.replace("*", ""))
+    if stated is None:
+        return []
+    parts = [_cleaned(part) for part in _parts(stated)]
+    parts = [part for part in parts if part]
+    if parts and all(_FINITE.search(part) for part in parts):
+        return list(_named_in(parts))
+    together = [split for part in parts if len(split := _TOGETHER.split(part)) == 2]
+    if together and len(together) == len(parts):
+        return [(_cleaned(one), _cleaned(other)) for one, other in together]
+    return [(parts[0], parts[1])] if len(parts) == 2 else []
+
+
+def _stated(reply: str) -> str | None:
+    """The part of the reply between `entities ..:` and the sentences made with them."""
+    introduced = list(_INTRODUCED.finditer(reply))
+    if not introduced:
+        numbered = _NUMBERED.search(reply)
+        if numbered is None:
+            return None
+        rest = reply[numbered.start() :]
+    else:
+        rest = reply[introduced[-1].end() :]
+    return _SENTENCES.split("\n" + rest, maxsplit=1)[0].strip()
+
+
+def _parts(stated: str) -> Iterator[str]:
+    for line in stated.splitlines():
+        places = [match.start() for match in _NUMBERED.finditer(line)]
+        if len(places) > 1:
+            for start, end in zip(places, [*places[1:], len(line)], strict=True):
+                yield line[start:end]
+        elif line.strip():
+            yield line
+
+
+def _cleaned(part: str) -> str:
+    return _BRACKET.sub("", _LINE_MARK.sub("", part)).strip(" .,;:\"'“”\t")
+
+
+def _named_in(sentences: Sequence[str]) -> Iterator[EntityPair]:
+    """The two names that stand in all sentences."""
+    found = [dict.fromkeys(_NAME.findall(sentence)) for sentence in sentences]
+    common = [name for name in found[0] if all(stands_in(name, sentence) for sentence in sentences)]
+    if len(common) == 2:
+        yield common[0], common[1]

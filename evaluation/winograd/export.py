@@ -1,0 +1,200 @@
+"""Pairs as tasks that other programs run: a folder for lm-evaluation-harness and one for Inspect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from evaluation.dataset.columns import json_line
+from evaluation.dataset.yaml_text import Function, yaml_text
+from evaluation.winograd.data import Pair, pairs_of, read_file
+from evaluation.winograd.prompts import PROMPTED, Method, Variant, prompt
+from grammar.errors import HapaxError
+
+VERSION = 1.0
+"""Of the tasks: it rises when a prompt or metric changes, so that results can be told apart."""
+
+CHOOSING = (Method.ZERO_SHOT, Method.ONE_SHOT)
+"""Methods whose answer follows at once, so that the likelier of four answers can be chosen."""
+
+FORMATS = ("lm-eval", "inspect")
+
+_HERE = Path(__file__).parent
+_BASES = {"": "_written_yaml", "_choice": "_choice_yaml"}
+"""Included by the tasks, by how their names end; the harness takes no file for a task without the ending .yaml."""
+
+_METRICS = """\
+`single` is the share of sentences answered right, `pair` that of pairs of which both are, `consistency` that of
+families of which every pair is, and `unparsed` that of sentences for which no answer is read, which count as wrong.
+Each document is a pair of sentences. The tasks that end in `_choice` take the likeliest of the four pairs of answers;
+the others read what the model writes, by the rules in `reading.py`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What an export is told. `name`: the first part of all task names."""
+
+    name: str = "winograd"
+    variant: Variant = Variant.PAPER
+    sources: tuple[str, ...] = ()
+    formats: tuple[str, ...] = FORMATS
+
+
+def export(paths: Sequence[Path], options: ExportOptions, folder: Path) -> list[Path]:
+    """Write the tasks; the same files and options give the same bytes. Raises HapaxError if there are no pairs."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", options.name):
+        raise HapaxError(f"{options.name!r} is no name of a task. Use small letters, digits and underscores.")
+    by_slug: dict[str, list[Pair]] = {}
+    for path in paths:
+        for pair in pairs_of(read_file(path).items):
+            if not options.sources or pair[0].source in options.sources:
+                by_slug.setdefault(_slug(pair[0].source), []).append(pair)
+    if not by_slug:
+        raise HapaxError(f"{', '.join(map(str, paths))}: no pairs to export. Name another file, or another --source.")
+    written = []
+    if "lm-eval" in options.formats:
+        written += _write(folder / "lm_eval", _harness_files(by_slug, options))
+    if "inspect" in options.formats:
+        written += _write(folder / "inspect", _inspect_files(by_slug, options))
+    return written
+
+
+def _write(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, text in files:
+        paths.append(folder / name)
+        paths[-1].write_text(text, encoding="utf-8", newline="\n")
+    return paths
+
+
+def _slug(source: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", source.lower()).strip("_") or "pairs"
+
+
+def _column(method: Method) -> str:
+    return f"prompt_{method.value.replace('-', '_')}"
+
+
+def _harness_files(by_slug: Mapping[str, Sequence[Pair]], options: ExportOptions) -> Iterator[tuple[str, str]]:
+    for slug, pairs in by_slug.items():
+        yield f"{slug}.jsonl", "".join(json_line(_document(pair, options.variant)) for pair in pairs)
+    yield "utils.py", _shipped("shipped_lm_eval.py")
+    yield "reading.py", _shipped("reading.py")
+    for ending, base in _BASES.items():
+        yield base, yaml_text(_base(ending))
+        methods = CHOOSING if ending else PROMPTED
+        tasks = {
+            f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}": (slug, method)
+            for slug, method in product(by_slug, methods)
+        }
+        yield f"{options.name}{ending}.yaml", yaml_text(_group(f"{options.name}{ending}", list(tasks)))
+        for task, (slug, method) in tasks.items():
+            yield f"{task}.yaml", yaml_text(_task(task, f"{slug}.jsonl", method, base))
+    yield "README.md", _harness_readme(options.name)
+
+
+def _document(pair: Pair, variant: Variant) -> dict[str, Any]:
+    options = pair[0].options
+    return {
+        "pair": pair[0].pair,
+        "family": pair[0].family,
+        "sentences": [item.text for item in pair],
+        "options": list(options),
+        "gold": [item.answer for item in pair],
+        "label": 2 * pair[0].answer + pair[1].answer,
+        "choices": [f"1. {one} 2. {other}" for one, other in product(options, repeat=2)],
+        **{_column(method): prompt(pair, method, variant).rstrip(" ") for method in PROMPTED},
+    }
+
+
+def _base(ending: str) -> dict[str, Any]:
+    way: dict[str, Any] = {
+        "output_type": "generate_until",
+        "doc_to_target": "{{choices[label]}}",
+        "process_results": Function("utils.process_generated"),
+        "generation_kwargs": {"until": ["\n\nQ:"], "do_sample": False, "max_gen_toks": 512},
+    }
+    if ending:
+        way = {
+            "output_type": "multiple_choice",
+            "doc_to_choice": "choices",
+            "doc_to_target": "label",
+            "process_results": Function("utils.process_choice"),
+        }
+    means = [{"metric": one, "aggregation": "mean", "higher_is_better": one != "unparsed"} for one in _AVERAGED]
+    own = {"metric": "consistency", "aggregation": Function("utils.consistency"), "higher_is_better": True}
+    return {
+        "custom_dataset": Function("utils.load"),
+        "test_split": "test",
+        **way,
+        "metric_list": [*means, own],
+        "metadata": {"version": VERSION},
+    }
+
+
+_AVERAGED = ("single", "pair", "unparsed")
+
+
+def _task(task: str, data_file: str, method: Method, base: str) -> dict[str, Any]:
+    return {
+        "include": base,
+        "task": task,
+        "dataset_kwargs": {"data_file": data_file},
+        "doc_to_text": f"{{{{{_column(method)}}}}}",
+    }
+
+
+def _group(group: str, tasks: list[str]) -> dict[str, Any]:
+    averaged = [{"metric": one, "aggregation": "mean", "weight_by_size": True} for one in _AVERAGED]
+    return {"group": group, "task": tasks, "aggregate_metric_list": averaged, "metadata": {"version": VERSION}}
+
+
+def _harness_readme(name: str) -> str:
+    return f"""\
+# Tasks of `{name}` for lm-evaluation-harness
+
+```
+lm-eval validate --tasks {name} --include_path lm_eval
+lm-eval run --model hf --model_args pretrained=MODEL --tasks {name}_choice --include_path lm_eval
+```
+
+Nothing is downloaded: the pairs lie beside the tasks. `--include_path` is this folder. The group `{name}` has the model
+write answers to the paper's six prompts; `{name}_choice` has it choose, after the zero-shot and the one-shot prompt.
+
+{_METRICS}
+"""
+
+
+def _inspect_files(by_slug: Mapping[str, Sequence[Pair]], options: ExportOptions) -> Iterator[tuple[str, str]]:
+    for slug, pairs in by_slug.items():
+        for method in PROMPTED:
+            samples = (json_line(sample(pair, method, options.variant)) for pair in pairs)
+            yield f"{slug}--{method.value}.jsonl", "".join(samples)
+    yield "task.py", _shipped("shipped_inspect.py")
+    yield "reading.py", _shipped("reading.py")
+    yield (
+        "README.md",
+        f"# Pairs of Winograd sentences for Inspect\n\n```\ninspect eval task.py -T source={next(iter(by_slug))} "
+        "-T method=aot --model MODEL\n```\n\n"
+        f"Sources: {', '.join(by_slug)}. Methods: {', '.join(PROMPTED)}.\n",
+    )
+
+
+def sample(pair: Pair, method: Method, variant: Variant) -> dict[str, Any]:
+    """A pair with the fields of Inspect's `Sample`."""
+    document = _document(pair, variant)
+    return {
+        "input": document[_column(method)],
+        "target": document["choices"][document["label"]],
+        "id": document["pair"],
+        "metadata": {name: document[name] for name in ("family", "sentences", "options", "gold")},
+    }
+
+
+def _shipped(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")

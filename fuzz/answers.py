@@ -1,0 +1,58 @@
+"""Target: a model's reply. Reading it never raises; what it accepts is short and has no control character in it."""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import Decimal
+
+from fuzz.common import instrumented, run, text_of
+
+with instrumented(__name__):
+    from engine.expansion.replies import read_conclusions, read_predicate, read_types
+    from llm_oracle.answers import (
+        LONGEST_LINE,
+        LONGEST_VALUE,
+        MOST_LINES,
+        first_items,
+        parse_number,
+        parse_values,
+        parse_yes_no,
+        without_values,
+    )
+
+SEEDS = (
+    b'1. Crohn\'s disease.\n2. asthma.\n3) "type 2 diabetes".\n- *shellfish* (all kinds).',
+    b'```json\n["a", "b"]\n```\nSure! Here are the values of A:\n1. the year 1,876 BC.',
+    b"Yes, it isn't wrong.",
+    "1. ‘Über’ — “quoted”.\n2. \u202eevil.\n3. −1876.\n4. ½.".encode(),
+)
+
+
+def check(data: bytes) -> None:
+    """Raises for anything but the contract."""
+    text = text_of(data)
+    for numeric in (False, True):
+        parsed = parse_values(text, "A", "Number" if numeric else "Food Allergen", numeric)
+        assert len(parsed) <= MOST_LINES + 1
+        for one in parsed:
+            assert len(one.raw) <= LONGEST_LINE + 1
+            assert len(str(one.value)) <= LONGEST_LINE
+            if one.rejected is None:
+                assert isinstance(one.value, int | Decimal) if numeric else _is_plain(one.value)
+    parse_number(text)
+    parse_yes_no(text)
+    without_values(text, text.splitlines()[:3])
+    first_items(text, 2)
+    list(read_types(text))
+    list(read_conclusions(text, ("A", "B")))
+    read_predicate(text)
+
+
+def _is_plain(value: object) -> bool:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_VALUE:
+        return False
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in value)
+
+
+if __name__ == "__main__":
+    run("answers", check, SEEDS)

@@ -1,0 +1,39 @@
+"""Target: rule files. A text is a library or `RulesRejected`; a library prints as text that reads back as the same."""
+
+from __future__ import annotations
+
+from fuzz.common import instrumented, run, text_of, told
+
+with instrumented(__name__):
+    from grammar.checks import check_library
+    from grammar.errors import HapaxError, RulesRejected
+    from grammar.parser import parse_library
+    from grammar.printing import format_library
+    from grammar.prolog_text import program_text
+
+SEEDS = (
+    b'oracle is_made_from(Dish, Food): "[1] is made from [2]" / "[1] is not made from [2]" / "is [1] made from [2]?"',
+    b"@name a\n@generic X\np(Person X, Food A) & not q(Food A) & A \\= soup -> r(Person X)",
+    b"computed is_below(Number A, Number B) := 2 * A < B / 3",
+    b"type Small Dog < Dog\nopposite p q\nfact p('it''s', 1.50)\nfunctional was_born_in(Person, Year).",
+    b'r(T X) :- p(T X, T Y), q(T Y, "a\\u{1F600}"). % comment',
+)
+
+
+def check(data: bytes) -> None:
+    """Raises for anything but the contract."""
+    try:
+        library = parse_library([("f.rules", text_of(data))])
+    except RulesRejected as rejected:
+        told(rejected)
+        return
+    check_library(library)
+    assert parse_library([("f.rules", format_library(library))]) == library
+    try:
+        program_text(library)
+    except HapaxError as refused:
+        told(refused)
+
+
+if __name__ == "__main__":
+    run("rules", check, SEEDS)

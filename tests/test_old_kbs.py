@@ -1,0 +1,131 @@
+"""Knowledge bases of every version that was ever shipped open, keep what they hold, and answer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from sqlite_utils import Database, Migrations
+
+import cli
+from grammar.errors import HapaxError
+from kb import KnowledgeBase, connection, schema
+
+OLD = sorted((Path(__file__).parent / "old_kbs").glob("*.sql"))
+Rows = dict[str, list[tuple[object, ...]]]
+
+RULES = """
+type City < Location
+functional is_a_city_in(City, Country): "[1] is a city in [2]" / "[1] is not a city in [2]" / "is [1] a city in [2]?"
+oracle uses_currency(Country, Currency): "[1] uses the [2]" / "[1] does not use the [2]" / "does [1] use the [2]?"
+given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
+given can_pay_with(Person, Currency): "[1] can pay with the [2]" / "[1] cannot pay with the [2]" / "can [1] pay with the [2]?"
+@name currency
+@domain locational
+lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Country C, Currency B) -> can_pay_with(Person X, Currency B)
+"""
+
+
+@pytest.fixture(params=OLD, ids=lambda path: path.stem)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A file as that version wrote it."""
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as database:
+        database.executescript(request.param.read_text("utf-8"))
+    return path
+
+
+def rows(path: Path) -> Rows:
+    with sqlite3.connect(path) as database:
+        names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: sorted(database.execute(f"SELECT * FROM {name}"), key=repr) for name in names}  # noqa: S608
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli.main, [str(one) for one in arguments])
+
+
+def test_every_version_is_kept() -> None:
+    """Each migration has a file as its version wrote it, so none can be shipped without."""
+    with KnowledgeBase() as kb:
+        applied = [migration.name for migration in schema.migrations.applied(kb.database)]
+
+    assert [path.stem for path in OLD] == sorted(applied)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_old_file_opens_and_keeps_every_row(old: Path, read_only: bool) -> None:
+    """Opened for reading or for writing, the file holds what it held, and each row is one that we understand."""
+    before = rows(old)
+    with KnowledgeBase(old, read_only=read_only) as kb:
+        kept = [*kb.facts(), *kb.statements(), *kb.votes(), *kb.predicates()]
+
+    after = rows(old)
+    assert {name: found for name, found in after.items() if name in before and name != "_sqlite_migrations"} == {
+        name: found for name, found in before.items() if name != "_sqlite_migrations"
+    }
+    assert len(kept) > 20
+
+
+def test_an_old_file_answers_every_reading_command(old: Path, tmp_path: Path) -> None:
+    """What was found by the old version is counted, asked, explained, judged, exported and merged by this one."""
+    rules = tmp_path / "money.rules"
+    rules.write_text(RULES, encoding="utf-8")
+    counts = json.loads(run("stats", "--db", old, "--json").stdout)
+    answer = run("query", "can_pay_with('Ada', C)", "--rules", rules, "--db", old)
+    statement = rows(old)["statements"][0][1]
+    others = [
+        run("why", str(statement), "--db", old),
+        run("votes", "report", "--db", old, "--json"),
+        run("export", "--format", "jsonl", "--db", old),
+        run("merge", old, "--db", tmp_path / "new.db"),
+        run("report", "--db", old, "-o", tmp_path / "page.html"),
+    ]
+
+    assert (counts["facts"], counts["statements"], counts["votes"], counts["calls"]) == (10, 6, 1, 46)
+    assert "euro" in answer.stdout
+    assert [(one.exit_code, one.output) for one in others if one.exit_code] == []
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This version, had it one more migration."""
+    migrations = Migrations("hapax")
+    for function in (value for name, value in sorted(vars(schema).items()) if name.startswith("m0")):
+        migrations()(function)
+
+    @migrations()
+    def m900_next(db: Database) -> None:
+        db.table("facts").add_column("seen", str)
+
+    monkeypatch.setattr(connection.schema, "migrations", migrations)
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_migration_keeps_every_row(old: Path, read_only: bool) -> None:
+    """A later schema is put under an old file's rows."""
+    before = rows(old)
+    KnowledgeBase(old, read_only=read_only).close()
+
+    after = rows(old)
+    assert {row[-1] for row in after["facts"]} == {None}
+    assert [row[:-1] for row in after["facts"]] == before["facts"]
+    assert after["statements"] == before["statements"]
+
+
+@pytest.mark.usefixtures("later")
+def test_an_old_file_that_may_not_be_written_says_what_to_do(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading an old file that cannot be brought up to date tells why it is written at all, and what helps."""
+
+    def locked(*_: object) -> None:
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    monkeypatch.setattr(connection, "_migrate", locked)
+    with pytest.raises(HapaxError, match=r"an earlier version .* up to date first.*copy it to a folder") as caught:
+        KnowledgeBase(old, read_only=True)
+
+    assert str(old) in str(caught.value)

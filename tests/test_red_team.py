@@ -1,0 +1,214 @@
+"""Everything in red_team.yaml is contained: nothing appears, nothing is left, and the next question is answered rightly."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import unicodedata
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.markup import escape
+
+from commands.console import Screen
+from engine.expansion.replies import read_conclusions, read_predicate, read_types
+from engine.program import build_program
+from engine.query import Theory, run_query
+from engine.session import LimitExceeded, PrologError, PrologSession, QueryLimits
+from grammar.checks import check_library
+from grammar.errors import HapaxError
+from grammar.parser import parse_goal, parse_library
+from kb import FactRecord, KnowledgeBase, Source
+from kb.exchange import export_facts, import_facts
+from llm_oracle.answers import parse_values, parse_yes_no
+
+Case = Mapping[str, Any]
+CASES: Mapping[str, list[Case]] = yaml.safe_load((Path(__file__).parent / "red_team.yaml").read_text("utf-8"))
+RULES = """
+given e(Thing).
+given n(Number).
+e(Thing A) & loop(Thing A) -> loop(Thing A)
+n(Number A) & B = A + 1 & grow(Number A) -> grow(Number B)
+"""
+FACTS = [FactRecord("e", ("alive",), (), Source.GIVEN), FactRecord("n", (1,), (), Source.GIVEN)]
+LIMITS = QueryLimits(seconds=0.3, inferences=20_000_000, answers=100, memory_mb=96)
+
+
+class Arena:
+    """A session, a knowledge base and a folder of its own, in which everything happens."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "made"
+        self.library = parse_library([("f.rules", RULES)])
+        self.kb = KnowledgeBase()
+        self.kb.add_facts(FACTS)
+        self.session = PrologSession()
+        self.load()
+
+    def load(self) -> None:
+        self.session.load(build_program(self.library, FACTS))
+
+    def text(self, case: Case) -> str:
+        text: str = case["text"].replace("{file}", str(self.file))
+        return text.replace("{many}", case["many"] * case["count"]) if "many" in case else text
+
+    def is_whole(self) -> bool:
+        """The same session answers, no file is there, and the worker has no process beside it."""
+        answer = self.session.solutions("e(X)", ["X"]).rows
+        process = self.session._process
+        assert process is not None
+        return answer == [("alive",)] and list(self.folder.iterdir()) == [] and processes_of(process.pid) <= 1
+
+
+def processes_of(group: int) -> int:
+    """How many processes belong to the group, where the system tells."""
+    found = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, owner = stat.read_text("utf-8", "replace").rpartition(") ")[2].split()[:3]
+        except (OSError, ValueError):
+            continue
+        found += state != "Z" and int(owner) == group
+    return found
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    folder = tmp_path_factory.mktemp("arena")
+    before = Path.cwd()
+    os.chdir(folder)
+    made = Arena(folder)
+    yield made
+    made.session.close()
+    made.kb.close()
+    os.chdir(before)
+
+
+def cases(kind: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "case", CASES[kind], ids=[f"{n}-{one['why']}"[:60] for n, one in enumerate(CASES[kind])]
+    )
+
+
+def told(refused: HapaxError) -> None:
+    """A refusal says what it is about."""
+    assert str(refused).strip()
+
+
+def outcome(arena: Arena, text: str) -> str:
+    try:
+        goal = parse_goal(text, arena.library)
+        arena.session.solutions(str(goal), goal.variables, LIMITS)
+    except LimitExceeded:
+        return "limit"
+    except HapaxError as refused:
+        told(refused)
+        return "refused"
+    return "answered"
+
+
+def test_there_are_many_and_they_differ() -> None:
+    """The file holds at least 150 cases, no two alike, each with a reason."""
+    every = [
+        json.dumps([kind, one["text"], one.get("many"), one.get("count")]) for kind in CASES for one in CASES[kind]
+    ]
+
+    assert len(set(every)) == len(every) >= 150
+    assert all(one["why"] for kind in CASES for one in CASES[kind])
+
+
+@cases("goals")
+def test_goals(arena: Arena, case: Case) -> None:
+    """A hostile goal is refused or ends at its limits, at the grammar, at the walker behind it, and behind both."""
+    text = arena.text(case)
+    assert outcome(arena, text) == case.get("then", "refused")
+    for trusted in (False, True):
+        try:
+            arena.session.solutions(text, [], LIMITS, trusted=trusted)
+        except (PrologError, LimitExceeded) as refused:
+            told(refused)
+
+    assert arena.is_whole()
+
+
+@cases("rules")
+def test_rules(arena: Arena, case: Case) -> None:
+    """A hostile rule file is refused with its faults, or is a program in which nothing runs by itself."""
+    try:
+        library = parse_library([("f.rules", arena.text(case)), ("e.rules", "given e(Thing).")])
+        check_library(library)
+        arena.session.load(build_program(library, FACTS))
+        then = "answered"
+    except HapaxError as refused:
+        told(refused)
+        then = "refused"
+        arena.load()
+
+    assert then == case.get("then", "refused")
+    assert arena.is_whole()
+    arena.load()
+
+
+@cases("values")
+def test_values(arena: Arena, case: Case) -> None:
+    """A hostile value is refused, or stays what it is in the knowledge base, in Prolog, and through every file."""
+    text = arena.text(case)
+    fact = FactRecord("says", ("tom", text), (), Source.GIVEN)
+    library = parse_library([("f.rules", "given says(Thing, Thing).")])
+    with KnowledgeBase() as kb:
+        try:
+            kb.add_facts([fact])
+        except HapaxError as refused:
+            told(refused)
+            assert case.get("then") == "refused"
+            return
+        assert case.get("then", "kept") == "kept"
+        assert kb.facts() == [fact]
+        if "\0" not in text:
+            arena.session.load(build_program(library, kb.facts()))
+            assert arena.session.solutions("says(tom, X)", ["X"]).rows == [(text,)]
+            arena.load()
+        for form in ("csv", "jsonl"):
+            file = io.StringIO(newline="")
+            export_facts(kb, form, file)
+            file.seek(0)
+            with KnowledgeBase() as other:
+                import_facts(other, file, form=form)
+                assert [one.arguments for one in other.facts()] == [fact.arguments]
+
+    assert arena.is_whole()
+
+
+@cases("values")
+def test_values_on_a_terminal(arena: Arena, case: Case) -> None:
+    """What is printed has nothing in it that a terminal would obey or show in another order."""
+    screen = io.StringIO()
+    console = Screen(file=screen, force_terminal=True, highlight=False, width=100)
+    console.print(escape(arena.text(case)), soft_wrap=True)
+    shown = screen.getvalue()
+
+    assert [sign for sign in shown if unicodedata.category(sign) == "Cc" and sign not in "\n\t"] == []
+    assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@cases("answers")
+def test_answers(arena: Arena, case: Case) -> None:
+    """A hostile reply gives the values that a person would read from it, and these are facts like any other."""
+    text = arena.text(case)
+    found = [one.value for one in parse_values(text, "A", "City") if one.rejected is None]
+    parse_yes_no(text)
+    read_predicate(text)
+    assert len([*read_types(text), *read_conclusions(text, ("A", "B"))]) < 10_000
+
+    assert found == case.get("then", [])
+    with KnowledgeBase() as kb:
+        kb.add_facts(FactRecord("says", ("tom", one), (), Source.MODEL) for one in found)
+        library = parse_library([("f.rules", "oracle says(Thing, Thing).")])
+        if found:
+            assert sorted(run_query(Theory(library, kb), "says(tom, X)").rows) == sorted((one,) for one in found)
+    assert arena.is_whole()
