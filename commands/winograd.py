@@ -263,8 +263,7 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     threshold. Have the result judged with `sheets`.
 
     \b
-    hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:google/flan-t5-xl \\
-        --base-method critic --likelihood hf:gpt2 --out reversed.jsonl
+    hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:google/flan-t5-xl --out new.jsonl
     """
     from evaluation.winograd.generation import GenerateOptions, GenerateSession
 
@@ -273,14 +272,13 @@ def generate(path: Path, target: Path, **options: Any) -> None:
         session = GenerateSession(kb, GenerateOptions.of(options), opening_options(None, options, journal), journal)
         with err.status("Loading models") as status:
             made = session.generate(path, status.update)
-    _write(target, made.lines())
+    if not made.stopped:
+        _write(target, made.lines())
     if options["as_json"]:
         click.echo(json.dumps(made.to_json(), ensure_ascii=False))
     else:
         print_table(("", "count"), [(name, str(count)) for name, count in made.counts()])
-    err.print(escape(f"{target}: {counted(len(made.accepted), 'pair')}"))
-    if made.stopped:
-        err.print(escape(made.stopped))
+    err.print(escape(made.stopped or f"{target}: {counted(len(made.accepted), 'pair')}"))
     sys.exit(BUDGET_REACHED if made.stopped else DONE)
 
 

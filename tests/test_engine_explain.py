@@ -389,7 +389,10 @@ def test_imported_facts_have_stories(fresh_kb: KnowledgeBase) -> None:
     ("name", "shown"),
     [
         ("embedded@d081439b589b479e", "embedded@d081439b589b479e"),
-        ("openai/m@gpt-4.1-2025-04-14-a-long-name; chat; vote of 10", "openai/m@gpt-4.1-2025-04-14-a; chat; vote of 10"),
+        (
+            "openai/m@gpt-4.1-2025-04-14-a-long-name; chat; vote of 10",
+            "openai/m@gpt-4.1-2025-04-14-a; chat; vote of 10",
+        ),
         ("hf/x@0123456789abcdef0123456789abcdef", "hf/x@0123456789abcdef0123"),
         ("frequency", "frequency"),
     ],

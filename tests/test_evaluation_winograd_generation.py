@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 import winograd_fixture as fixture
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from winograd_fixture import run
 
-import cli
 from evaluation.votes.questions import SCHEMA_LABELS
 from evaluation.winograd import shipped_lm_eval
 from evaluation.winograd.analogies import ANALOGIES, paper_prompt, read_entities, released_prompt
@@ -37,12 +36,6 @@ needs_data = pytest.mark.skipif(
     not TRANSCRIPTS.exists(), reason="the published data lies beside the repository, not in it"
 )
 needs_paper = pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
-
-
-def run(*words: str | Path, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli.main, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    return result
 
 
 # --- analogies --------------------------------------------------------------------------------------------------------
@@ -223,10 +216,12 @@ def test_a_critic_can_be_the_base_model(source: Path) -> None:
 def test_a_budget_ends_the_making_and_nothing_is_asked_twice(source: Path) -> None:
     """Exit code 3 with what was not judged told; the same command without the limit finishes."""
     stopped = generate(source, "--max-calls", "6", code=3)
+    written = (source.parent / "new.jsonl").exists()
     done = generate(source)
 
     assert stopped["stopped"]
     assert stopped["counts"]["pairs made"] == 0
+    assert not written
     assert done["counts"]["pairs made"] == 1
 
 

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner, Result
+
+import cli
 from evaluation.winograd.data import Pair, pairs_of, read_items
 from evaluation.winograd.prompts import question_block
 
@@ -34,6 +37,13 @@ ASSOCIATED = {
 """What goes with what when nobody thinks of the sentence: always the wrong answer."""
 
 ROLES = ("first one", "second one")
+
+
+def run(*words: str | Path, code: int = 0) -> Result:
+    """One command line, which must end with this exit code."""
+    result = CliRunner().invoke(cli.main, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result
 
 
 def write(path: Path, entities: tuple[tuple[str, str], ...]) -> Path:

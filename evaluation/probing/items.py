@@ -65,6 +65,7 @@ def probe_items(
     rules: Sequence[str] = (),
     sample: int | None = None,
     seed: int = 0,
+    *,
     writer: FormWriter | None = None,
     runs: Sequence[str] = (),
 ) -> ItemSet:

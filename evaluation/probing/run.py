@@ -110,7 +110,7 @@ class ProbeSession:
         writer = None
         if self._writer is not None:
             writer = FormWriter(JournaledGenerator(self._writer, journal, role="writer"), options.seed)
-        found = probe_items(self._kb, options.rules, options.sample, options.seed, writer, options.runs)
+        found = probe_items(self._kb, options.rules, options.sample, options.seed, writer=writer, runs=options.runs)
         total = len(found.items)
         ask = asking(options.way, self._model, journal, ProbeSettings(options.temperature, options.seed))
         run = probe(found.items, ask, None if progress is None else lambda done: progress(done, total))

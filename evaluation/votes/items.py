@@ -42,7 +42,7 @@ _Statements = Mapping[Distribution, Mapping[str, StatementRecord]]
 class Draw:
     """Which statements are drawn. `total`: of both distributions together; `each`: head and long tail; neither: all.
 
-    `rules`, `runs`: only these; `rules_drawn`: so many rules, drawn as well (the audit of appendix C takes 3); None: all.
+    `rules`, `runs`: only these; `rules_drawn`: so many rules, drawn as well (appendix C's audit takes 3); None: all.
     """
 
     seed: int = 0

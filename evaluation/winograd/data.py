@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from grammar.errors import HapaxError
+from kb.values import refusal
 
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
 SOURCES = (WSC273, HUMAN, MACHINE)
@@ -38,6 +39,10 @@ _DETERMINER = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 _NOUN_BEHIND = re.compile(r"\s+(?!(?:to|in|out|up|and|about|from|with|for)\b)\w")
 """What follows `her` where it owns something."""
 _SENTENCE_END = re.compile(r"(?:^|[.!?]\s+)$")
+
+
+_ANNOTATED = {"text", "pronoun", "options", "label", "mod", "mod_text"}
+_GENERATED = {"text", "pronoun", "entity1", "entity2", "label", "use_tq"}
 
 
 class UnreadableItemsError(HapaxError):
@@ -137,20 +142,31 @@ def read_items(path: Path, source: str | None = None, published: bool = False) -
 def read_file(path: Path, published: bool = False) -> ItemFile:
     """Items and faults of a file. Raises UnreadableItemsError."""
     rows = _rows(Path(path))
-    columns = set(rows[0]) if rows else set()
-    if {"text", "pronoun", "options", "label", "mod", "mod_text"} <= columns:
-        read = _annotated(rows, Path(path).name, published)
-    elif {"text", "pronoun", "entity1", "entity2", "label", "use_tq"} <= columns:
-        read = _generated(rows, Path(path).name, published)
+    columns = set.intersection(*map(set, rows)) if rows else set()
+    if columns >= _ANNOTATED:
+        read = _annotated(_as_text(rows), Path(path).name, published)
+    elif columns >= _GENERATED:
+        read = _generated(_as_text(rows), Path(path).name, published)
     elif {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
         read = _plain(rows, Path(path), published)
     else:
         raise UnreadableItemsError(
-            f"{path} has no columns text, pronoun, options (or entity1 and entity2) and label. "
+            f"{path} has no columns text, pronoun, options (or entity1 and entity2) and label in each row. "
             "Give a CSV file with a header or a JSONL file that names them."
         )
     read.faults.sort(key=lambda fault: (SOURCES.index(fault.source) if fault.source in SOURCES else 9, fault.rows))
     return read
+
+
+def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, str]]:
+    """Rows as a CSV file has them, whatever file they are from."""
+    return [{name: _text(one) for name, one in row.items()} for row in rows]
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    return cell if isinstance(cell, str) else json.dumps(cell)
 
 
 def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
@@ -179,7 +195,7 @@ def _rows(path: Path) -> list[Mapping[str, Any]]:
     if path.suffix.lower() in (".jsonl", ".json"):
         return list(_json_rows(path, text))
     try:
-        return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+        return list(csv.DictReader(io.StringIO(text, newline=""), restval="", strict=True))
     except csv.Error as error:
         raise UnreadableItemsError(
             f"{path} is no CSV file: {error}. Quote cells that hold quotes or line ends."
@@ -208,7 +224,7 @@ def _annotated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) ->
         pair = f"{WSC273}:{heads[number]}"
         read.items.append(_item(_Place(WSC273, number, name, pair, pair), row, options))
     for head in sorted(set(heads)):
-        if rows[head]["mod"].strip():
+        if rows[head]["mod"].strip() and heads[head + 1 : head + 2] == [head]:
             _reversed(rows, name, head, read)
             if published:
                 read.items[-2:] = _as_released(rows, head, read.items[-2:])
@@ -356,6 +372,9 @@ def _item(place: _Place, row: Mapping[str, Any], options: tuple[str, str]) -> Wi
     pronoun = str(row["pronoun"]).strip()
     if not text or not pronoun:
         raise UnreadableItemsError(f"{where}: the {'pronoun' if text else 'text'} is empty. Fill it in.")
+    for cell in (text, pronoun, *options):
+        if reason := refusal(cell):
+            raise UnreadableItemsError(f"{where}: {reason}.")
     identity = f"{place.source}:{place.number}"
     return WinogradItem(identity, place.pair, place.source, text, pronoun, options, int(label), where, place.family)
 
