@@ -263,7 +263,7 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     threshold. Have the result judged with `sheets`.
 
     \b
-    hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:google/flan-t5-xl --out new.jsonl
+    hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:google/flan-t5-xl
     """
     from evaluation.winograd.generation import GenerateOptions, GenerateSession
 
