@@ -63,7 +63,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a goal lacked, in the order Prolog met it."""
+    """What a goal lacked, in alphabetical order."""
 
     needs: tuple[Need, ...] = ()
     atoms: tuple[Atom, ...] = ()
@@ -130,6 +130,7 @@ def missing_questions(
         for name, cells in answers.rows
         if isinstance(cells, PrologTerm)
     ]
+    patterns.sort(key=_in_order)  # Prolog gives them as its hash table has them, otherwise in each process
     needs = tuple(_need(pattern, library) for pattern in patterns if None in pattern.arguments)
     atoms = tuple(_ground(pattern) for pattern in patterns if None not in pattern.arguments)
     return Missing(needs, atoms)
@@ -196,7 +197,7 @@ class _Loop:
             tuple(need.pattern for need in self.asked),
             tuple(atom for atom, holds in self.verdicts.items() if not holds),
         )
-        types = (*self.theory.kb.type_facts(), *self.types)
+        types = (*self.theory.type_facts(), *self.types)
         known = Evidence(self._facts(), types, self.theory.assumed, state)
         return missing_questions(self.session, self.theory.library, self.goal, known, self.budget.limits)
 
@@ -257,6 +258,10 @@ def _cell(cell: object) -> Value | None:
     if isinstance(cell, PrologTerm) and not isinstance(cell.arguments[0], PrologTerm):
         return cell.arguments[0]
     return None
+
+
+def _in_order(pattern: Pattern) -> tuple[str, str]:
+    return pattern.predicate, repr(pattern.arguments)
 
 
 def _ground(pattern: Pattern) -> Atom:

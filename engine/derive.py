@@ -50,7 +50,7 @@ def derive_statements(  # noqa: PLR0917  one noun each; a bundle of them would h
     roots = join.derived_goals(needed)
     instances = derivations(session, needed, roots, limits) if roots else {}
     scribe = _Scribe(needed, rule, Prover(needed, known, instances), run_id)
-    found = sorted(answers.rows, key=lambda row: _kept_number(row[0]))
+    found = sorted(answers.rows, key=lambda row: (_kept_number(row[0]), repr(row)))
     return [scribe.record(*_entry(entries, join.variables[1:], row)) for row in found]
 
 
@@ -182,7 +182,8 @@ def derivations(
     goal = f"{roots}, hapax_host:derivation(Roots, Head, Rule, Values)"
     answers = session.solutions(goal, ("Head", "Rule", "Values"), limits, trusted=True)
     found: dict[Atom, list[Instance]] = {}
-    for head, number, values in answers.rows:
+    # Prolog gives them as its tables have them, otherwise in each process; of equal proofs the first is kept.
+    for head, number, values in sorted(answers.rows, key=repr):
         if not isinstance(head, PrologTerm) or not isinstance(number, int) or not isinstance(values, PrologTerm):
             raise HapaxError("Prolog gave a derivation that is none. This is a fault in Hapax; please report it.")
         rule = library.rules[number]

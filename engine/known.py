@@ -8,7 +8,7 @@ from engine.inquiry import atom_values
 from grammar.arithmetic import holds
 from grammar.rules import Library, PredicateKind
 from grammar.terms import Atom, Constant, Term, Value
-from kb.records import FactRecord, Source
+from kb.records import FactRecord, Source, TypeFact
 from kb.store import KnowledgeBase
 
 
@@ -18,6 +18,8 @@ class KnownFacts:
     def __init__(self, kb: KnowledgeBase, library: Library) -> None:
         self._kb, self._library = kb, library
         self._facts: dict[str, dict[tuple[Value, ...], FactRecord]] = {}
+        self._found: dict[str, dict[tuple[Value, ...], FactRecord]] = {}
+        self._types: dict[tuple[Value, str], TypeFact] = {}
         self._supports: dict[str, set[str]] = {}
 
     def of(self, indicator: str) -> dict[tuple[Value, ...], FactRecord]:
@@ -31,6 +33,19 @@ class KnownFacts:
             self._facts[indicator] = stored
         return self._facts[indicator]
 
+    def held(self, indicator: str) -> list[FactRecord]:
+        """The predicate's given facts, and those that this run has found so far.
+
+        What goals of a run rest on: facts of other runs, and those that this very run found later before it was killed
+        and resumed, would make its result depend on when it was run.
+        """
+        facts = self.of(indicator).values()
+        return [*(one for one in facts if one.source is Source.GIVEN), *self._found.get(indicator, {}).values()]
+
+    def types(self) -> list[TypeFact]:
+        """The types that users gave values, and those under which this run accepted values."""
+        return [*(one for one in self._kb.type_facts() if one.probability is None), *self._types.values()]
+
     def given(self, atom: Atom, name: str) -> list[Value]:
         """Values of the variable `name` for which the atom is a given fact, its other variables having any value."""
         facts = self.of(atom.indicator).values()
@@ -41,22 +56,31 @@ class KnownFacts:
         """Hold these true, in the store too (inside the caller's transaction)."""
         self._kb.add_facts(facts)
         for fact in facts:
-            known = self.of(f"{fact.predicate}/{len(fact.arguments)}")
+            indicator = f"{fact.predicate}/{len(fact.arguments)}"
+            known = self.of(indicator)
             earlier = known.get(fact.arguments)
             if earlier is None or earlier.source is not Source.GIVEN:
                 known[fact.arguments] = fact
+                self._found.setdefault(indicator, {})[fact.arguments] = fact
             self._supports.setdefault(fact.id, set()).add(fact.candidate_id or "")
+
+    def add_types(self, types: Sequence[TypeFact]) -> None:
+        """Hold the values to be of these types, in the store too (inside the caller's transaction)."""
+        self._kb.add_type_facts(types)
+        self._types.update(((one.constant, one.data_type), one) for one in types)
 
     def reject(self, facts: Iterable[FactRecord]) -> None:
         """No longer hold what stands on a candidate that the gate now rejects, unless this run found other support."""
         for fact in facts:
-            known = self.of(f"{fact.predicate}/{len(fact.arguments)}")
+            indicator = f"{fact.predicate}/{len(fact.arguments)}"
+            known = self.of(indicator)
             standing = known.get(fact.arguments)
             supports = self._supports.get(fact.id, set())
             supports.discard(fact.candidate_id or "")
             if standing is not None and standing.candidate_id == fact.candidate_id and not supports:
                 self._kb.retract_fact(fact.id)
                 del known[fact.arguments]
+                self._found.get(indicator, {}).pop(fact.arguments, None)
 
     def truth(self, atom: Atom) -> float | None:
         """1 or 0 where no model is needed: given facts and arithmetic. A given predicate holds of nothing else."""

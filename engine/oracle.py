@@ -353,7 +353,7 @@ class Oracle:
             self.kb.add_decisions(decisions)
             self.known.reject(refused)
             self.known.add(accepted)
-            self.kb.add_type_facts(types)
+            self.known.add_types(types)
             self.kb.set_question_states((one.inquiry.question, one.state) for one in asked if not one.restored)
 
     def _facts(self, inquiry: Inquiry, candidate: Candidate, probability: float | None) -> list[FactRecord]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.derive import relevant_library
+from engine.known import KnownFacts
 from engine.program import build_program
 from engine.session import PrologSession, PrologTerm, QueryLimits, Row
 from grammar.errors import HapaxError
@@ -15,7 +16,7 @@ from grammar.parser import parse_goal
 from grammar.rules import Library, Rule
 from grammar.terms import Atom, Constant, Value
 from grammar.words import counted
-from kb.records import FactRecord
+from kb.records import FactRecord, TypeFact
 from kb.store import KnowledgeBase
 
 
@@ -34,11 +35,15 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class Theory:
-    """What goals are asked of: rules, the facts of a knowledge base, and what `--assume` says for the moment."""
+    """What goals are asked of: rules, the facts of a knowledge base, and what `--assume` says for the moment.
+
+    `known`: what a search holds true so far, in place of everything that is stored.
+    """
 
     library: Library
     kb: KnowledgeBase
     assume: tuple[str | Atom, ...] = ()
+    known: KnownFacts | None = None
 
     @property
     def assumed(self) -> tuple[Atom, ...]:
@@ -46,9 +51,14 @@ class Theory:
         return tuple(one if isinstance(one, Atom) else parse_atom(one, self.library) for one in self.assume)
 
     def facts(self) -> Iterator[FactRecord]:
-        """The stored facts of the predicates that the library knows."""
+        """The facts of the predicates that the library knows."""
+        facts = self.kb.facts if self.known is None else self.known.held
         for signature in self.library.completed().signatures:
-            yield from self.kb.facts(signature.indicator)
+            yield from facts(signature.indicator)
+
+    def type_facts(self) -> list[TypeFact]:
+        """The types that values are known to have."""
+        return self.kb.type_facts() if self.known is None else self.known.types()
 
     def goal(self, text: str) -> Goal:
         """The goal of a text. Raises RulesRejected, which says of an unknown predicate what the store knows of it."""
@@ -68,7 +78,7 @@ class Theory:
     def behind(self, *rules: Rule, goals: Iterable[str] = ()) -> Theory:
         """The part that the rules' premises or the goals (indicators) rest on; nothing else can matter to them."""
         part = relevant_library(self.library, *rules, goals=goals)
-        return Theory(part, self.kb, tuple(atom for atom in self.assumed if part.knows(atom.indicator)))
+        return replace(self, library=part, assume=tuple(atom for atom in self.assumed if part.knows(atom.indicator)))
 
     def program(self) -> str:
         """Everything in it as a Prolog program."""

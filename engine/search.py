@@ -266,7 +266,7 @@ class _Search:
         oracle = _Overheard(self.oracle, lambda answers: self._count(one, answers))
         for start in range(0, len(atoms), ROWS_PER_GOAL):
             group = atoms[start : start + ROWS_PER_GOAL]
-            theory = Theory(self.library, self.kb)
+            theory = Theory(self.library, self.kb, known=self.oracle.known)
             demanded = run_demand(theory, _goal(group), oracle, DEMAND, session=self.session)
             one.cut = one.cut or not demanded.complete
             for row in demanded.result.rows:
@@ -282,7 +282,8 @@ class _Search:
     def _types(self, values: set[Value]) -> dict[Value, set[str]]:
         """The types under which facts know these values."""
         types: dict[Value, set[str]] = {}
-        for fact in self.kb.facts() if values else ():
+        indicators = [signature.indicator for signature in self.library.completed().signatures] if values else []
+        for fact in (fact for indicator in indicators for fact in self.oracle.known.held(indicator)):
             for value, data_type in zip(fact.arguments, fact.types, strict=False):
                 if value in values:
                     types.setdefault(value, set()).add(data_type)
@@ -341,7 +342,7 @@ class _Search:
         """What Prolog derives from the kept beams, scored by the evaluator."""
         rule = one.plan.rule
         needed = relevant_library(self.library, rule).completed().signatures
-        facts = [fact for signature in needed for fact in self.oracle.known.of(signature.indicator).values()]
+        facts = [fact for signature in needed for fact in self.oracle.known.held(signature.indicator)]
         statements = derive_statements(self.session, self.library, rule, one.substitutions(), facts, self.oracle.run_id)
         scores = self.oracle.log_likelihoods((each.text for each in statements), evaluator=True)
         return [replace(each, log_likelihood=scores.get(each.text)) for each in statements]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from engine.derive import derive_statements, relevant_library
 from engine.proof import By, proof_from_json, proof_text
-from engine.session import PrologSession
+from engine.session import Answers, PrologSession
 from grammar.parser import parse_library
 from grammar.rules import Library
 from grammar.terms import Constant, Substitution, Value
@@ -86,6 +88,26 @@ def test_constraints_must_hold(prolog: PrologSession) -> None:
         "PersonX is allergic to shellfish and shrimp falls under shellfish and shrimp is an ingredient in paella "
         "and shrimp is not recalled and PersonX is not able to eat paella"
     )
+
+
+class Backwards(PrologSession):
+    """A session that gives its answers in the opposite order: Prolog's tables keep them in another one each time."""
+
+    def solutions(self, *arguments: Any, **options: Any) -> Answers:
+        found = super().solutions(*arguments, **options)
+        return replace(found, rows=found.rows[::-1])
+
+
+def test_proofs_do_not_depend_on_the_order_of_answers(prolog: PrologSession) -> None:
+    """Of equally deep proofs the same one is kept, and open statements come in the same order, in every process."""
+    roads = [fact("road", *pair) for pair in ("ab", "bd", "ac", "cd", "de", "ea")]
+    open_end = [kept(A="a"), kept(A="d")]
+
+    with Backwards() as backwards:
+        other = derived(backwards, ROUTES, "onward", open_end, roads)
+
+    assert derived(prolog, ROUTES, "onward", open_end, roads) == other
+    assert len(other) > 2
 
 
 def test_the_proof_names_its_facts(prolog: PrologSession) -> None:

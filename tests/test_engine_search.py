@@ -74,6 +74,23 @@ def searched(*texts, rules=None, kb=None, journal=None, **options):
     return search(library, chosen, kb, simulated(library), settings, journal=journal), kb, library
 
 
+@pytest.mark.parametrize(("source", "same"), [(Source.MODEL, True), (Source.GIVEN, False)])
+def test_derived_steps_rest_on_the_search_itself(source, same):
+    """Facts that another run left, or this one before it was killed, change no result; facts that users gave do."""
+    kb = KnowledgeBase()
+    library = library_of(RECURSIVE)
+    parts = SimulatedWorld(library, 1, SMALL).entities("Part")
+    types = ("Part", "Part")
+    kb.add_facts(FactRecord("is_part_of", (part, parts[0]), types, source, 0.9, None, "earlier") for part in parts[1:])
+
+    undisturbed, _, _ = searched(RECURSIVE, rules=["repair"])
+    report, _, _ = searched(RECURSIVE, rules=["repair"], kb=kb)
+
+    assert undisturbed.statements
+    assert ([one.to_json() for one in report.rules] == [one.to_json() for one in undisturbed.rules]) is same
+    assert (report.statements == undisturbed.statements) is same
+
+
 def test_a_search_leaves_the_collection_of_garbage_as_it_was():
     """While it runs Python looks for garbage less often; afterwards as often as before, however the search ended."""
     during, before = [], gc.get_threshold()
