@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from commands.options import (
 from grammar.words import counted
 
 if TYPE_CHECKING:
+    from evaluation.entailment.pairs import EntailmentPair
     from evaluation.entailment.scorers import Measure, Scorer
     from kb.store import KnowledgeBase
 
@@ -127,6 +128,8 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     from evaluation.entailment.scorers import Shown
 
     pairs = [pair for split in read_splits(files).values() for pair in split]
+    if options["train"]:
+        _warn_of_leaks([pair for split in read_splits(options["train"]).values() for pair in split], pairs)
     with open_kb(options["database"]) as kb, err.status("Scoring"):
         scorers = [open_scorer(one, kb, options) for one in dict.fromkeys(options["named"])]
         results = list(report.measure(scorers, pairs, Shown(options["shown"]), options["seed"]))
@@ -138,6 +141,18 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     print_table(report.COLUMNS, report.rows(results))
     found = dict.fromkeys(one.finding for one in results if one.finding)
     err.print("\n".join(f"{name}: {report.FINDINGS[name]}" for name in found), markup=False, soft_wrap=True)
+
+
+def _warn_of_leaks(training: Sequence[EntailmentPair], measured: Sequence[EntailmentPair]) -> None:
+    """A pair whose converse was learnt is no test of what is known of the direction."""
+    from evaluation.entailment.groups import leaks
+
+    if crossing := leaks({"training": training, "measured": measured}):
+        err.print(
+            f"[yellow]warning[/] {counted(crossing, 'pair stands', 'pairs stand')} in both the training and the measured "
+            "files, as themselves or as their converse. `hapax evaluate entailment data ... --out FOLDER` splits anew.",
+            soft_wrap=True,
+        )
 
 
 def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Scorer:
@@ -355,6 +370,7 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
     from evaluation.entailment.tuning import Protocolled, Training
     from llm_oracle.finetuning import SentenceClassifier, TuningSettings
 
+    _warn_of_leaks(read_pairs(train_file), read_pairs(dev_file))
     settings = TuningSettings(epochs=options["epochs"], frozen=options["frozen"], seed=options["seed"])
     direction = Direction(options["patterns"])
     training = Training(out)

@@ -55,6 +55,8 @@ def redundant_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> 
     """Rules whose conclusion follows without them: from one of their premises, or by another rule and entailments."""
     told: set[str] = set()
     for rule in rules:
+        if len(rule.premise) == 1:
+            continue  # it states an entailment, for goals that are asked without --entail
         by_itself = (_to(rule.conclusion.atom, chains[literal.atom]) for literal in _positive(rule))
         chain = next((one for one in by_itself if one), None)
         if chain is not None:

@@ -27,6 +27,7 @@ class Suggestion:
         return (
             f"# entailment {self.edge.score:.2f}, the way back {self.converse:.2f}{feeds}\n"
             f"@name {self.edge.premise.predicate}_entails_{self.edge.hypothesis.predicate}\n"
+            "@generic none\n"
             f"{self.edge.premise} -> {self.edge.hypothesis}"
         )
 

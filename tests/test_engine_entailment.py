@@ -378,3 +378,8 @@ def test_suggested_rules_are_a_rule_file(stored: Path, tmp_path: Path) -> None:
     assert "is_owned_by(Vehicle A, Person B) ->" not in result.stdout
     assert len(parse_library([("new.rules", result.stdout)]).rules) == len(told)
     assert {one["rule"].split("(")[0] for one in told} >= {"shopped_in", "murdered", "killed", "is_the_capital_of"}
+    suggested = tmp_path / "suggested.rules"
+    suggested.write_text(result.stdout, "utf-8")
+    checked = run("check", rules, suggested, "--db", stored)
+    assert checked.exit_code == 0
+    assert not [line for line in checked.stdout.splitlines() if "suggested.rules" in line and "HPX4" in line]

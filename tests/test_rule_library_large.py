@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import cli
+from commands.options import SHIPPED_RULES
 from grammar.checks import check_library
 from grammar.dependencies import search_plans
 from grammar.errors import Severity
@@ -151,7 +152,7 @@ def test_the_shipped_rules_leave_the_library_out() -> None:
     files = {Path(rule.place.file).parent for rule in SHIPPED.rules}
 
     assert files == {SHIPPED_FOLDER}
-    assert cli.SHIPPED_RULES == SHIPPED_FOLDER
+    assert SHIPPED_RULES == SHIPPED_FOLDER
 
 
 def test_every_searched_variable_gets_values_from_a_model_or_from_arithmetic() -> None:

@@ -142,7 +142,7 @@ def _lines(path: Path) -> Iterator[_Line]:
                 if line.strip():
                     yield _line(line, path, number)
     except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read as text in UTF-8 ({fault}). Name a corpus of triples.") from None
+        raise HapaxError(f"{path}: cannot be read ({fault}). Name a corpus of triples.") from None
 
 
 def _line(line: str, path: Path, number: int) -> _Line:

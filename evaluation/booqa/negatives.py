@@ -126,7 +126,7 @@ def senses_from_file(path: Path) -> SenseChoice:
             key = (_joined(str(said.get("predicate", ""))), _joined(str(said["words"])))
             chosen[key] = frozenset(map(str, said["synsets"]))
     except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read as text in UTF-8 ({fault}). Name a file of senses.") from None
+        raise HapaxError(f"{path}: cannot be read ({fault}). Name a file of senses.") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise HapaxError(
             f'{path}:{number}: write {{"predicate": "shop in", "words": "shop", "synsets": ["oewn-..."]}}.'

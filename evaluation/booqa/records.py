@@ -59,7 +59,7 @@ def read_questions(path: Path) -> list[Question]:
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read as text in UTF-8 ({fault}). Name a set that was built.") from None
+        raise HapaxError(f"{path}: cannot be read ({fault}). Name a set that was built.") from None
     return [_question(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 

@@ -113,7 +113,7 @@ def _lines(path: Path) -> Iterator[str]:
         with path.open(encoding="utf-8") as stream:
             yield from (stripped for line in stream if (stripped := line.replace("` ", "").strip()))
     except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read as text in UTF-8 ({fault}). Name an entailment graph.") from None
+        raise HapaxError(f"{path}: cannot be read ({fault}). Name an entailment graph.") from None
 
 
 def _scored(line: str) -> tuple[str, float] | None:

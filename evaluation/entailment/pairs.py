@@ -121,9 +121,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(
-            f"{path}: cannot be read as text in UTF-8 ({fault}). Name a file of premises and hypotheses."
-        ) from None
+        raise HapaxError(f"{path}: cannot be read ({fault}). Name a file of premises and hypotheses.") from None
 
 
 def _collected(
