@@ -150,7 +150,8 @@ def _warn_of_leaks(training: Sequence[EntailmentPair], measured: Sequence[Entail
     if crossing := leaks({"training": training, "measured": measured}):
         err.print(
             f"[yellow]warning[/] {counted(crossing, 'pair stands', 'pairs stand')} in both the training and the "
-            "measured files, as themselves or as their converse. `hapax evaluate entailment data ... --out FOLDER` splits anew.",
+            "measured files, as themselves or as their converse. `hapax evaluate entailment data ... --out FOLDER` splits "
+            "anew.",
             soft_wrap=True,
         )
 
