@@ -148,10 +148,10 @@ def _warn_of_leaks(training: Sequence[EntailmentPair], measured: Sequence[Entail
     from evaluation.entailment.groups import leaks
 
     if crossing := leaks({"training": training, "measured": measured}):
+        told = counted(crossing, "pair stands", "pairs stand")
         err.print(
-            f"[yellow]warning[/] {counted(crossing, 'pair stands', 'pairs stand')} in both the training and the "
-            "measured files, as themselves or as their converse. `hapax evaluate entailment data ... --out FOLDER` splits "
-            "anew.",
+            f"[yellow]warning[/] {told} in the training and the measured files, as themselves or as their converse. "
+            "`hapax evaluate entailment data ... --out FOLDER` splits anew.",
             soft_wrap=True,
         )
 
