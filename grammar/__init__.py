@@ -3,10 +3,13 @@
 Public API: import from here. Deeper modules may move.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
 from grammar.goals import Goal, goal_text
-from grammar.link_json import from_link_json, to_link_json
-from grammar.parser import load_library, parse_goal, parse_library, parse_rule
 from grammar.printing import format_library, rule_text
 from grammar.prolog_text import clause_text, program_text, prolog_atom, prolog_value
 from grammar.rules import (
@@ -22,6 +25,19 @@ from grammar.rules import (
 )
 from grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Substitution, Variable
 from grammar.verbalize import StatementText, atom_text, statement_text
+
+if TYPE_CHECKING:
+    from grammar.link_json import from_link_json, to_link_json
+    from grammar.parser import load_library, parse_goal, parse_library, parse_rule
+
+_ON_USE = {
+    "from_link_json": "grammar.link_json",
+    "to_link_json": "grammar.link_json",
+    "load_library": "grammar.parser",
+    "parse_goal": "grammar.parser",
+    "parse_library": "grammar.parser",
+    "parse_rule": "grammar.parser",
+}
 
 __all__ = [
     "Arithmetic",
@@ -62,3 +78,10 @@ __all__ = [
     "statement_text",
     "to_link_json",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """What reads text is imported on first use: lark takes a good part of the time of `hapax --help`."""
+    if name in _ON_USE:
+        return getattr(import_module(_ON_USE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -91,6 +91,7 @@ def assemble(files: Sequence[tuple[str, Sequence[Line]]], known: Library) -> tup
         assembly.read_types(lines)
     for file, lines in files:
         assembly.read_declarations(file, lines)
+    assembly.end_declarations()
     for file, lines in files:
         assembly.read_rules(file, lines)
     return assembly.library(), tuple(assembly.faults)
@@ -125,6 +126,8 @@ class _Assembly:
         self.faults: list[Diagnostic] = []
         self.file = ""
         self.rules: list[Rule] = []
+        self.places: dict[str, Place] = {}
+        """Where the rule of each name stands."""
         self.signatures: list[PredicateSignature] = []
         self.subtypes: list[tuple[str, str]] = []
         self.opposites: list[tuple[str, str]] = []
@@ -172,6 +175,9 @@ class _Assembly:
                 self._fact(line)
             elif isinstance(line, BrokenLine) and line.kind in _DECLARING:
                 self.broken.add(_joined(line.name))
+
+    def end_declarations(self) -> None:
+        """Rules may use every declaration, of whichever file."""
         self.declared = {one.indicator: one for one in reversed((*self.known.signatures, *self.signatures))}
 
     def _declare(self, line: DeclarationLine) -> None:
@@ -278,6 +284,7 @@ class _Assembly:
         if count == len(self.faults):
             rule = Rule("", premise, conclusion, place=Place(self.file, *line.at))
             self.rules.append(self._with_attributes(rule, attributes, position))
+            self.places.setdefault(self.rules[-1].name, rule.place)
 
     def _scope(self, line: RuleLine) -> _Scope:
         given: dict[str, tuple[str, ...]] = {}
@@ -406,14 +413,14 @@ class _Assembly:
 
     def _name(self, lines: dict[str, AttributeLine], text: dict[str, str], position: int) -> str:
         """The rule's own name, else `rule<N>`; where an earlier file took that, the file's name comes before it."""
-        taken = {rule.name for rule in self.rules}
         own = text.get("name")
         if own:
-            if own in taken:
+            if own in self.places:
                 self.fault("name twice", lines["name"].at, name=own)
+                self.faults[-1] = replace(self.faults[-1], related=(self.places[own],))
             return own
         plain = f"rule{position}"
-        return plain if plain not in taken else f"{PurePath(self.file).stem}_{plain}"
+        return plain if plain not in self.places else f"{PurePath(self.file).stem}_{plain}"
 
     def _generic(
         self, rule: Rule, lines: dict[str, AttributeLine], text: dict[str, str]

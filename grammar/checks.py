@@ -118,9 +118,8 @@ def tautology(library: Library) -> Iterator[Diagnostic]:
 
 def fewer_than_three_variables(library: Library) -> Iterator[Diagnostic]:
     """Two variables leave nothing to reason about; paper, section 2.2. Definitions that other rules use are exempt."""
-    used = _used_in_premises(library)
     for rule in counted_rules(library):
-        is_definition = not rule.generic or rule.conclusion.atom.indicator in used
+        is_definition = not rule.generic or rule.conclusion.atom.indicator in library.in_premises
         if len(rule.variables) < 3 and not is_definition:
             yield faults.FEW_VARIABLES.at(
                 rule.place,
@@ -129,16 +128,11 @@ def fewer_than_three_variables(library: Library) -> Iterator[Diagnostic]:
             )
 
 
-def _used_in_premises(library: Library) -> set[str]:
-    return {literal.atom.indicator for rule in library.rules for literal in rule.literals}
-
-
 def generic_by_position(library: Library) -> Iterator[Diagnostic]:
     """Whom a rule speaks about is plain where it concludes about a person; elsewhere it is said what was inferred."""
-    used = _used_in_premises(library)
     for rule in counted_rules(library):
         inferred = rule.generic_by in (GenericBy.POSITION, GenericBy.NOTHING)
-        if inferred and not rule.unbound and rule.conclusion.atom.indicator not in used:
+        if inferred and not rule.unbound and rule.conclusion.atom.indicator not in library.in_premises:
             names = ", ".join(variable.name for variable in rule.conclusion.variables)
             taken = f"{rule.spoken_of} is taken as generic" if rule.generic else "no variable is taken as generic"
             yield faults.BY_POSITION.at(
@@ -162,8 +156,13 @@ def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
 
 def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
     """A predicate that rests on its own negation has no truth value."""
-    for cycle in negative_cycles(library):
-        concluding = [rule for rule in library.rules if rule.conclusion.atom.indicator in cycle]
+    cycles = negative_cycles(library)
+    cycle_of = {name: cycle for cycle in cycles for name in cycle}
+    rules: dict[tuple[str, ...], list[Rule]] = {cycle: [] for cycle in cycles}
+    for rule in library.rules:
+        if cycle := cycle_of.get(rule.conclusion.atom.indicator):
+            rules[cycle].append(rule)
+    for cycle, concluding in rules.items():
         yield faults.UNSTRATIFIED.at(
             concluding[0].place,
             f"{cycle[0]} rests on its own negation: {' <- '.join(cycle)}",

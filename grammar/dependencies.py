@@ -359,9 +359,6 @@ def _calls(literal: Literal, library: Library) -> int:
     kind = _source(literal, library)
     if kind is not None:
         return CALLS if kind in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL) else 0
-    concluding: dict[str, list[Rule]] = {}
-    for rule in library.rules:
-        concluding.setdefault(rule.conclusion.atom.indicator, []).append(rule)
     seen: set[str] = set()
     waiting, calls = [literal], 0
     while waiting:
@@ -371,7 +368,7 @@ def _calls(literal: Literal, library: Library) -> int:
         seen.add(one.atom.indicator)
         source = _source(one, library)
         if source is None:
-            waiting.extend(item for rule in concluding[one.atom.indicator] for item in rule.literals)
+            waiting.extend(item for rule in library.concluding[one.atom.indicator] for item in rule.literals)
         calls += CALLS if source in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL) else 0
     return calls
 
@@ -472,6 +469,14 @@ def strata(library: Library) -> tuple[frozenset[str], ...]:
         level[component] = max((level[below] + negative for below, negative in incoming.get(component, ())), default=0)
     heights = range(max(level.values(), default=-1) + 1)
     return tuple(frozenset(name for name in graph if level[home[name]] == height) for height in heights)
+
+
+def evaluation_layers(library: Library) -> tuple[frozenset[str], ...]:
+    """Indicators in the order in which they can be worked out; those that rest on each other stand together."""
+    import networkx as nx
+
+    condensed = nx.condensation(predicate_graph(library))
+    return tuple(frozenset(condensed.nodes[one]["members"]) for one in nx.topological_sort(condensed))
 
 
 # The graph of a rule

@@ -148,6 +148,16 @@ BY_POSITION: Final = Fault(
     "HPX302", Severity.NOTE, "generic variable by default, and no person",
     "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C) -> can_fit_in(Furniture A, Room B)",
 )  # fmt: skip
+NOT_COMPARED: Final = Fault(
+    "HPX303", Severity.NOTE, "comparison of two rules given up",
+    "lives_in(Person X, Town A) & leads_to(Town A, Town B) & leads_to(Town B, Town C) & leads_to(Town C, Town D)\n"
+    "  & leads_to(Town D, Town E) & leads_to(Town E, Town F) & leads_to(Town F, Town G) & leads_to(Town G, Town H)\n"
+    "  & leads_to(Town H, Town I) & leads_to(Town I, Town J) & leads_to(Town J, Town K) & leads_to(Town K, Town L)\n"
+    "  & leads_to(Town L, Town M) & leads_to(Town M, Town A) -> can_tour(Person X, Town A)\n"
+    "lives_in(Person X, Town A) & leads_to(Town A, Town B) & leads_to(Town B, Town A) & leads_to(Town A, Town C)\n"
+    "  & leads_to(Town C, Town A) & leads_to(Town D, Town B) & leads_to(Town B, Town D) & leads_to(Town D, Town C)\n"
+    "  & leads_to(Town C, Town D) -> can_tour(Person X, Town A)",
+)  # fmt: skip
 
 FAULTS: tuple[Fault, ...] = tuple(value for value in tuple(globals().values()) if isinstance(value, Fault))
 """All of the above, in order."""

@@ -46,9 +46,9 @@ def rule_text_of_link_json(text: str, file: str) -> str:
 
 def to_link_json(library: Library) -> str:
     """The library's rules as a LINK file. Raises HapaxError naming the rules that LINK's form cannot hold."""
-    unfit = [f"{rule.name} ({reason})" for rule in library.rules for reason in _unfit(rule)]
-    if unfit:
-        raise HapaxError(f"LINK's JSON cannot hold: {', '.join(unfit)}. Leave these rules out.")
+    misfits = [f"{rule.name} ({reason})" for rule in library.rules for reason in unfit(rule)]
+    if misfits:
+        raise HapaxError(f"LINK's JSON cannot hold: {', '.join(misfits)}. Leave these rules out.")
     entries = {rule.name: _entry(rule, library) for rule in library.rules}
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
 
@@ -136,7 +136,8 @@ def _last_name(atom: Atom) -> str:
     return last.name if isinstance(last, Variable) else ""
 
 
-def _unfit(rule: Rule) -> Iterator[str]:
+def unfit(rule: Rule) -> Iterator[str]:
+    """What a rule has that LINK's form cannot hold."""
     if rule.comparisons:
         yield "a comparison"
     if any(literal.negated for literal in (*rule.literals, rule.conclusion)):

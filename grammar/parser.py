@@ -129,11 +129,10 @@ _CHECK_PATH = "Check the path and its permissions."
 
 def _library(sources: Sequence[_Source]) -> Library:
     library, meaning_faults = assemble([(source.file, source.lines) for source in sources], Library())
-    listed: list[Diagnostic] = []
-    for file in dict.fromkeys(source.file for source in sources):
-        faults = [fault for source in sources if source.file == file for fault in source.faults]
-        faults += [fault for fault in meaning_faults if fault.place.file == file]
-        listed += _capped(file, faults)
+    found: dict[str, list[Diagnostic]] = {source.file: [] for source in sources}
+    for fault in chain(chain.from_iterable(source.faults for source in sources), meaning_faults):
+        found[fault.place.file].append(fault)
+    listed = [fault for file, faults in found.items() for fault in _capped(file, faults)]
     if listed:
         raise RulesRejected(listed)
     return library.completed()

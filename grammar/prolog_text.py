@@ -176,7 +176,7 @@ def comparison_goal(comparison: Comparison, bound: set[str], library: Library) -
         source = right if isinstance(left, Variable) and left.name == target else left
         assign = f"{target} {'is' if isinstance(source, Arithmetic) else '='} {_expression_text(source)}"
         return ", ".join([*(_guards(source) if isinstance(source, Arithmetic) else ()), assign])
-    numeric = _is_numeric(left, library) and _is_numeric(right, library)
+    numeric = is_numeric(left, library) and is_numeric(right, library)
     if operator in ("=", "\\=") and not numeric:
         sign = "==" if operator == "=" else "\\=="
         return f"{_expression_text(left)} {sign} {_expression_text(right)}"
@@ -200,10 +200,11 @@ def _goal(item: BodyLiteral, bound: set[str], library: Library) -> str:
 
 
 def _is_test(item: BodyLiteral, library: Library) -> bool:
-    return isinstance(item, Comparison) or item.negated or _definition(item, library) is not None
+    return isinstance(item, Comparison) or item.negated or definition_of(item, library) is not None
 
 
-def _definition(literal: Literal, library: Library) -> PredicateSignature | None:
+def definition_of(literal: Literal, library: Library) -> PredicateSignature | None:
+    """The signature of a computed predicate, which arithmetic alone decides; None for every other literal."""
     indicator = literal.atom.indicator
     if not library.knows(indicator) or indicator in library.derived:
         return None
@@ -217,7 +218,7 @@ def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
         return True
     if isinstance(test, Comparison):
         return {assignment(test, bound)} == missing
-    signature = _definition(test, library)
+    signature = definition_of(test, library)
     if test.negated or signature is None or signature.definition is None:
         return False
     arguments = dict(zip((one.name for one in signature.parameters), test.atom.arguments, strict=True))
@@ -226,7 +227,8 @@ def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
     return assigned is not None and {arguments[assigned]} == {one for one in test.variables if one.name in missing}
 
 
-def _is_numeric(expression: Expression, library: Library) -> bool:
+def is_numeric(expression: Expression, library: Library) -> bool:
+    """Whether the comparison of two such expressions is one of numbers."""
     if isinstance(expression, Variable):
         return library.is_numeric(expression.data_type)
     return isinstance(expression, Arithmetic) or expression.is_number

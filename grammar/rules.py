@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from grammar.errors import HapaxError
 from grammar.terms import Atom, BodyLiteral, Comparison, Literal, Term, Variable
@@ -271,12 +271,24 @@ class Library:
     @cached_property
     def derived(self) -> frozenset[str]:
         """Indicators of the predicates that some rule concludes."""
-        return frozenset(rule.conclusion.atom.indicator for rule in self.rules)
+        return frozenset(self.concluding)
+
+    @cached_property
+    def concluding(self) -> dict[str, tuple[Rule, ...]]:
+        """By indicator, the rules that conclude the predicate."""
+        index: dict[str, list[Rule]] = {}
+        for rule in self.rules:
+            index.setdefault(rule.conclusion.atom.indicator, []).append(rule)
+        return {indicator: tuple(rules) for indicator, rules in index.items()}
+
+    @cached_property
+    def in_premises(self) -> frozenset[str]:
+        """Indicators of the predicates that stand in premises."""
+        return frozenset(literal.atom.indicator for rule in self.rules for literal in rule.literals)
 
     def is_definition(self, rule: Rule) -> bool:
         """Whether the rule only defines a predicate for others: it is used in a premise and speaks about nobody."""
-        used = rule.conclusion.atom.indicator
-        return not rule.generic and any(used == one.atom.indicator for other in self.rules for one in other.literals)
+        return not rule.generic and rule.conclusion.atom.indicator in self.in_premises
 
     @cached_property
     def _supertypes(self) -> dict[str, frozenset[str]]:
@@ -316,24 +328,37 @@ class Library:
 
     def may_be_numeric(self, data_type: str) -> bool:
         """Whether some values of the type can be numbers: numeric types and all above one, such as Time above Year."""
-        return self.is_numeric(data_type) or any(
-            self.is_subtype(numeric, data_type) for numeric in (NUMBER, *self._supertypes) if self.is_numeric(numeric)
-        )
+        return self.is_numeric(data_type) or any(self.is_subtype(numeric, data_type) for numeric in self._numeric)
+
+    @cached_property
+    def _numeric(self) -> tuple[str, ...]:
+        """Number and the keys of the types below it."""
+        return (NUMBER, *(one for one in self._supertypes if self.is_numeric(one)))
 
     def is_person(self, data_type: str) -> bool:
         return type_key(PERSON) in (type_key(data_type), *self._supertypes.get(type_key(data_type), ()))
 
     def most_specific(self, data_types: tuple[str, ...]) -> str | None:
         """The one of these types that is a subtype of all of them, or None where they are on no single chain."""
+        if len(set(data_types)) == 1:
+            return data_types[0]
         ordered = [one for one in data_types if all(self.is_subtype(one, other) for other in data_types)]
         chained = all(self.is_subtype(a, b) or self.is_subtype(b, a) for a in data_types for b in data_types)
         return ordered[0] if ordered and chained else None
 
+    @cached_property
+    def _opposites(self) -> dict[str, str]:
+        """As declared; of two declarations of one predicate the first."""
+        index: dict[str, str] = {}
+        for first, second in self.opposites:
+            index.setdefault(first, second)
+            index.setdefault(second, first)
+        return index
+
     def opposite_of(self, predicate: str) -> str | None:
         """The name of the predicate that says the contrary: as declared, else by the built-in name beginnings."""
-        for pair in self.opposites:
-            if predicate in pair:
-                return pair[1] if predicate == pair[0] else pair[0]
+        if declared := self._opposites.get(predicate):
+            return declared
         for positive, negative in BUILT_IN_OPPOSITES:
             for here, there in ((negative, positive), (positive, negative)):
                 if predicate.startswith(here) and len(predicate) > len(here):
@@ -341,6 +366,7 @@ class Library:
         return None
 
 
+@lru_cache(maxsize=10_000)  # asked for every argument of every rule, again and again
 def type_key(data_type: str) -> str:
     """What decides whether two spellings name one type: case and runs of blanks do not."""
     return " ".join(data_type.casefold().split())

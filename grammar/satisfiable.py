@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import gcd, lcm
 from typing import TypeAlias
@@ -40,7 +41,19 @@ def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:
     comparisons += [found for literal in literals if (found := _meaning(literal, library))]
     classes = _Classes(comparisons)
     comparisons += classes.close(_functional(literals, library))
-    return _contrary(literals, classes, library) or not _Numbers(library).can_hold(comparisons)
+    if _contrary(literals, classes, library):
+        return True
+    if all(map(_is_identity, comparisons)):  # most often so, and then there is nothing to eliminate
+        return classes.hold_two_constants(comparisons)
+    return not _Numbers(library).can_hold(comparisons)
+
+
+def _is_identity(comparison: Comparison) -> bool:
+    """Whether it equates terms; a number that is not whole needs a look at the type of what it is equated with."""
+    return comparison.operator == "=" and not any(
+        isinstance(side, Arithmetic) or (isinstance(side, Constant) and isinstance(side.value, Decimal))
+        for side in (comparison.left, comparison.right)
+    )
 
 
 def _meaning(literal: Literal, library: Library) -> Comparison | None:
@@ -84,6 +97,13 @@ class _Classes:
         if one != other:
             self.leader[one] = other
         return one != other
+
+    def hold_two_constants(self, identities: Iterable[Comparison]) -> bool:
+        """Whether two different constants are made one."""
+        first: dict[str, Constant] = {}
+        terms = (side for one in identities for side in (one.left, one.right))
+        constants = (term for term in terms if isinstance(term, Constant))
+        return any(first.setdefault(self.of(constant), constant) != constant for constant in constants)
 
     def close(self, functional: Sequence[Literal]) -> list[Comparison]:
         """The equations that follow from one value for each key, until no more do."""
