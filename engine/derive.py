@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from engine.program import build_program
 from engine.proof import By, Proof, instantiated
-from engine.session import Cell, PrologSession, PrologTerm, QueryLimits
+from engine.session import Cell, PrologSession, PrologTerm, QueryLimits, Row
 from grammar.errors import HapaxError
 from grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from grammar.rules import Library, PredicateKind, Rule
@@ -49,7 +49,7 @@ def derive_statements(  # noqa: PLR0917  one noun each; a bundle of them would h
     answers = session.solutions(join.goal, join.variables, limits, trusted=True, distinct=True)
     roots = join.derived_goals(needed)
     instances = derivations(session, needed, roots, limits) if roots else {}
-    scribe = _Scribe(needed, rule, Prover(needed, known, instances), run_id)
+    scribe = Scribe(needed, rule, Prover(needed, known, instances), run_id)
     found = sorted(answers.rows, key=lambda row: (_kept_number(row[0]), repr(row)))
     return [scribe.record(*_entry(entries, join.variables[1:], row)) for row in found]
 
@@ -180,10 +180,16 @@ def derivations(
     """By conclusion, every rule instance that takes part in deriving the ground atoms that the goal `roots` puts into
     the list Roots. Terminates on cyclic data: each atom is looked at once."""
     goal = f"{roots}, hapax_host:derivation(Roots, Head, Rule, Values)"
-    answers = session.solutions(goal, ("Head", "Rule", "Values"), limits, trusted=True)
+    return in_order(library, session.solutions(goal, ("Head", "Rule", "Values"), limits, trusted=True).rows)
+
+
+def in_order(library: Library, rows: Iterable[Row]) -> dict[Atom, list[Instance]]:
+    """The instances of rows (conclusion, number of the rule, its values), by conclusion.
+
+    Prolog gives them as its tables have them, otherwise in each process; of equal proofs the first is kept.
+    """
     found: dict[Atom, list[Instance]] = {}
-    # Prolog gives them as its tables have them, otherwise in each process; of equal proofs the first is kept.
-    for head, number, values in sorted(answers.rows, key=repr):
+    for head, number, values in sorted(rows, key=repr):
         if not isinstance(head, PrologTerm) or not isinstance(number, int) or not isinstance(values, PrologTerm):
             raise HapaxError("Prolog gave a derivation that is none. This is a fault in Hapax; please report it.")
         rule = library.rules[number]
@@ -290,7 +296,7 @@ def _entry(
     return distribution, Substitution(tuple(pairs))
 
 
-class _Scribe:
+class Scribe:
     """Writes the records of one rule's statements; what is the same in all of them is worked out once."""
 
     def __init__(self, library: Library, rule: Rule, prover: Prover, run_id: str) -> None:

@@ -21,6 +21,32 @@ def m001_initial(db: Database) -> None:
     _result_tables(db)
 
 
+@migrations()
+def m002_inference(db: Database) -> None:
+    """What bulk inference keeps: see `kb/relations.py`, which makes and drops the tables of single predicates."""
+    for sql in _INFERENCE:
+        db.conn.execute(sql)
+
+
+_INFERENCE = (
+    "CREATE TABLE symbols (id INTEGER PRIMARY KEY, symbol TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE relations (indicator TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, largest INTEGER NOT NULL, "
+    "inexact INTEGER NOT NULL, shadowed INTEGER NOT NULL)",
+    "CREATE TABLE relation_state (ref INTEGER NOT NULL, fact_id TEXT NOT NULL)",
+    "CREATE TABLE fact_changes (ref INTEGER NOT NULL, predicate TEXT NOT NULL, arguments TEXT NOT NULL)",
+    "CREATE TABLE derivations (rule TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, engine TEXT NOT NULL, "
+    "fingerprint TEXT NOT NULL, statements INTEGER NOT NULL, stale INTEGER NOT NULL)",
+    "CREATE TABLE derived_predicates (indicator TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, "
+    "fingerprint TEXT NOT NULL)",
+    "CREATE TRIGGER fact_deleted AFTER DELETE ON facts BEGIN "
+    "INSERT INTO fact_changes VALUES (OLD.rowid, OLD.predicate, OLD.arguments); END",
+    "CREATE TRIGGER fact_changed AFTER UPDATE ON facts WHEN OLD.rowid <> NEW.rowid "
+    "OR OLD.predicate <> NEW.predicate OR OLD.arguments <> NEW.arguments BEGIN "
+    "INSERT INTO fact_changes VALUES (OLD.rowid, OLD.predicate, OLD.arguments), "
+    "(NEW.rowid, OLD.predicate, OLD.arguments); END",
+)
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

@@ -83,9 +83,10 @@ def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_onl
         kb.add_facts([FACT])
     later = Migrations("hapax")
     later()(schema.m001_initial)
+    later()(schema.m002_inference)
 
     @later()
-    def m002_notes(db: Database) -> None:
+    def m003_notes(db: Database) -> None:
         db.table("notes").create({"id": int})
 
     monkeypatch.setattr(connection.schema, "migrations", later)
@@ -98,9 +99,10 @@ def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     """A migration that fails half way is undone."""
     broken = Migrations("hapax")
     broken()(schema.m001_initial)
+    broken()(schema.m002_inference)
 
     @broken()
-    def m002_broken(db: Database) -> None:
+    def m003_broken(db: Database) -> None:
         db.table("notes").create({"id": int})
         db.execute("SELECT * FROM nowhere")
 
@@ -199,3 +201,35 @@ def test_without_the_index_of_the_wal_the_file_is_read_as_it_is(tmp_path, monkey
     (tmp_path / "hapax.db-wal").touch()
     with pytest.raises(HapaxError, match="cannot be opened"):
         KnowledgeBase(path, read_only=True)
+
+
+def test_a_reader_leaves_nothing_beside_the_file(tmp_path):
+    """The WAL and its index that reading makes go with the last reader, merging included."""
+    here, other = tmp_path / "here.db", tmp_path / "other.db"
+    for path in (here, other):
+        with KnowledgeBase(path) as kb:
+            kb.add_facts([FACT])
+    with KnowledgeBase(here, read_only=True) as first:
+        with KnowledgeBase(here, read_only=True) as second:
+            assert list(second.facts("is_old")) == list(first.facts("is_old"))
+        assert list(first.facts("is_old"))
+    with KnowledgeBase(here) as kb:
+        kb.merge(other)
+
+    assert names(tmp_path) == ["here.db", "other.db"]
+
+
+def test_a_reader_leaves_a_writer_alone(tmp_path):
+    """While somebody else has the file open, and what a killed writer left, nothing is taken away."""
+    with KnowledgeBase(tmp_path / "a.db") as writer:
+        writer.add_facts([FACT])
+        with KnowledgeBase(tmp_path / "a.db", read_only=True) as reader:
+            assert len(list(reader.facts("is_old"))) == 1
+        writer.add_facts([FactRecord("is_old", ("Uruk",), (), Source.GIVEN)])
+        left = (tmp_path / "a.db-wal").read_bytes()
+        (tmp_path / "b.db").write_bytes((tmp_path / "a.db").read_bytes())
+        (tmp_path / "b.db-wal").write_bytes(left)
+    with KnowledgeBase(tmp_path / "b.db", read_only=True) as reader:
+        assert len(list(reader.facts("is_old"))) == 2
+
+    assert (tmp_path / "b.db-wal").read_bytes() == left

@@ -1,0 +1,404 @@
+"""Bulk inference beside SQLite's own joins, Prolog's tabling and rows fetched through pyswip, over the same facts.
+
+    python -m benchmarks.inference -o inference.json
+    python -m benchmarks.inference --facts 1000 10000 --edges 200 --nodes 100 --shipped 50 --rounds 2
+
+`benchmarks/README.md` tells what the figures mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import random
+import resource
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.common import SHIPPED, machine, write_figures
+from engine.bulk import Derived, derive_all
+from engine.program import build_program
+from engine.query import Theory
+from engine.session import PrologSession, QueryLimits
+from grammar.parser import load_library, parse_library
+from grammar.rules import Library, PredicateKind
+from grammar.terms import Value
+from kb.records import FactRecord, Source
+from kb.store import KnowledgeBase
+
+R = TypeVar("R")
+
+JOIN = (
+    "@name join\n@generic none\na(Thing X, Thing Y) & b(Thing Y, Thing Z) & c(Thing Z, Thing W) -> d(Thing X, Thing W)."
+)
+CLOSURE = """
+given road(Place, Place).
+given reaches(Place, Place).
+@name step
+@generic none
+road(Place A, Place B) -> reaches(Place A, Place B).
+@name further
+@generic none
+reaches(Place A, Place B) & road(Place B, Place C) -> reaches(Place A, Place C).
+"""
+BARE = "SELECT a.x, a.y, b.y AS z, c.y AS w FROM {0}a a JOIN {0}b b ON b.x = a.y JOIN {0}c c ON c.x = b.y"
+SOLUTIONS_A_FACT = 3.3
+"""Each name stands in so many facts of a relation, so that a relation's fact is in the square of it statements."""
+
+PROLOG_FACTS = 30_000
+"""With more facts Hapax's own Prolog path is left out: it is linear, and minutes long."""
+
+UNLIMITED = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print; write with -o."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--facts", type=int, nargs="*", default=[10_000, 100_000, 1_000_000], help="of each join")
+    parser.add_argument("--edges", type=int, default=2000, help="of the closure; 0: leave it out")
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--shipped", type=int, default=1000, help="facts a predicate; 0: leave the shipped rules out")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sample", type=int, default=20_000, help="rows fetched through pyswip")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path, help="JSON file for all of it")
+    options = parser.parse_args(arguments)
+    joins = [_apart(join, facts, options.rounds, options.sample, options.seed) for facts in options.facts]
+    found: dict[str, Any] = {
+        "machine": machine(),
+        "settings": {name: value for name, value in vars(options).items() if name != "output"},
+        "joins": joins,
+        "slopes": slopes(joins),
+    }
+    if options.edges:
+        found["closure"] = _apart(closure, options.edges, options.nodes, options.rounds, options.seed)
+    if options.shipped:
+        found["shipped"] = _apart(shipped, options.shipped, options.seed)
+    show(found, Console())
+    write_figures(options.output, found)
+
+
+def _apart(task: Callable[..., R], *arguments: int) -> R:
+    """The task in a process of its own, so that its peak of memory is its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(task, arguments)
+
+
+def seconds_of(task: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    began = time.perf_counter()
+    task()
+    return time.perf_counter() - began
+
+
+def peak_mb() -> float:
+    """The most memory this process has held so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+# --- joins ------------------------------------------------------------------------------------------------------------
+
+
+def join(facts: int, rounds: int, sample: int, seed: int) -> dict[str, Any]:
+    """a(X,Y), b(Y,Z), c(Z,W) over so many facts in all: from the file to the commit, beside the bare join."""
+    library = parse_library([("join.rules", JOIN)])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kb.db"
+        with KnowledgeBase(path) as kb:
+            _fill(kb, ("a", "b", "c"), facts // 3, max(2, int(facts / 3 / SOLUTIONS_A_FACT)), seed)
+        with KnowledgeBase(path) as kb:
+            began_with = peak_mb()
+            cold, derived = _derived(kb, library)
+            found = {
+                "facts": kb.counts()["facts"],
+                "statements": derived.rules[0].statements,
+                "memory_mb": {"before": began_with, "after": peak_mb()},
+                "reading_s": derived.seconds_reading,
+            }
+            ways = _sqlite_ways(path)
+            times = _turns({"again": lambda: _derived(kb, library), **ways}, rounds)
+            if facts <= PROLOG_FACTS:
+                found["prolog_path_s"] = seconds_of(lambda: derive_all(kb, library, library.rules, "prolog"))
+        found |= {"database_mb": path.stat().st_size / 1e6, "cold_s": cold}
+        found |= {f"{name}_s": statistics.median(each) for name, each in times.items()}
+        found |= _ratios(times, cold)
+        found |= _duckdb(path, times["again"])
+        found |= _pyswip(path, sample, found)
+    return found
+
+
+def _fill(kb: KnowledgeBase, predicates: Sequence[str], count: int, names: int, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311  a sample, no secret
+
+    def facts() -> Iterator[FactRecord]:
+        for predicate in predicates:
+            for _ in range(count):
+                pair = (f"value {rng.randrange(names)}", f"value {rng.randrange(names)}")
+                yield FactRecord(predicate, pair, ("Thing", "Thing"), Source.GIVEN)
+
+    waiting = facts()
+    while batch := list(islice(waiting, 50_000)):
+        kb.add_facts(batch)
+
+
+def _derived(kb: KnowledgeBase, library: Library) -> tuple[float, Derived]:
+    began = time.perf_counter()
+    derived = derive_all(kb, library, library.rules, "sql")
+    return time.perf_counter() - began, derived
+
+
+def _sqlite_ways(path: Path) -> dict[str, Callable[[], None]]:
+    """CREATE TABLE AS of the bare join, in a file beside with the same settings: integers, texts, facts.
+
+    `from_facts` first reads the cells of the facts into indexed tables of texts.
+    """
+    beside = sqlite3.connect(path.with_name("beside.db"), isolation_level=None)
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536", "wal_autocheckpoint = 16000"):
+        beside.execute(f"PRAGMA {pragma}")
+    beside.execute("ATTACH DATABASE ? AS kb", [str(path)])
+    cells = "arguments ->> 0 AS x, arguments ->> 1 AS y FROM kb.facts WHERE predicate = "
+    numbers = dict(beside.execute("SELECT indicator, number FROM kb.relations"))
+    for name in "abc":
+        number = numbers[f"{name}/2"]
+        beside.execute(f"CREATE TABLE int_{name} AS SELECT a1 AS x, a2 AS y FROM kb.relation_{number}")  # noqa: S608  ours
+        _index(beside, f"int_{name}")
+
+    def made(kind: str) -> None:
+        beside.execute("DROP TABLE IF EXISTS result")
+        beside.execute(f"CREATE TABLE result AS {BARE.format(kind)}")
+
+    def from_facts() -> None:
+        for name in "abc":
+            beside.execute(f"DROP TABLE IF EXISTS text_{name}")
+            beside.execute(f"CREATE TABLE text_{name} AS SELECT {cells} '{name}'")
+            _index(beside, f"text_{name}")
+        made("text_")
+
+    return {"from_facts": from_facts, "ctas_int": partial(made, "int_"), "ctas_text": partial(made, "text_")}
+
+
+def _index(connection: sqlite3.Connection, table: str) -> None:
+    """As Hapax's relations are: by the first argument, and by the second."""
+    connection.execute(f"CREATE INDEX {table}_xy ON {table} (x, y)")
+    connection.execute(f"CREATE INDEX {table}_yx ON {table} (y, x)")
+
+
+def _turns(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each way, one after another in each round."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            times[name].append(seconds_of(way))
+    return times
+
+
+def _ratios(times: dict[str, list[float]], cold: float) -> dict[str, float]:
+    """Medians over the rounds of ours to each bare join, and the first derivation to their medians."""
+    found = {
+        f"again_to_{name}": statistics.median(ours / one for ours, one in zip(times["again"], each, strict=True))
+        for name, each in times.items()
+        if name != "again"
+    }
+    return found | {f"cold_to_{name}": cold / statistics.median(times[name]) for name in ("from_facts", "ctas_text")}
+
+
+def _duckdb(path: Path, ours: Sequence[float]) -> dict[str, float]:
+    """DuckDB's CREATE TABLE AS of the same integers on one thread, into a file; nothing where it is not installed."""
+    try:
+        import duckdb
+    except ImportError:
+        return {}
+    with closing(duckdb.connect(str(path.with_name("beside.duckdb")), config={"threads": 1})) as other:
+        with closing(sqlite3.connect(path.with_name("beside.db"))) as beside:
+            for name in "abc":
+                import pyarrow as pa
+
+                columns = list(zip(*beside.execute(f"SELECT x, y FROM int_{name}"), strict=True))  # noqa: S608
+                other.register("rows", pa.table({"x": columns[0], "y": columns[1]}))
+                other.execute(f"CREATE TABLE int_{name} AS SELECT * FROM rows")  # noqa: S608
+        joined = BARE.format("int_")
+        took = statistics.median(
+            seconds_of(lambda: other.execute(f"CREATE OR REPLACE TABLE result AS {joined}")) for _ in ours
+        )
+    return {"duckdb_s": took, "again_to_duckdb": statistics.median(ours) / took}
+
+
+def _pyswip(path: Path, sample: int, found: dict[str, Any]) -> dict[str, Any]:
+    """Rows fetched through `Prolog.query` from facts that are loaded and indexed; beyond the sample extrapolated."""
+    with KnowledgeBase(path, read_only=True) as kb:
+        program = build_program(parse_library([("join.rules", JOIN)]), kb.facts())
+    file = path.with_name("facts.pl")
+    file.write_text(program, "utf-8")
+    from pyswip import Prolog
+
+    prolog = Prolog()
+    prolog.consult(str(file))
+    list(prolog.query("aggregate_all(count, (a(X,Y),b(Y,Z),c(Z,W)), N)"))
+    began = time.perf_counter()
+    fetched = sum(1 for _ in islice(prolog.query("a(X,Y),b(Y,Z),c(Z,W)"), sample))
+    took = (time.perf_counter() - began) / max(1, fetched) * found["statements"]
+    return {
+        "pyswip_s": took,
+        "pyswip_rows_fetched": fetched,
+        "pyswip_to_again": took / found["again_s"],
+        "pyswip_to_cold": took / found["cold_s"],
+    }
+
+
+def slopes(joins: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Exponents of cost by least squares on logarithms: 1 is linear. Empty for less than two sizes."""
+    if len({one["facts"] for one in joins}) < 2:
+        return {}
+    pairs = {
+        "reading_by_facts": [(one["facts"], one["reading_s"]) for one in joins],
+        "cold_by_facts": [(one["facts"], one["cold_s"]) for one in joins],
+        "again_by_statements": [(one["statements"], one["again_s"]) for one in joins],
+    }
+    return {name: _slope([(math.log(x), math.log(y)) for x, y in each]) for name, each in pairs.items()}
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    return statistics.linear_regression([x for x, _ in points], [y for _, y in points]).slope
+
+
+# --- closure ----------------------------------------------------------------------------------------------------------
+
+
+def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
+    """All pairs that a random graph connects: from indexed relations to the commit, beside Prolog's tabling alone.
+
+    Prolog's facts are loaded; it only counts the pairs. In each round the facts count as changed, so nothing is reused.
+    """
+    library = parse_library([("closure.rules", CLOSURE)])
+    rng = random.Random(seed)  # noqa: S311  a sample, no secret
+    roads = {(f"place {rng.randrange(nodes)}", f"place {rng.randrange(nodes)}") for _ in range(edges)}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        PrologSession() as session,
+        KnowledgeBase(Path(folder) / "k.db") as kb,
+    ):
+        kb.add_facts(FactRecord("road", pair, ("Place", "Place"), Source.GIVEN) for pair in sorted(roads))
+        session.load(build_program(library, Theory(library, kb).facts()))
+        pairs: list[int] = []
+
+        def ours() -> None:
+            kb.database.conn.execute("UPDATE derived_predicates SET fingerprint = ''")
+            pairs.append(derive_all(kb, library, [], "sql").atoms["reaches/2"])
+
+        def tabled() -> None:
+            # Goals that people type are walked first, which puts library predicates in reach.
+            found = session.solutions("aggregate_all(count, reaches(_, _), N)", ["N"], UNLIMITED)
+            pairs.append(int(str(found.rows[0][0])))
+
+        def recursive() -> None:
+            kb.database.conn.execute("DROP TABLE IF EXISTS beside_all")
+            kb.database.conn.execute(
+                "CREATE TABLE beside_all AS WITH RECURSIVE r(x, y) AS (SELECT a1, a2 FROM relation_1 UNION "
+                "SELECT r.x, e.a2 FROM r JOIN relation_1 e ON e.a1 = r.y) SELECT * FROM r"
+            )
+
+        cold = seconds_of(ours)
+        times = _turns({"ours": ours, "prolog": tabled, "recursive": recursive}, rounds)
+    assert len(set(pairs)) == 1, pairs  # noqa: S101  otherwise nothing here means anything
+    found = {f"{name}_s": statistics.median(each) for name, each in times.items()}
+    return {
+        "edges": len(roads),
+        "nodes": nodes,
+        "pairs": pairs[0],
+        "cold_s": cold,
+        **found,
+        "ours_to_prolog": statistics.median(a / b for a, b in zip(times["ours"], times["prolog"], strict=True)),
+        "ours_to_recursive": statistics.median(a / b for a, b in zip(times["ours"], times["recursive"], strict=True)),
+        "memory_mb": peak_mb(),
+    }
+
+
+# --- the shipped rules ------------------------------------------------------------------------------------------------
+
+
+def shipped(facts: int, seed: int) -> dict[str, Any]:
+    """The shipped rules over so many random facts of each predicate."""
+    library = load_library([SHIPPED])
+    rules = [rule for rule in library.rules if not library.is_definition(rule)]
+    rng = random.Random(seed)  # noqa: S311  a sample, no secret
+    with tempfile.TemporaryDirectory() as folder, KnowledgeBase(Path(folder) / "kb.db") as kb:
+        for signature in library.completed().signatures:
+            if signature.kind is not PredicateKind.COMPUTED:
+                kb.add_facts(
+                    FactRecord(
+                        signature.name,
+                        tuple(_value(library, one, facts, rng) for one in signature.argument_types),
+                        signature.argument_types,
+                        Source.GIVEN,
+                    )
+                    for _ in range(facts)
+                )
+        held = kb.counts()["facts"]
+        first = seconds_of(lambda: derive_all(kb, library, rules))
+        began = time.perf_counter()
+        derived = derive_all(kb, library, rules)
+        again = time.perf_counter() - began
+    return {
+        "rules": len(rules),
+        "facts": held,
+        "statements": sum(one.statements for one in derived.rules),
+        "engines": dict(Counter(one.engine for one in derived.rules)),
+        "left_to_prolog": dict(Counter(one.reason.rpartition(": ")[2] for one in derived.rules if one.reason)),
+        "cold_s": first,
+        "again_s": again,
+        "memory_mb": peak_mb(),
+    }
+
+
+def _value(library: Library, data_type: str, facts: int, rng: random.Random) -> Value:
+    number = rng.randrange(max(2, int(facts / SOLUTIONS_A_FACT)))
+    return 1900 + number if library.is_numeric(data_type) else f"value {number}"
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def show(found: dict[str, Any], console: Console) -> None:
+    """The joins as a table, the rest as lines."""
+    columns = {
+        "facts": "facts",
+        "statements": "statements",
+        "cold_s": "cold s",
+        "again_s": "again s",
+        "again_to_ctas_int": "to CTAS int",
+        "again_to_ctas_text": "to CTAS text",
+        "cold_to_from_facts": "cold to SQLite from facts",
+        "pyswip_to_again": "pyswip to again",
+        "pyswip_to_cold": "pyswip to cold",
+        "again_to_duckdb": "to DuckDB",
+    }
+    table = Table(*columns.values(), box=None)
+    for one in found["joins"]:
+        table.add_row(
+            *(f"{one[name]:.3g}" if isinstance(one.get(name), float) else str(one.get(name, "-")) for name in columns)
+        )
+    console.print(table)
+    for name in ("slopes", "closure", "shipped"):
+        if name in found:
+            told = ", ".join(
+                f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
+                for key, value in found[name].items()
+            )
+            console.print(f"{name}: {told}", soft_wrap=True, highlight=False)
+
+
+if __name__ == "__main__":
+    main()
