@@ -1,0 +1,175 @@
+"""A search of shipped rules spread over workers whose model writes down what it is asked, in this process or on Ray.
+
+It goes into `spread.db` of a folder; every request that reaches the model is a line of `asked.log` there, by its number
+in the journal.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import SHIPPED, chosen_rules, simulated
+from benchmarks.scale import Noted
+from engine.cluster.owner import Opening, Owner, Post
+from engine.cluster.running import ClusterReport, Spread, search_spread
+from engine.cluster.walking import Ahead, walk
+from engine.report import SearchReport, SearchSettings
+from engine.search import search
+from grammar.rules import Library, Rule
+from kb.connection import reading_uri
+from kb.store import KnowledgeBase
+from llm_oracle.backends.frequency import FrequencyLikelihood
+from llm_oracle.calls import Budget, Journal
+from llm_oracle.protocols import Models
+from llm_oracle.registry import OpeningOptions
+
+SETTINGS = SearchSettings(beam=3, rules_together=1)
+RULES = 6
+
+
+@cache
+def shipped() -> tuple[Library, list[Rule]]:
+    return chosen_rules([SHIPPED], RULES)
+
+
+class Slow(Noted):
+    """A model that notes each request and takes a while for each batch."""
+
+    seconds = 0.0
+
+    def _note(self, call_ids: Sequence[str]) -> None:
+        super()._note(call_ids)
+        time.sleep(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class NotedOpening(Opening):
+    """Opens the simulated model for all roles but the evaluator."""
+
+    log: Path
+    seconds: float = 0.0
+
+    def open(self, journal: Journal, sharers: int) -> Models:
+        model = noted(self.log, journal)
+        model.seconds = self.seconds
+        return Models(model, model, model, FrequencyLikelihood())
+
+
+def noted(log: Path, journal: Journal) -> Slow:
+    return Slow(simulated(shipped()[0], 1), journal.store, log)  # type: ignore[arg-type]  # it only wraps
+
+
+def opening(log: Path, seconds: float = 0.0) -> NotedOpening:
+    return NotedOpening("simulated", None, None, "frequency", OpeningOptions(), log, seconds)
+
+
+def alone(folder: Path) -> Path:
+    """The search in one process; gives its knowledge base."""
+    library, rules = shipped()
+    with KnowledgeBase(folder / "alone.db") as kb:
+        model = noted(folder / "alone.log", Journal(kb))
+        search(library, rules, kb, Models(model, model, model, FrequencyLikelihood()), SETTINGS)
+    return folder / "alone.db"
+
+
+def spread(
+    folder: Path, cluster: Any, seconds: float = 0.0, budget: Budget | None = None
+) -> tuple[SearchReport, ClusterReport]:
+    """The search spread over a cluster."""
+    library, rules = shipped()
+    with KnowledgeBase(folder / "spread.db") as kb:
+        one = opening(folder / "asked.log", seconds)
+        journal = Journal(kb, budget)
+        models = one.open(journal, 1)
+        return search_spread(
+            library, rules, kb, models, Spread(cluster, one, folder / "shards"), settings=SETTINGS, journal=journal
+        )
+
+
+def asked(folder: Path) -> list[str]:
+    """The journal's numbers of the requests that reached the model, in order."""
+    log = folder / "asked.log"
+    return log.read_text("ascii").split("\n")[:-1] if log.exists() else []
+
+
+def answered(folder: Path) -> set[str]:
+    """The requests whose answers are on the disk, in the knowledge base or in a shard."""
+    found: set[str] = set()
+    for path in (folder / "spread.db", *(folder / "shards").glob("*.db")):
+        try:
+            with closing(sqlite3.connect(reading_uri(path), uri=True)) as connection:
+                found |= {one for (one,) in connection.execute("SELECT request_id FROM calls")}
+        except sqlite3.OperationalError:  # gone, or not yet a knowledge base
+            continue
+    return found
+
+
+@dataclass
+class Threads:
+    """A cluster in this process: each worker is asked in one thread, and told in another."""
+
+    worker_count: int
+    post: list[Post] = field(default_factory=list)
+    opened: Opening | None = None
+    owners: list[Owner] = field(default_factory=list)
+    fails: str = ""
+    """Why every walk fails."""
+
+    @property
+    def count(self) -> int:
+        return self.worker_count
+
+    @contextmanager
+    def workers(self, opening: Opening, folder: Path) -> Iterator[Threads]:
+        self.opened = opening
+        self.post = [Post(number, self.count, folder, f"{time.monotonic_ns():x}") for number in range(self.count)]
+        self.owners = [Owner(post, opening) for post in self.post]
+        self._asked = [ThreadPoolExecutor(1) for _ in self.owners]
+        self._told = ThreadPoolExecutor(1)
+        try:
+            yield self
+        finally:
+            for one in (*self._asked, self._told):
+                one.shutdown()
+
+    def begin(self, number: int, method: str, *arguments: Any) -> Future[Any]:
+        thread = self._asked[number] if method in ("ask", "identities") else self._told
+        return thread.submit(lambda: getattr(self.owners[number], method)(*arguments))
+
+    def restart(self, number: int) -> None:
+        """The worker as it comes back after its process died: nothing is in its memory."""
+        assert self.opened is not None
+        self.owners[number] = Owner(self.post[number], self.opened)
+
+    def walkers(self, ahead: Ahead) -> Walks:
+        return Walks(ahead, self)
+
+
+@dataclass
+class Walks:
+    """Walks, one at a time."""
+
+    ahead: Ahead
+    threads: Threads
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1)
+
+    def begin(self, names: Sequence[str]) -> Future[str]:
+        return self._thread.submit(lambda: self.threads.fails or walk(self.ahead, names))
+
+
+def on_ray(folder: Path, workers: int, seconds: float) -> ClusterReport:
+    """The search on a Ray cluster of this machine that is begun for it."""
+    from engine.cluster.on_ray import RayCluster
+
+    return spread(folder, RayCluster(worker_count=workers), seconds)[1]

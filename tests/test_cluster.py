@@ -1,0 +1,301 @@
+"""A search spread over workers, in one process: what each part of `engine/cluster` promises without any Ray."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from cluster_fixture import SETTINGS, Threads, alone, answered, asked, noted, opening, spread
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.common import SHIPPED, chosen_rules
+from benchmarks.comparison import differences
+from cli import main
+from engine.cluster.gathering import GATHERED, Gathering, locked
+from engine.cluster.owner import Opening, Owner, Post
+from engine.cluster.routing import Nothing, owner_of, routed
+from engine.cluster.running import Spread, search_spread
+from engine.cluster.walking import Walking
+from engine.oracle import model_name
+from grammar.errors import HapaxError
+from kb.records import CallRecord, content_id
+from kb.store import KnowledgeBase
+from llm_oracle.backends.frequency import FrequencyLikelihood
+from llm_oracle.backends.openai_limits import Limits
+from llm_oracle.calls import KNOWLEDGE, Budget, Journal
+from llm_oracle.protocols import Models
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The knowledge base of the search in one process."""
+    return alone(tmp_path_factory.mktemp("alone"))
+
+
+def runs(database: Path) -> list[Any]:
+    with KnowledgeBase(database, read_only=True) as kb:
+        return [(one.id, one.status, one.summary) for one in kb.runs()]
+
+
+def call(text: str, model: str = "m") -> CallRecord:
+    return CallRecord(content_id("call", text), "critic", model, {"claim": text}, {"probability": 0.5}, created="2026")
+
+
+def test_a_spread_search_ends_as_one_in_one_process(undisturbed: Path, tmp_path: Path) -> None:
+    """Every row and the run's report are the same, no request reaches a model twice, and no shard is left."""
+    report, cluster = spread(tmp_path, Threads(3))
+
+    assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
+    assert runs(tmp_path / "spread.db") == runs(undisturbed)
+    assert max(Counter(asked(tmp_path)).values()) == 1
+    assert len(asked(tmp_path)) == report.statistics[KNOWLEDGE].calls + sum(
+        one.calls for role, one in report.statistics.items() if role in ("critic", "likelihood")
+    )
+    assert (cluster.walks_failed, cluster.kept) == (0, 0)
+    assert cluster.walks > 0
+    assert not (tmp_path / "shards").exists()
+
+
+def test_walks_that_fail_cost_time_alone(undisturbed: Path, tmp_path: Path) -> None:
+    """The search asks itself what a failed walk did not, and the report says why it failed."""
+    _, cluster = spread(tmp_path, Threads(2, fails="the walker has no legs"))
+
+    assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
+    assert (cluster.walks, cluster.faults) == (0, ("the walker has no legs",))
+    assert cluster.walks_failed > 0
+
+
+def test_a_budget_is_kept_by_the_whole_cluster(tmp_path: Path) -> None:
+    """With a budget nothing is asked ahead, so no more requests reach the model than it allows; the rest resumes."""
+    report, cluster = spread(tmp_path, Threads(2), budget=Budget(max_calls=100))
+
+    assert report.status == "budget"
+    assert cluster.walks == 0
+    sent = sum(one.calls for role, one in report.statistics.items() if role != "evaluator")
+    assert len(asked(tmp_path)) == sent <= 100
+
+
+class Stopping(Threads):
+    """A cluster that fails for good once a worker was asked so often."""
+
+    asks = 0
+
+    def begin(self, number: int, method: str, *arguments: Any) -> Any:
+        self.asks += method == "ask"
+        if self.asks > 150 and method == "ask":
+            raise KeyboardInterrupt
+        return super().begin(number, method, *arguments)
+
+
+def test_an_interrupted_search_goes_on_from_what_workers_answered(undisturbed: Path, tmp_path: Path) -> None:
+    """The next run, with another number of workers, takes their shards in and asks none of it again."""
+    with pytest.raises(KeyboardInterrupt):
+        spread(tmp_path, Stopping(2))
+    before = answered(tmp_path)
+    first = len(asked(tmp_path))
+    assert list((tmp_path / "shards").glob("shard-*.db"))
+
+    spread(tmp_path, Threads(3))
+
+    assert not before & set(asked(tmp_path)[first:])
+    assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
+
+
+def test_answers_that_nobody_gathered_are_taken_in(undisturbed: Path, tmp_path: Path) -> None:
+    """Shards are enough: without the knowledge base and what was gathered, their answers are not asked for again."""
+    with pytest.raises(KeyboardInterrupt):
+        spread(tmp_path, Stopping(2))
+    for path in (*tmp_path.glob("spread.db*"), *(tmp_path / "shards").glob(f"{GATHERED}*")):
+        path.unlink()
+    before, first = answered(tmp_path), len(asked(tmp_path))
+
+    _, cluster = spread(tmp_path, Threads(2))
+
+    assert cluster.taken_in == len(before) > 0
+    assert not before & set(asked(tmp_path)[first:])
+    assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
+
+
+def test_an_answer_that_is_not_needed_is_kept(tmp_path: Path) -> None:
+    """What walks had answered in vain is no row of the result, and stays in the folder for later searches."""
+    with locked(tmp_path / "shards"), KnowledgeBase(tmp_path / "shards" / GATHERED) as pool:
+        pool.record_calls([call("nobody asks this")])
+
+    _, cluster = spread(tmp_path, Threads(2))
+
+    assert cluster.kept == 1
+    with KnowledgeBase(tmp_path / "shards" / GATHERED, read_only=True) as pool:
+        assert list(pool.calls()) == [call("nobody asks this").request_id]
+    with KnowledgeBase(tmp_path / "spread.db", read_only=True) as kb:
+        assert call("nobody asks this").request_id not in kb.calls()
+
+
+@contextmanager
+def gathering(folder: Path, count: int = 2) -> Iterator[tuple[Threads, Gathering]]:
+    """Workers, and who gathers from them, for a knowledge base that knows one answer of the model `m`.
+
+    Another model of the run is the simulated one."""
+    with KnowledgeBase(folder / "known.db") as kb:
+        kb.record_calls([call("known"), call("another model's", "n")])
+    cluster = Threads(count)
+    with (
+        locked(folder / "shards"),
+        cluster.workers(opening(folder / "asked.log"), folder / "shards") as owners,
+    ):
+        simulated = model_name(noted(folder / "asked.log", Journal(Nothing())))
+        yield cluster, Gathering(owners, folder / "shards", folder / "known.db", ["m", simulated])
+
+
+def shard_calls(owner: Owner) -> set[str]:
+    return {one.request_id for one in owner.after(0, 1000)[0]}
+
+
+def test_workers_learn_what_the_knowledge_base_knows(tmp_path: Path) -> None:
+    """Before the first question each known answer of the run's models is in the shard of its own worker alone."""
+    with gathering(tmp_path) as (cluster, one):
+        one.begin()
+
+        own = owner_of(call("known").request_id, 2)
+        assert shard_calls(cluster.owners[own]) == {call("known").request_id}
+        assert shard_calls(cluster.owners[1 - own]) == set()
+
+
+def test_a_worker_without_its_shard_is_told_again(tmp_path: Path) -> None:
+    """It says that it is too early to ask until it has what was known and what was gathered before."""
+    with gathering(tmp_path, 1) as (cluster, one):
+        one.begin()
+        model = noted(tmp_path / "log", Journal(Nothing()))
+        models = routed(Models(model, model, model, FrequencyLikelihood()), cluster)
+        models.critic.probabilities(["A claim."])
+        one.gather()
+        for path in (tmp_path / "shards").glob("shard-*"):
+            path.unlink()
+        cluster.restart(0)
+
+        assert not cluster.begin(0, "ask", "critic", ["A claim."]).result().seeded
+        one.gather()
+
+        assert one.restarted == 1
+        assert cluster.begin(0, "ask", "critic", ["A claim."]).result().seeded
+        assert len(asked(tmp_path)) == 1
+
+
+def test_a_fault_of_a_worker_is_told_with_its_number(tmp_path: Path) -> None:
+    """What a model or its opening raises there arrives as an error here."""
+    post = Post(0, 1, tmp_path, "run")
+    script = tmp_path / "script.json"
+    script.write_text("{}")
+    owner = Owner(post, Opening(f"scripted:{script}", None, None, "frequency", opening(tmp_path / "log").options))
+    owner.finish_seeding()
+
+    assert "no answer" in owner.ask("critic", ["A claim."]).fault
+    script.unlink()
+    assert "cannot be read" in Owner(post, owner._opening).identities().fault
+
+
+def test_a_folder_serves_one_search_at_a_time(tmp_path: Path) -> None:
+    """A second search with the same folder of shards is refused, and told what helps."""
+    with locked(tmp_path), pytest.raises(HapaxError, match="--shards"), locked(tmp_path):
+        pass
+
+
+def test_a_knowledge_base_in_memory_is_refused(tmp_path: Path) -> None:
+    """Workers learn what it knows from its file."""
+    library, rules = chosen_rules([SHIPPED], 1)
+    one = opening(tmp_path / "log")
+    models = one.open(Journal(Nothing()), 1)
+    with KnowledgeBase() as kb, pytest.raises(HapaxError, match="in a file"):
+        search_spread(library, rules, kb, models, Spread(Threads(1), one, tmp_path), settings=SETTINGS)
+
+
+def test_a_worker_with_another_model_is_refused(tmp_path: Path) -> None:
+    """Answers of two versions under one name would be mixed, so the search does not begin."""
+    library, rules = chosen_rules([SHIPPED], 1)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"defaults": {"generate": []}}))
+    other = Opening(f"scripted:{script}", None, None, "frequency", opening(tmp_path / "log").options)
+    models = opening(tmp_path / "log").open(Journal(Nothing()), 1)
+    with KnowledgeBase(tmp_path / "one.db") as kb, pytest.raises(HapaxError, match="Worker 0 opened"):
+        search_spread(library, rules, kb, models, Spread(Threads(1), other, tmp_path / "s"), settings=SETTINGS)
+
+
+@given(st.text(), st.integers(1, 100))
+def test_every_request_has_one_owner(text: str, count: int) -> None:
+    """It depends on the request's number in the journal alone, and is one of the workers."""
+    number = content_id("call", text)
+    assert 0 <= owner_of(number, count) < count
+    assert owner_of(number, count) == owner_of(number, count)
+
+
+def test_requests_are_spread_evenly() -> None:
+    """No worker has much more than its share."""
+    shares = Counter(owner_of(content_id("call", number), 8) for number in range(8000))
+    assert max(shares.values()) < 1.2 * 1000
+
+
+class Pocket:
+    """Walkers that only note what they were given."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.given: list[tuple[str, ...]] = []
+
+    def begin(self, names: Any) -> Any:
+        self.given.append(tuple(names))
+        return self
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> str:
+        return ""
+
+
+@given(st.integers(0, 40), st.integers(1, 5), st.integers(1, 8), st.integers(0, 40))
+def test_walks_are_ahead_of_the_search(rules: int, count: int, together: int, reached: int) -> None:
+    """Every rule behind those that the search has in hand is walked once, in order, and none before them."""
+    names = [f"r{number}" for number in range(rules)]
+    walkers = Pocket(count)
+    walking = Walking(names, together, walkers)
+    in_hand = names[:reached]
+    if in_hand:
+        walking.reached(in_hand)
+    for _ in range(rules + 1):
+        walking.advance()
+
+    assert [name for walk in walkers.given for name in walk] == names[len(in_hand) :]
+    assert all(len(walk) <= together for walk in walkers.given)
+
+
+def test_limits_hold_for_all_workers_together() -> None:
+    """Each worker has its part of concurrency and rates; more workers than requests at a time are refused."""
+    assert Limits(16, 60.0, None).shared(4) == Limits(4, 15.0, None)
+    with pytest.raises(HapaxError, match="fewer --workers"):
+        Limits(2).shared(3)
+
+
+def test_without_ray_the_command_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor that is not there is an error with its remedy, and no knowledge base is begun."""
+    monkeypatch.setattr("commands.executor.find_spec", lambda name: None)
+    database = tmp_path / "one.db"
+
+    result = CliRunner().invoke(main, ["search", "-m", "simulated", "--executor", "ray", "--db", str(database)])
+
+    assert result.exit_code == 1
+    assert "pip install '.[ray]'" in result.stderr
+    assert not database.exists()
+
+
+def test_a_queue_is_not_spread(tmp_path: Path) -> None:
+    """--queue sends nothing, so that it does not go with an executor."""
+    result = CliRunner().invoke(main, ["search", "--executor", "ray", "--queue", str(tmp_path / "q.jsonl")])
+
+    assert result.exit_code == 2
+    assert "--queue" in result.stderr

@@ -1,0 +1,172 @@
+"""A search on a real Ray cluster of several processes, killed by SIGKILL where it hurts: the workers, and the search."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from cluster_fixture import alone, answered, asked
+
+from benchmarks.comparison import differences
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
+]
+
+ROOT = Path(__file__).parent.parent
+WORKERS = 3
+SECONDS = 0.05
+"""What a batch takes, so that kills meet requests in flight."""
+
+IN_FLIGHT = 128
+"""Requests of one batch: what one kill may lose of each worker."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The knowledge base of the search in one process."""
+    pytest.importorskip("ray")
+    return alone(tmp_path_factory.mktemp("alone"))
+
+
+@contextmanager
+def driver(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The process that searches on Ray."""
+    program = f"import pathlib, cluster_fixture as one; print(one.on_ray(pathlib.Path({str(folder)!r}), {WORKERS}, {SECONDS}))"
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def finished(process: subprocess.Popen[str]) -> str:
+    told, _ = process.communicate(timeout=240)
+    assert process.returncode == 0
+    return told
+
+
+def below(ancestor: int) -> dict[int, str]:
+    """The processes that a process has begun, with their children: number and command line."""
+    parents, commands = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            commands[int(folder.name)] = (
+                (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            )
+            parents[int(folder.name)] = int((folder / "stat").read_text("utf-8").rpartition(")")[2].split()[1])
+    found = {ancestor}
+    while more := {one for one, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {one: commands[one] for one in found - {ancestor}}
+
+
+def works(command: str, *kinds: str) -> bool:
+    """Whether a command line is that of a worker or a walk."""
+    return command.startswith(tuple(f"ray::{kind}" for kind in kinds or ("Owner", "walk")))
+
+
+def kill_one(process: subprocess.Popen[str], draw: random.Random, kind: str) -> bool:
+    """Kill a worker (`Owner`) or a walk of the search; False: there was none."""
+    alive = sorted(one for one, command in below(process.pid).items() if works(command, kind))
+    if not alive:
+        return False
+    os.kill(draw.choice(alive), signal.SIGKILL)
+    return True
+
+
+def wait_for(count: int, folder: Path, process: subprocess.Popen[str]) -> None:
+    while len(asked(folder)) < count and process.poll() is None:
+        time.sleep(0.05)
+
+
+def places(undisturbed: Path, draw: random.Random, count: int) -> list[int]:
+    """So many places in the order of all requests, none at their very end."""
+    requests = len((undisturbed.parent / "alone.log").read_text("ascii").split("\n"))
+    return sorted(draw.randrange(requests // 20, requests * 8 // 10) for _ in range(count))
+
+
+class Watch:
+    """What was answered at a kill must not be asked behind it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.known: list[tuple[int, set[str]]] = []
+
+    def note(self) -> None:
+        known = answered(self.folder)
+        self.known.append((len(asked(self.folder)), known))
+
+    @property
+    def again(self) -> int:
+        log = asked(self.folder)
+        return sum(one in known for at, known in self.known for one in log[at:])
+
+    @property
+    def lost(self) -> int:
+        return sum(Counter(asked(self.folder)).values()) - len(set(asked(self.folder)))
+
+
+def test_several_processes_find_what_one_does(undisturbed: Path, tmp_path: Path) -> None:
+    """On Ray no row differs, and every request reaches a model once."""
+    with driver(tmp_path) as process:
+        told = finished(process)
+
+    assert f"workers={WORKERS}" in told
+    assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
+    assert Counter(asked(tmp_path)).most_common(1)[0][1] == 1
+    assert not (tmp_path / "shards").exists()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_workers_change_nothing(undisturbed: Path, tmp_path: Path, seed: int) -> None:
+    """Workers and walks killed at random places: no row differs, and no answered request is sent again."""
+    draw, watch, killed = random.Random(seed), Watch(tmp_path), Counter[str]()
+    with driver(tmp_path) as process:
+        for number, place in enumerate(places(undisturbed, draw, 6)):
+            wait_for(place, tmp_path, process)
+            kind = ("Owner", "walk")[number % 2]
+            killed[kind] += kill_one(process, draw, kind)
+            watch.note()
+        finished(process)
+
+    assert killed["Owner"] >= 2
+    assert watch.again == 0
+    assert watch.lost <= IN_FLIGHT * killed["Owner"]
+    assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
+
+
+def test_a_killed_search_goes_on(undisturbed: Path, tmp_path: Path) -> None:
+    """The searching process killed three times: its workers end with it, and the last run ends as an undisturbed one."""
+    draw, watch = random.Random(3), Watch(tmp_path)
+    for place in places(undisturbed, draw, 3):
+        with driver(tmp_path) as process:
+            wait_for(place, tmp_path, process)
+            begun = [one for one, command in below(process.pid).items() if works(command)]
+            process.kill()
+            process.wait()
+        end = time.monotonic() + 60
+        while [one for one in begun if Path(f"/proc/{one}").exists()] and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not [one for one in begun if Path(f"/proc/{one}").exists()]
+        watch.note()
+    with driver(tmp_path) as process:
+        finished(process)
+
+    assert watch.again == 0
+    assert watch.lost <= 3 * WORKERS * IN_FLIGHT
+    assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
+    assert not (tmp_path / "shards").exists()
