@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import random
+import socket
+import struct
 import sys
 import threading
 import urllib.error
@@ -22,6 +24,9 @@ from llm_oracle.scripted import ScriptedModel
 
 Reply = tuple[int, Any, Mapping[str, str]]
 """Status, body (JSON if it is no bytes), headers."""
+
+Changed = Callable[[Any], Any]
+"""Makes another body of the right one."""
 
 FRAME = critic_prompt("{}").split("{}")
 SCRIPT = {
@@ -104,12 +109,13 @@ class FakeServer:
     """Answers chats and completions from a script, or, with `upstream`, as the server of that base URL does.
 
     `lacks`: abilities that it ignores or refuses: chat, completions, logprobs, echo, n, systemone, tokenize.
-    `misbehave` sees the number of a request and the request, and may answer in the server's place.
+    `misbehave` sees the number of a request and the request, and may answer in the server's place: with a reply, with
+    the bytes that go over the wire, or with a change to the right reply.
     """
 
     script: Mapping[str, Any] = field(default_factory=lambda: SCRIPT)
     lacks: frozenset[str] = frozenset({"systemone", "tokenize"})
-    misbehave: Callable[[int, Asked], Reply | str | None] = lambda number, asked: None
+    misbehave: Callable[[int, Asked], Reply | Changed | bytes | str | None] = lambda number, asked: None
     asked: list[Asked] = field(default_factory=list)
     most_at_once: int = 0
     upstream: str = ""
@@ -143,13 +149,17 @@ class FakeServer:
     def paths(self) -> list[str]:
         return [one.path for one in self.asked]
 
-    def reply(self, asked: Asked) -> Reply | str:
+    def reply(self, asked: Asked) -> Reply | bytes | str:
         with self._lock:
             self.asked.append(asked)
             number = len(self.asked)
         fault = self.misbehave(number, asked)
-        if fault is not None:
-            return fault
+        if callable(fault):
+            status, body, headers = self._answer(asked)
+            return status, fault(body), headers
+        return self._answer(asked) if fault is None else fault
+
+    def _answer(self, asked: Asked) -> Reply:
         if self.upstream:
             return _forwarded(asked, self.upstream)
         kind = asked.path.removeprefix("/v1/").removeprefix("/")
@@ -235,10 +245,8 @@ class FakeServer:
                 answer = fake.reply(asked)
                 with fake._lock:
                     fake._at_once -= 1
-                if answer == "hang":
-                    fake._over.wait(60)
-                    return
-                if answer == "drop":
+                if isinstance(answer, bytes) or answer in UNFINISHED:
+                    _left_unfinished(self, answer, fake._over)
                     return
                 status, body, headers = ("cut", b"", {}) if isinstance(answer, str) else answer
                 text = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -255,6 +263,25 @@ class FakeServer:
                 pass
 
         return Handler
+
+
+UNFINISHED = ("hang", "drop", "reset", "drip")
+
+
+def _left_unfinished(handler: BaseHTTPRequestHandler, answer: object, over: threading.Event) -> None:
+    """What is no reply: bytes of another kind, or none, or the beginning of some and a break, or far too few."""
+    if isinstance(answer, bytes):
+        handler.wfile.write(answer)
+    elif answer == "hang":
+        over.wait(60)
+    elif answer == "reset":
+        handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{")
+        handler.connection.close()
+    elif answer == "drip":
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")
+        while not over.wait(0.02):
+            handler.wfile.write(b" ")
 
 
 def _forwarded(asked: Asked, upstream: str) -> Reply:

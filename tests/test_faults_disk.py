@@ -1,0 +1,201 @@
+"""A full disk, a disk that may not be written, and a locked file end a command with a clear error and lose nothing."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from fault_harness import (
+    SEARCH,
+    SLOW,
+    Command,
+    Ended,
+    Stage,
+    Warm,
+    fill_disk,
+    impatient,
+    is_same,
+    limit_files,
+    lost,
+    remember_connections,
+    simulate,
+    with_rules,
+)
+
+STEPS = 4
+"""How many sizes are tried."""
+
+SMALL = 40_000
+"""Bytes: less than an export here has, more than the index of a WAL."""
+
+
+@pytest.fixture(scope="module")
+def stage(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """A search that has been played to its end, undisturbed, as `whole`."""
+    stage = Stage(warm, SEARCH, tmp_path_factory.mktemp("disk"), with_rules)
+    _, ended = stage.played("whole")
+    assert ended.code == 0, ended.stderr
+    return stage
+
+
+def whole(stage: Stage) -> Command:
+    return stage.command("whole", "whole")
+
+
+def spread(least: int, most: int) -> list[int]:
+    return sorted({least + (most - least) * step // STEPS for step in range(STEPS)})
+
+
+def test_a_full_disk_ends_a_search_at_once(stage: Stage) -> None:
+    """Whichever answers the disk is full at, the search says so, loses these at most, and goes on once it can."""
+    unkept = 0
+    for number in range(1, len(whole(stage).batches()) + 1):
+        place = f"full-{number}"
+        notes = stage.folder / place / "full.asked"
+        command = stage.command(place, "full", remember_connections, asked=partial(simulate, notes, number, fill_disk))
+        ended = stage.warm.run(command)
+        if ended.code == 0:  # what was still to be written fits into the pages that the file has
+            assert is_same(stage.database("whole"), stage.database(place)), place
+            continue
+        assert "kb.db: the disk is full" in ended.stderr
+        assert "Free some space and run the same command again" in ended.stderr
+        assert ("had come and could not be kept" in ended.stderr) == bool(lost(command, stage.database(place)))
+        unkept += len(lost(command, stage.database(place)))
+        stage.check_resumed(command, whole(stage))
+
+    assert unkept > 0
+
+
+def test_files_that_may_not_grow_end_a_search_at_once(stage: Stage) -> None:
+    """A limit on the size of files, at which writes fail within a commit, is told and costs the answers in flight."""
+    for size in spread(100_000, 400_000):
+        place = f"bytes-{size}"
+        command = stage.command(place, "full", partial(limit_files, size))
+        ended = stage.warm.run(command)
+        assert ended.code == 1, (place, ended.stderr)
+        assert "kb.db: the disk" in ended.stderr
+        assert "run the same command again" in ended.stderr
+        stage.check_resumed(command, whole(stage))
+
+
+@contextmanager
+def mounted(folder: Path, *options: str) -> Iterator[Path]:
+    """A small disk of its own, where this user may have one."""
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", *options, "tmpfs", str(folder)], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("only root may mount a disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_fills_up_ends_a_search_at_once(stage: Stage, tmp_path: Path) -> None:
+    """On a real disk without space for the WAL, a search ends so, too, and goes on when the file has been moved."""
+    with mounted(tmp_path / "disk", "-o", "size=300k") as disk:
+        command = stage.command("moved", "full")
+        on_disk = tuple(str(disk / one) if one == "kb.db" else one for one in command.arguments)
+        command = replace(command, arguments=on_disk)
+        ended = stage.warm.run(command)
+        assert ended.code == 1, ended.stderr
+        assert "kb.db: the disk is full" in ended.stderr
+        for file in disk.glob("kb.db*"):
+            shutil.copy(file, command.folder)
+    stage.check_resumed(command, whole(stage))
+
+
+def test_an_export_on_a_full_disk_leaves_no_half_file(stage: Stage, tmp_path: Path) -> None:
+    """Where an export or a report cannot be written whole, the file of that name is still the earlier one."""
+    facts = tmp_path / "facts.csv"
+    facts.write_text("".join(f"owns,Ada,plough number {number}\n" for number in range(2000)), encoding="utf-8")
+    shutil.copy(stage.database("whole"), tmp_path)
+    assert stage.warm.run(Command(("import", "facts.csv", "--db", "kb.db"), tmp_path)).code == 0
+    for arguments in (("export", "--format", "jsonl"), ("report", "--rules", str(stage.folder / "whole"))):
+        kept = tmp_path / arguments[0]
+        kept.mkdir()
+        (kept / "out").write_text("earlier", encoding="utf-8")
+        command = Command((*arguments, "--db", str(tmp_path / "kb.db"), "-o", "out"), kept)
+        ended = stage.warm.run(replace(command, faults=(partial(limit_files, SMALL),)))
+        assert ended.code == 1, ended.stderr
+        assert "out: it cannot be written" in ended.stderr
+        assert (kept / "out").read_text("utf-8") == "earlier"
+        assert [path.name for path in kept.iterdir() if path.name.startswith(".")] == []
+
+        assert stage.warm.run(command).code == 0
+        assert (kept / "out").stat().st_size > SMALL
+
+
+def test_a_disk_that_may_not_be_written_is_told(stage: Stage, tmp_path: Path) -> None:
+    """On a read-only disk a search ends with the remedy and asks nothing; counting and asking stored facts work."""
+    with mounted(tmp_path / "disk") as disk:
+        for name in ("world.rules", "kb.db"):
+            (disk / name).write_bytes((stage.folder / "whole" / name).read_bytes())
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        notes = tmp_path / "notes"
+        files = {name: str(disk / name) for name in ("world.rules", "kb.db")}
+        search = tuple(files.get(one, one) for one in SEARCH)
+        ended = stage.warm.run(Command((*search, "--seed", "7"), notes, (partial(simulate, notes / "x.asked"),)))
+        stats = stage.warm.run(Command(("stats", "--db", files["kb.db"]), notes))
+        query = ("query", "is_sealed(M)", "--rules", files["world.rules"], "--db", files["kb.db"])
+        told = stage.warm.run(Command(query, notes))
+
+    assert (ended.code, stats.code, told.code) == (1, 0, 0), (ended.stderr, stats.stderr, told.stderr)
+    assert "may not be written" in ended.stderr or "cannot be opened or created" in ended.stderr
+    assert not (notes / "x.asked").exists()
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Another process's long write."""
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=10)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+def test_a_search_waits_for_a_lock_that_goes(stage: Stage) -> None:
+    """A file that another process locks for a while, in the middle of a search, only delays it."""
+    command = stage.started("delayed", "slowed")
+    with locked(stage.database("delayed")):
+        time.sleep(4 * SLOW)
+        asked = len(command.batches())
+        time.sleep(4 * SLOW)
+        assert len(command.batches()) <= asked + 1
+    ended = stage.warm.wait(command)
+
+    assert ended.code == 0, ended.stderr
+    assert lost(command, stage.database("delayed")) == []
+
+
+def test_a_search_gives_up_behind_a_lock_that_stays(stage: Stage) -> None:
+    """After its patience it ends with the reason, and loses what was in flight at most."""
+    command = stage.started("locked", "slowed", partial(impatient, 0.2))
+    with locked(stage.database("locked")):
+        ended = stage.warm.wait(command)
+
+    assert ended.code == 1
+    assert "another process has been writing for a long time" in ended.stderr
+    stage.check_resumed(command, whole(stage))
+
+
+def test_a_file_locked_from_the_beginning_is_told(stage: Stage, tmp_path: Path) -> None:
+    """An import into a locked file ends with the reason; the file stays as it is."""
+    facts = tmp_path / "facts.csv"
+    facts.write_text("owns,Ada,plough\n", encoding="utf-8")
+    database = stage.database("whole")
+    with locked(database):
+        ended: Ended = stage.warm.run(
+            Command(("import", str(facts), "--db", str(database)), tmp_path, (partial(impatient, 0.2),))
+        )
+
+    assert ended.code == 1
+    assert "another process has been writing for a long time" in ended.stderr

@@ -1,0 +1,160 @@
+"""Several searches on one file, signals, a dead Prolog, a reader that has gone, a clock that goes back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_harness import (
+    SEARCH,
+    Command,
+    Ended,
+    Stage,
+    Warm,
+    close_stdout,
+    die,
+    is_same,
+    kill_prolog,
+    set_clock_back,
+    simulate,
+    with_rules,
+)
+
+
+@pytest.fixture(scope="module")
+def stage(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """A search that has been played to its end, undisturbed, as `whole`."""
+    stage = Stage(warm, SEARCH, tmp_path_factory.mktemp("processes"), with_rules)
+    _, ended = stage.played("whole")
+    assert ended.code == 0, ended.stderr
+    return stage
+
+
+def whole(stage: Stage) -> Command:
+    return stage.command("whole", "whole")
+
+
+def of_rule(stage: Stage, rule: str) -> Stage:
+    """The search of one rule alone, in folders beside the others'."""
+    others = {"older_tool", "repair"} - {rule}
+    at = [SEARCH.index(one) for one in others]
+    kept = [one for number, one in enumerate(SEARCH) if number not in at and number + 1 not in at]
+    return Stage(stage.warm, tuple(kept), stage.folder, with_rules)
+
+
+def runs(database: Path) -> list[dict[str, Any]]:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute("SELECT * FROM runs ORDER BY rowid")]
+
+
+def test_two_searches_of_the_same_rules_pay_once(stage: Stage) -> None:
+    """Both end well and together send what one would; the file is the one that one would leave."""
+    first = stage.started("same", "first", batches=1)
+    second = stage.warm.start(stage.command("same", "second"))
+    ended = [stage.warm.wait(one) for one in (first, second)]
+
+    assert [one.code for one in ended] == [0, 0], ended
+    assert Counter(first.asked() + second.asked()) == Counter(whole(stage).asked())
+    assert is_same(stage.database("whole"), stage.database("same"))
+
+
+def test_two_searches_of_different_rules_leave_what_one_after_the_other_leaves(stage: Stage) -> None:
+    """Neither waits for the other's end, and the file is that of the two in turn."""
+    tools, repairs = of_rule(stage, "older_tool"), of_rule(stage, "repair")
+    for one, name in ((tools, "first"), (repairs, "second")):
+        assert one.played("in-turn", name)[1].code == 0
+    first = tools.started("beside", "first", batches=1)
+    second = repairs.started("beside", "second", batches=1)
+    ended = [stage.warm.wait(one) for one in (second, first)]
+
+    assert [one.code for one in ended] == [0, 0], ended
+    assert max(Counter(first.asked() + second.asked()).values()) == 1
+    assert is_same(stage.database("in-turn"), stage.database("beside"))
+
+
+def test_who_asks_and_dies_keeps_nobody_out(stage: Stage) -> None:
+    """A search killed while it asks leaves its right to ask to the next at once."""
+    place = "orphaned"
+    killed = stage.command(place, "killed", asked=partial(simulate, stage.folder / place / "killed.asked", 3, die))
+    stage.warm.start(killed)
+    second = stage.warm.start(stage.command(place, "second"))
+
+    assert stage.warm.wait(killed).code in (0, -signal.SIGKILL)  # 0: the second was ahead of it throughout
+    assert stage.warm.wait(second).code == 0
+    assert is_same(stage.database("whole"), stage.database(place))
+
+
+def test_who_asks_keeps_no_reader_out(stage: Stage) -> None:
+    """While a search asks, the file can be counted, asked and exported."""
+    search = stage.started("read", "first", batches=2)
+    for arguments in (
+        ("stats", "--db", "kb.db"),
+        ("query", "is_sealed(M)", "--rules", "world.rules", "--db", "kb.db"),
+        ("export", "--db", "kb.db"),
+    ):
+        ended = stage.warm.run(Command(arguments, search.folder, name=arguments[0]))
+        assert ended.code == 0, ended.stderr
+    assert stage.warm.wait(search).code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_marks_the_run_as_interrupted(stage: Stage, number: signal.Signals) -> None:
+    """Asked to end, a search says so in its run, ends with the signal's exit code, and goes on when asked again."""
+    command = stage.started(number.name, "ended")
+    os.kill(command.pid, number)
+    ended = stage.warm.wait(command)
+    (run,) = runs(stage.database(number.name))
+
+    assert ended.code == 128 + number
+    assert "the same command goes on from here" in ended.stderr
+    assert (run["status"], run["finished"] is not None) == ("interrupted", True)
+    stage.check_resumed(command, whole(stage))
+
+
+def test_a_dead_prolog_ends_a_search_clearly(stage: Stage) -> None:
+    """Whichever batch the Prolog process dies at, the search ends well or says so, and goes on when asked again."""
+    codes = Counter[int]()
+    stopped: Command | None = None
+    for number in range(1, len(whole(stage).batches()) + 1):
+        place = f"prolog-{number}"
+        killing = partial(simulate, stage.folder / place / "alone.asked", number, kill_prolog)
+        command = stage.command(place, "alone", asked=killing)
+        ended = stage.warm.run(command)
+        codes[ended.code] += 1
+        if ended.code:
+            assert "The Prolog process ended" in ended.stderr
+        else:
+            assert is_same(stage.database("whole"), stage.database(place))
+        stopped = command if ended.code else stopped
+
+    assert set(codes) == {0, 1}
+    assert stopped is not None
+    stage.check_resumed(stopped, whole(stage))
+
+
+def test_a_reader_that_has_gone_costs_no_answer(stage: Stage) -> None:
+    """With its output closed a search is stored all the same, and ends without a traceback."""
+    command = stage.command("closed", "alone", close_stdout)
+    ended: Ended = stage.warm.run(command)
+
+    assert ended.code in (0, 1)
+    assert ended.stderr == ""
+    assert is_same(stage.database("whole"), stage.database("closed"))
+
+
+def test_a_clock_that_goes_back_changes_nothing(stage: Stage) -> None:
+    """With an hour less at each look at the clock, the rows are the same, and no run ends before it began."""
+    ended = stage.warm.run(stage.command("back", "alone", set_clock_back))
+    (run,) = runs(stage.database("back"))
+
+    assert ended.code == 0, ended.stderr
+    assert is_same(stage.database("whole"), stage.database("back"))
+    assert run["started"] <= run["finished"]
