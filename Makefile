@@ -12,8 +12,8 @@ search: .venv/installed  ## search the shipped rules with the embedded model
 test: .venv/installed lint types  ## tests with coverage, lint and type checks
 	@$(PYTHON_VENV) -m pytest --cov --cov-report=term $(ARGS)
 
-test-opt-in: .venv/opt-in  ## tests that need more: real servers on loopback, other people's evaluation programs
-	@$(PYTHON_VENV) -m pytest -m "servers or harness" $(ARGS)
+test-opt-in: .venv/opt-in  ## tests that need more: real servers on loopback, other people's evaluation programs, Ray
+	@$(PYTHON_VENV) -m pytest -m "servers or harness or cluster" $(ARGS)
 
 lint: .venv/installed
 	@$(PYTHON_VENV) -m ruff check .

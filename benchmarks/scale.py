@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.common import FACTS, LIBRARY, SHIPPED, chosen_rules, machine, simulated, write_figures
+from benchmarks.comparison import differences
 from engine.report import SearchSettings
 from engine.search import search
 from grammar.errors import HapaxError
 from kb.connection import reading_uri
-from kb.rows import RUNS, TABLES
 from kb.store import KnowledgeBase
 from llm_oracle.backends.frequency import FrequencyLikelihood
 from llm_oracle.calls import Journal, JournaledCritic, JournaledGenerator, JournaledLikelihood
@@ -267,30 +267,6 @@ def _known_before(database: Path, log: Path, rows: int) -> int:
             for one in _requests(log)
         )
         return sum(one is not None for one in found)
-
-
-def differences(first: Path, second: Path) -> dict[str, int]:
-    """By table, the rows of either database that the other lacks or has otherwise. Runs and dates are left out."""
-    with closing(sqlite3.connect(reading_uri(first), uri=True)) as connection:
-        connection.execute("ATTACH ? AS other", (reading_uri(second),))
-        return dict(_differences(connection))
-
-
-def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
-    for table in TABLES:
-        if table is RUNS:
-            continue
-        columns = [name for name in table.all_columns if name != "created"]
-        same_key = " AND ".join(f"one.{name} = two.{name}" for name in table.key)
-        same = " AND ".join(f"one.{name} IS two.{name}" for name in columns)
-        found = 0
-        for here, there in (("main", "other"), ("other", "main")):
-            sql = (
-                f"SELECT count(*) FROM {here}.{table.name} one LEFT JOIN {there}.{table.name} two ON {same_key} "  # noqa: S608 - our names
-                f"WHERE NOT ({same})"
-            )
-            found += connection.execute(sql).fetchone()[0]
-        yield table.name, found
 
 
 def _counts(database: Path) -> dict[str, int]:

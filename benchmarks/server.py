@@ -65,7 +65,7 @@ def _heeded(request: GenerationRequest) -> GenerationRequest:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers as the model does. `asked` and `most_at_once` count requests."""
+    """Answers as the model does. `asked` and `most_at_once` count requests; `busy_seconds` is how long all took."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -74,6 +74,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.model, self.latency = model, latency
         self.asked = self.most_at_once = self._at_once = 0
+        self.busy_seconds = 0.0
         self._lock = threading.Lock()
 
     @property
@@ -82,7 +83,8 @@ class Server(ThreadingHTTPServer):
 
     def answer(self, path: str, body: Mapping[str, Any]) -> tuple[int, Any]:
         """Status and reply, when the latency is over."""
-        due = time.monotonic() + self.latency
+        begun = time.monotonic()
+        due = begun + self.latency
         with self._lock:
             self.asked += 1
             self._at_once += 1
@@ -93,6 +95,7 @@ class Server(ThreadingHTTPServer):
         finally:
             with self._lock:
                 self._at_once -= 1
+                self.busy_seconds += time.monotonic() - begun
         return (404, {"error": {"message": "no such page"}}) if reply is None else (200, reply)
 
 
@@ -102,7 +105,9 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:  # the name that http.server calls
-        self._send(200, {"asked": self.server.asked, "most_at_once": self.server.most_at_once})
+        server = self.server
+        counted = {"asked": server.asked, "most_at_once": server.most_at_once, "busy_seconds": server.busy_seconds}
+        self._send(200, counted)
 
     def do_POST(self) -> None:  # the same
         content = self.rfile.read(int(self.headers["Content-Length"]))
@@ -177,10 +182,10 @@ def served(paths: Sequence[Path], world: int, latency: float) -> Iterator[str]:
             process.kill()
 
 
-def counts(url: str) -> dict[str, int]:
-    """How many requests a server has had, and how many at once at most."""
+def counts(url: str) -> dict[str, Any]:
+    """How many requests a server has had, how many at once at most, and how many seconds they took together."""
     with urlopen(url) as reply:  # noqa: S310  # our own address
-        found: dict[str, int] = json.load(reply)
+        found: dict[str, Any] = json.load(reply)
     return found
 
 

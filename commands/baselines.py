@@ -25,6 +25,7 @@ from commands.options import (
     with_json,
     with_opening,
     with_paths,
+    with_queue,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 @click.option("--examples", type=click.IntRange(0), default=2, show_default=True, help="Statements printed each end.")
 @with_opening
 @with_budget
+@with_queue
 @with_database
 @with_json
 def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
@@ -102,6 +104,7 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
 @click.argument("config", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @with_opening
 @with_budget
+@with_queue
 @with_database
 @with_json
 def grid(config: Path, **options: Any) -> None:

@@ -12,7 +12,7 @@ import click
 
 from commands.console import err, print_table
 from commands.entailment import SCORERS, open_measure, open_scorer, with_patterns
-from commands.options import open_kb, together, with_budget, with_database, with_json, with_opening
+from commands.options import open_kb, together, with_budget, with_database, with_json, with_opening, with_queue
 from grammar.words import counted
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
 @click.option("--pairs", type=_FOLDER, help="Folder for every premise with its question, for scorers elsewhere.")
 @with_corpus_options
 @with_model_options
+@with_queue
 @with_json
 def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None:
     """Answer each question by the premise that entails it most, and measure how true answers are told from false ones.

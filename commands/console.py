@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -40,7 +42,8 @@ class Screen(Console):
 
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-out = Screen(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 160)
+out = Screen(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 1_000_000)
+"""Where nobody looks on, a row of a table is one line, however long: what reads it must find cells whole."""
 
 
 err = Screen(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
@@ -62,7 +65,8 @@ class Commands(click.Group):
         from llm_oracle.calls import BudgetReached
 
         try:
-            return super().invoke(ctx)
+            with _ended_by_signals():
+                return super().invoke(ctx)
         except RulesRejected as rejected:
             print_diagnostics(rejected.diagnostics)
             ctx.exit(RULES_REJECTED)
@@ -78,9 +82,36 @@ class Commands(click.Group):
             told = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
             err.print(f"[red]error:[/] {escape(told)}. Nothing that was answered is lost.")
             ctx.exit(FAILED)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as ended:
             err.print("Interrupted. Everything answered so far is kept; the same command goes on from here.")
-            ctx.exit(INTERRUPTED)
+            ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)
+
+
+class Ended(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: a command ends as by Ctrl-C, with the exit code that shells give to the signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.code = 128 + number
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Signals that ask a process to end are raised as `Ended`, unless whoever started it wants them ignored (nohup)."""
+
+    def end(number: int, _: object) -> None:
+        raise Ended(number)
+
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    asked = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    heeded = [one for one in asked if signal.getsignal(one) is signal.SIG_DFL]
+    for one in heeded:
+        signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one in heeded:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], as_json: bool = False, every: bool = True) -> None:

@@ -18,8 +18,10 @@ from commands.options import (
     read_library,
     with_budget,
     with_database,
+    with_dry_run,
     with_json,
     with_opening,
+    with_queue,
     with_rules,
 )
 from grammar.words import counted
@@ -112,6 +114,7 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
 )
 @with_opening
 @with_budget
+@with_queue
 @with_database
 @with_json
 def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
@@ -251,7 +254,9 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     found = [edge for file in files for edge in read_edges(file, library)]
     with open_kb(database) as kb:
         stored = store_edges(kb, found)
-    err.print(f"{counted(stored, 'entailment')} in {database}", markup=False)
+    left_out = len(found) - stored
+    told = f"; {counted(left_out, 'line')} left out: every atom entails itself" if left_out else ""
+    err.print(f"{counted(stored, 'entailment')} in {database}{told}", markup=False, soft_wrap=True)
 
 
 @entailment.command()
@@ -294,9 +299,10 @@ def graph(at_least: float, form: str, out: Path | None, database: str, as_json: 
 @with_rules
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model that judges.")
 @click.option("--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Store entailments of this score.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be asked.")
+@with_dry_run
 @with_opening
 @with_budget
+@with_queue
 @with_database
 @with_json
 def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
@@ -375,12 +381,15 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
     settings = TuningSettings(epochs=options["epochs"], frozen=options["frozen"], seed=options["seed"])
     direction = Direction(options["patterns"])
     training = Training(out)
+    load = partial(SentenceClassifier.load, device=device, seed=settings.seed)
+    if not training.is_begun:
+        with err.status("Loading the checkpoint"):
+            load(options["base"])  # a folder begun with what cannot be loaded could not go on with another
     training.begin(
         Protocolled(options["base"], direction, options["hypothesis_only"], options["draws"], settings),
         train_file,
         dev_file,
     )
-    load = partial(SentenceClassifier.load, device=device, seed=settings.seed)
     training.run((read_pairs(train_file), read_pairs(dev_file)), load, lambda line: err.print(line, markup=False))
     shown = training.results[:10]
     rates = (

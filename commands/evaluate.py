@@ -25,19 +25,23 @@ from commands.console import (
 from commands.options import (
     Finite,
     chosen_rules,
+    dry_run,
     load_models,
     open_journal,
     open_kb,
     opening_options,
+    print_foreseen,
     read_library,
     search_settings,
     with_budget,
     with_chosen,
     with_database,
+    with_dry_run,
     with_json,
     with_models,
     with_opening,
     with_paths,
+    with_queue,
     with_rules,
     with_runs,
     with_search_settings,
@@ -71,6 +75,7 @@ def evaluate() -> None:
 @with_search_settings
 @with_models
 @with_budget
+@with_queue
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for figure 6: PNG, SVG and CSV.")
 @with_database
 @with_json
@@ -126,6 +131,7 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
 @click.option("--rerank", help="Model that reranks finished statements; default: each evaluator, as in the paper.")
 @with_opening
 @with_budget
+@with_queue
 @with_database
 @with_json
 def likelihood(
@@ -174,8 +180,10 @@ def likelihood(
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @with_opening
 @with_budget
+@with_queue
 @click.option("--examples", type=click.IntRange(0), default=2, show_default=True, help="Wrong answers shown each end.")
 @click.option("-o", "--output", type=click.File("w", "utf-8", lazy=True), help="JSONL file for every answer.")
+@with_dry_run
 @with_json
 def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -> None:
     """Ask a model 13 questions about each statement of the knowledge base: LINK's tables 4, 13 and 15.
@@ -188,6 +196,12 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
     """
     from evaluation.probing import run
 
+    if options["dry_run"]:
+        with dry_run(database) as (kb, foreseeing):
+            opening = opening_options(None, options, foreseeing)
+            run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening).probe(foreseeing)
+        print_foreseen(foreseeing, options["as_json"])
+        return
     with open_kb(database, existing=True) as kb:
         journal = open_journal(kb, options)
         session = run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening_options(None, options, journal))
@@ -211,6 +225,7 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
 @click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta.")
 @with_opening
 @with_budget
+@with_queue
 @with_database
 @with_json
 def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: Any) -> None:
@@ -260,10 +275,10 @@ def _print_ablation(report: AblationReport, as_json: bool) -> None:
         for one in report.cells
     )
     columns = ("distribution", "variant", "statements", "data type", "factuality", "overall", "true facts")
-    print_table(columns, rows, title="LINK, tables 8 and 9, on our rules and models")
+    print_table(columns, rows, title="Ours, in the layout of LINK's tables 8 and 9")
     out.print()
     deltas = ((name, number_text(delta)) for name, delta in report.deltas.items())
-    print_table(("variant", "mean delta"), deltas, title="LINK, figure 6, as one figure")
+    print_table(("variant", "mean delta"), deltas, title="Ours: the mean of what LINK's figure 6 shows")
 
 
 def _print_likelihood(result: LikelihoodResult, as_json: bool) -> None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from rich.markup import escape
 
-from commands.console import err
+from commands.console import BUDGET_REACHED, DONE, err
 from grammar.errors import RulesRejected
+from grammar.words import counted
 
 if TYPE_CHECKING:
     from engine.session import QueryLimits
     from grammar.rules import Library, Rule
     from kb.store import KnowledgeBase
     from llm_oracle.backends.openai_batch import BatchQueue
-    from llm_oracle.calls import Journal, Price
+    from llm_oracle.calls import Foreseeing, Journal, Price
     from llm_oracle.protocols import Models
     from llm_oracle.registry import OpeningOptions
 
@@ -149,6 +154,68 @@ with_budget = together(
 )
 
 
+class Queueing:
+    """The queue of --queue and --results. It is begun, over an earlier one, when the first model is opened.
+
+    Behind the command it says what stands where; what is missing makes the exit code that of a budget.
+    """
+
+    def __init__(self, path: Path, results: Sequence[Path]) -> None:
+        self._path, self._results = path, results
+
+    @cached_property
+    def queue(self) -> BatchQueue:
+        """Raises HapaxError where the file is another's, or a file of results holds none."""
+        from llm_oracle.backends.openai_batch import BatchQueue
+
+        return BatchQueue(self._path, self._results)
+
+    def __enter__(self) -> Queueing:
+        return self
+
+    def __exit__(self, _: object, fault: BaseException | None, __: object) -> None:
+        from llm_oracle.calls import BudgetReached
+
+        if fault is not None and not isinstance(fault, SystemExit | BudgetReached):
+            return
+        for line in self.queue.told():
+            err.print(escape(line), soft_wrap=True)
+        is_done = fault is None or (isinstance(fault, SystemExit) and fault.code in (None, DONE))
+        if is_done and self.queue.count:
+            sys.exit(BUDGET_REACHED)
+
+
+def _queueing(command: F) -> F:
+    """The command with the queue of its options as `queue`; None without one."""
+
+    @wraps(command)
+    def run(*arguments: Any, queue: Path | None, results: Sequence[Path], **options: Any) -> Any:
+        if queue is None and results:
+            raise click.UsageError("--results goes with --queue, the file for what is still missing.")
+        if queue is None or options.get("dry_run"):
+            return command(*arguments, queue=None, **options)
+        with Queueing(queue, results) as one:
+            return command(*arguments, queue=one, **options)
+
+    return run  # type: ignore[return-value]  # click calls both by name
+
+
+with_queue = together(
+    click.option(
+        "--queue",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write what openai models would be asked to this file, as OpenAI Batch JSONL, and send nothing.",
+    ),
+    click.option(
+        "--results",
+        multiple=True,
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Results of such a batch, taken in first; goes with --queue.",
+    ),
+    _queueing,
+)
+
+
 with_assume = click.option("--assume", multiple=True, help="A ground atom held true for this call only.")
 
 
@@ -266,34 +333,24 @@ def open_kb(database: str | None, read_only: bool = False, existing: bool = Fals
     return KnowledgeBase(database, read_only=read_only)
 
 
-def open_queue(options: dict[str, Any]) -> BatchQueue | None:
-    """The batch queue of --queue and --results; None without them."""
-    if options["queue"] is None:
-        if options["results"]:
-            raise click.UsageError("--results goes with --queue, the file for what is still missing.")
-        return None
-    from llm_oracle.backends.openai_batch import BatchQueue
-
-    return BatchQueue(options["queue"], options["results"])
-
-
 def opening_options(
     library: Library | None, options: Mapping[str, Any], journal: Journal | None = None
 ) -> OpeningOptions:
-    """What `with_opening` says about the models to open."""
+    """What `with_opening` says about the models to open, and `with_queue` about where their requests go."""
     from llm_oracle.registry import OpeningOptions
 
+    queueing: Queueing | None = options.get("queue")
+
     same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "probe_again")}
-    return OpeningOptions(library=library, journal=journal, prices=dict(options["prices"]), **same)
+    queue = None if queueing is None else queueing.queue
+    return OpeningOptions(library=library, journal=journal, prices=dict(options["prices"]), queue=queue, **same)
 
 
-def load_models(
-    library: Library, options: dict[str, Any], queue: BatchQueue | None = None, journal: Journal | None = None
-) -> Models:
+def load_models(library: Library, options: dict[str, Any], journal: Journal | None = None) -> Models:
     """The models of the four roles, as the options name them; with a journal, probes of servers are kept in it."""
     from llm_oracle.registry import open_models
 
-    opening = replace(opening_options(library, options, journal), queue=queue)
+    opening = opening_options(library, options, journal)
     with err.status("Loading models"):
         return open_models(
             options["knowledge"], options["critic"], options["likelihood"], options["evaluator"], options=opening
@@ -321,6 +378,31 @@ def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
     from llm_oracle.calls import Budget, Journal
 
     return Journal(kb, Budget(*(options.get(name) for name in ("max_calls", "max_tokens", "max_cost"))))
+
+
+with_dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be asked.")
+
+
+def print_foreseen(journal: Foreseeing, as_json: bool) -> None:
+    """What a dry run has put off."""
+    requests, answered = len(journal.missing), journal.total.hits
+    if as_json:
+        click.echo(json.dumps({"requests": requests, "answered": answered, "most_tokens": journal.tokens}))
+        return
+    click.echo(
+        f"{counted(requests, 'request')} would be sent, of {counted(journal.tokens, 'token')} at most; "
+        f"{counted(answered, 'answer')} from the journal. What needs these answers first is not counted."
+    )
+
+
+@contextmanager
+def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, Foreseeing]]:
+    """The knowledge base, if it is there, for reading, and a journal that sends nothing."""
+    from llm_oracle.calls import Foreseeing
+
+    known = Path(database).exists()
+    with open_kb(database if known else None, read_only=known) as kb:
+        yield kb, Foreseeing(kb)
 
 
 def query_limits(options: dict[str, Any]) -> QueryLimits:

@@ -24,6 +24,7 @@ from commands.options import (
     with_json,
     with_limits,
     with_models,
+    with_queue,
     with_rules,
 )
 from grammar.words import counted
@@ -51,6 +52,7 @@ with_entail = click.option(
 @click.option("--ask", is_flag=True, help="Ask a model for the facts that the goal lacks.")
 @with_models
 @with_budget
+@with_queue
 @with_limits
 @with_json
 def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], **options: Any) -> None:
@@ -67,15 +69,20 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
 
     library = read_library(paths)
     limits = query_limits(options)
+    if options["queue"] is not None and not options["ask"]:
+        raise click.UsageError("--queue goes with --ask: without it nothing is asked.")
     if not options["ask"]:
         with open_kb(database, read_only=True) as kb:
             theory = Theory(_entailing(library, kb, options["entail"]), kb, assume)
             _print_answers(run_query(theory, goal, limits), options["as_json"])
         return
+    begins = not Path(database).exists()
     from engine.demand import DemandBudget, run_demand
     from engine.oracle import Oracle
 
     with open_kb(database) as kb:
+        if begins:
+            err.print(f"{database} is new: what is answered is kept there.", markup=False, soft_wrap=True)
         library = _entailing(library, kb, options["entail"])
         journal = open_journal(kb, options)
         models = load_models(library, options, journal=journal)
@@ -83,7 +90,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         result = run_demand(Theory(library, kb, assume), goal, oracle, DemandBudget(limits=limits))
     _print_answers(result.result, options["as_json"])
     if result.stopped:
-        err.print(escape(result.stopped))
+        err.print(escape(str(oracle.budget_reached or result.stopped)), soft_wrap=True)
     sys.exit(DONE if result.complete else BUDGET_REACHED)
 
 

@@ -10,17 +10,12 @@ from rich.markup import escape
 
 from commands.console import err
 from commands.options import open_kb, read_library, with_chosen, with_database, with_rules
+from commands.whole_files import written_whole
 from grammar.words import counted
 
 
 @click.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.File("w", encoding="utf-8", lazy=True),
-    required=True,
-    help="The HTML file; - for stdout.",
-)
+@click.option("-o", "--output", required=True, help="The HTML file; - for stdout.")
 @click.option("--run", "run_id", help="The run, by how its id begins; default: the one that was finished last.")
 @with_chosen
 @click.option(
@@ -37,7 +32,7 @@ from grammar.words import counted
 )
 @with_rules
 @with_database
-def report(output: Any, chosen: tuple[str, ...], paths: tuple[Path, ...], database: str, **options: Any) -> None:
+def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Write a run as one HTML page: rules, statements with their proofs, distributions, gates, rejected values, cost.
 
     The page needs nothing besides itself: no network, no script but its own. It is told in the words that the
@@ -54,7 +49,8 @@ def report(output: Any, chosen: tuple[str, ...], paths: tuple[Path, ...], databa
     with open_kb(database, read_only=True) as kb:
         content = build(kb, read_library(paths), wanted)
     text = page(content)
-    output.write(text)
+    with written_whole(output) as stream:
+        stream.write(text)
     if content.heading.state:
         err.print(f"[yellow]note:[/] {escape(content.heading.state)}", soft_wrap=True)
     err.print(

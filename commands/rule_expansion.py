@@ -27,6 +27,7 @@ from commands.options import (
     with_json,
     with_opening,
     with_paths,
+    with_queue,
     with_rules,
 )
 from grammar.errors import HapaxError
@@ -83,6 +84,7 @@ def rules() -> None:
 @click.option("--by", help="Who decides, for the sheet; default: your user name.")
 @with_model
 @with_budget
+@with_queue
 @with_database
 @with_json
 def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **options: Any) -> None:
@@ -134,6 +136,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
 @with_paths
 @with_model
 @with_budget
+@with_queue
 @with_database
 @with_json
 def lint(paths: tuple[Path, ...], **options: Any) -> None:
@@ -160,6 +163,7 @@ def lint(paths: tuple[Path, ...], **options: Any) -> None:
 @with_paths
 @with_model
 @with_budget
+@with_queue
 @with_database
 def verbalise(paths: tuple[Path, ...], **options: Any) -> None:
     """Print declarations with all three sentences for the predicates that lack some.

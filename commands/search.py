@@ -13,12 +13,12 @@ import click
 from rich.markup import escape
 
 from commands.console import BUDGET_REACHED, DONE, err, number_text, out, print_table, progress_display
+from commands.executor import Executor, with_executor
 from commands.options import (
     chosen_rules,
     load_models,
     open_journal,
     open_kb,
-    open_queue,
     read_library,
     refuse_faulty,
     search_settings,
@@ -29,6 +29,7 @@ from commands.options import (
     with_json,
     with_models,
     with_paths,
+    with_queue,
     with_search_settings,
 )
 from commands.rules import _print_plans
@@ -52,6 +53,10 @@ if TYPE_CHECKING:
 @with_json
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
     """Show in which order variables would be searched and what a run would cost, before anything is asked.
+
+    What is expected follows from the answers in the knowledge base, or, without any, from what was measured. What is
+    said at most holds for models that give no more values than they are asked for; it is far off where a premise is
+    derived by rules.
 
     \b
     hapax plan --rule allergy
@@ -78,6 +83,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 @with_gate_switches
 @with_models
 @with_budget
+@with_queue
 @with_database
 @with_json
 @click.option(
@@ -89,17 +95,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 )
 @click.option("--no-progress", is_flag=True, help="No progress bar, nor lines of progress where it cannot be drawn.")
 @click.option("--dry-run", is_flag=True, help="Only say what the run would cost.")
-@click.option(
-    "--queue",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what openai models would be asked to this file, as OpenAI Batch JSONL, and send nothing.",
-)
-@click.option(
-    "--results",
-    multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Results of such a batch, taken in first; goes with --queue.",
-)
+@with_executor
 def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Search head and long-tail knowledge for rules, store it, and derive statements from it.
 
@@ -110,31 +106,24 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     hapax search --rule allergy --distribution long_tail --beam 50
     hapax search my.rules -m hf:meta-llama/Llama-3.1-8B --critic hf:google/flan-t5-xxl --max-calls 5000
     hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
+    hapax search rules/library -m openai:my-model --executor ray --ray-address auto
     """
-    from engine.search import search as run_search
-
     library = read_library(paths)
     refuse_faulty(library)
     rules = chosen_rules(library, chosen)
     if options["dry_run"]:
         print_estimate(estimate_run(library, rules, options), options["as_json"])
         return
-    queue = open_queue(options)
     settings = search_settings(options)
+    executor = Executor(library, options)
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
-        models = load_models(library, options, queue, journal)
+        models = load_models(library, options, journal)
         _warn_of_loose_facts(models, options)
-        if queue is not None:
-            from llm_oracle.backends.openai_batch import queued
-
-            models = queued(models, journal)
         with progress_display(not options["no_progress"]) as progress:
-            report = run_search(library, rules, kb, models, settings, progress=progress, journal=journal)
+            report = executor.search(library, rules, kb, models, settings, progress=progress, journal=journal)
     _print_search(report, library, options)
-    if queue is not None:
-        for line in queue.told():
-            err.print(escape(line), soft_wrap=True)
+    executor.told()
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.markup import escape
@@ -12,6 +11,7 @@ from rich.markup import escape
 from commands.console import err, out, print_table
 from commands.options import open_kb, with_database, with_json
 from commands.search import _by_name
+from commands.whole_files import written_whole
 from grammar.words import counted
 
 PREDICATES_SHOWN = 10
@@ -29,11 +29,15 @@ def stats(database: str, as_json: bool) -> None:
     """
     with open_kb(database, read_only=True) as kb:
         counts, roles, refusals = kb.counts(), kb.call_counts(), kb.refusals()
+        derived = kb.derived_counts()
     if as_json:
         refused = [dict(zip(("role", "reason", "count"), one, strict=True)) for one in refusals]
-        click.echo(json.dumps({**counts, "calls_by_role": roles, "refused": refused}))
+        click.echo(json.dumps({**counts, "derived": derived, "calls_by_role": roles, "refused": refused}))
         return
     print_table(("what", "how many"), ((name, str(count)) for name, count in counts.items()))
+    if derived:
+        told = counted(sum(derived.values()), "statement")
+        out.print(f"\n{told} of {counted(len(derived), 'rule')}, stored by hapax derive.")
     if roles:
         out.print(f"\nThe calls are those of all runs to all models: {_by_name(roles)}.")
     for role, reason, count in refusals:
@@ -68,18 +72,16 @@ def import_(file: Path, database: str, skip_faulty: bool) -> None:
 @with_database
 @click.option("--format", "form", type=click.Choice(["prolog", "csv", "jsonl"]), default="prolog", show_default=True)
 @click.option("--predicate", help="Only this predicate's facts.")
-@click.option(
-    "-o", "--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="File; default: stdout."
-)
-def export(database: str, form: str, predicate: str | None, output: Any) -> None:
+@click.option("-o", "--output", default="-", help="File; default: stdout.")
+def export(database: str, form: str, predicate: str | None, output: str) -> None:
     """Export facts as a Prolog program, CSV or JSONL.
 
     \b
     hapax export --format prolog -o facts.pl
     hapax export --format csv --predicate is_ingredient_in
     """
-    with open_kb(database, read_only=True) as kb:
-        report = kb.export_facts(form, output, predicate)
+    with open_kb(database, read_only=True) as kb, written_whole(output) as stream:
+        report = kb.export_facts(form, stream, predicate)
     for left_out in report.left_out:
         err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
     err.print(f"{counted(report.written, 'fact')} exported")

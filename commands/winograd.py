@@ -13,13 +13,17 @@ from rich.markup import escape
 from commands.console import BUDGET_REACHED, DONE, err, out, print_table
 from commands.options import (
     Finite,
+    dry_run,
     open_journal,
     open_kb,
     opening_options,
+    print_foreseen,
     with_budget,
     with_database,
+    with_dry_run,
     with_json,
     with_opening,
+    with_queue,
 )
 from grammar.words import counted
 
@@ -113,6 +117,8 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
 @click.option("--reply-tokens", type=click.IntRange(1), default=512, show_default=True, help="Tokens of a reply.")
 @with_opening
 @with_budget
+@with_queue
+@with_dry_run
 @with_database
 @with_json
 def ask(paths: tuple[Path, ...], **options: Any) -> None:
@@ -132,6 +138,12 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
 
     if not options["methods"] and not options["prompts"]:
         options["methods"] = ("zero-shot",)
+    if options["dry_run"]:
+        with dry_run(options["database"]) as (_, foreseeing), open_kb(None) as scratch:
+            session = AskSession(scratch, AskOptions.of(options), opening_options(None, options, foreseeing))
+            list(session.ask(paths, foreseeing))
+        print_foreseen(foreseeing, options["as_json"])
+        return
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         session = AskSession(kb, AskOptions.of(options), opening_options(None, options, journal))
@@ -147,10 +159,9 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
         _print_pages([run_page(runs)])
     used = journal.total
     err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
-    stopped = [run for run in runs if run.status == "budget"]
-    if stopped:
-        err.print("The budget is reached. Raise it and run the same command again: nothing is asked twice.")
-    sys.exit(BUDGET_REACHED if stopped else DONE)
+    if session.stopped:
+        err.print(escape(str(session.stopped)), soft_wrap=True)
+    sys.exit(BUDGET_REACHED if session.stopped else DONE)
 
 
 @winograd.command()
@@ -253,6 +264,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @with_opening
 @with_budget
+@with_queue
 @with_database
 @with_json
 def generate(path: Path, target: Path, **options: Any) -> None:

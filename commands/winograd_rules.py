@@ -20,6 +20,7 @@ from commands.options import (
     with_database,
     with_json,
     with_opening,
+    with_queue,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ with_theories = click.option(
 @with_theories
 @with_opening
 @with_budget
+@with_queue
 @with_database
 @with_json
 def rules(paths: tuple[Path, ...], sources: tuple[str, ...], shown: tuple[str, ...], **options: Any) -> None:

@@ -33,6 +33,9 @@ STRONG = 0.5
 
 FAULTS_SHOWN = 10
 
+UNTYPED = "HPX042"
+"""The code of a variable without a data type."""
+
 _DECLARATION = PredicateRecord(ENTAILS, ("Entailing Atom", "Entailed Atom", "Score"), "given")
 
 
@@ -50,7 +53,12 @@ class Edge:
         try:
             rule = parse_rule(f"{premise} -> {hypothesis}", library)
         except RulesRejected as rejected:
-            raise HapaxError(f"{premise} -> {hypothesis} is no entailment: {rejected.diagnostics[0].message}") from None
+            first = rejected.diagnostics[0]
+            remedy = f"{first.remedy.rstrip('.')}, or name the file that declares the predicate by --rules."
+            raise HapaxError(
+                f"{premise} -> {hypothesis} is no entailment: {first.message}. "
+                f"{remedy if first.code == UNTYPED else first.remedy}"
+            ) from None
         lone = rule.literals[0] if len(rule.premise) == len(rule.literals) == 1 else None
         if lone is None or lone.negated or rule.conclusion.negated:
             raise HapaxError(f"{premise} -> {hypothesis}: an entailment has one atom on each side.")
@@ -62,6 +70,11 @@ class Edge:
             raise HapaxError(f"{premise} -> {hypothesis}: the score is {score}; write a number from 0 to 1.")
         names = {one.name: chr(ord("A") + number) for number, one in enumerate(rule.variables)}
         return cls(_renamed(lone.atom, names), _renamed(rule.conclusion.atom, names), score)
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether it says that an atom entails itself."""
+        return self.premise == self.hypothesis
 
     @property
     def name(self) -> str:
@@ -92,9 +105,15 @@ def edges(kb: KnowledgeBase, at_least: float = STRONG) -> list[Edge]:
     return sorted(best.values(), key=lambda one: (str(one.premise), str(one.hypothesis)))
 
 
+def strongest(kb: KnowledgeBase, indicator: str) -> float | None:
+    """The highest score of a stored entailment from or to a predicate; None without one."""
+    scores = [one.score for one in edges(kb, 0.0) if indicator in (one.premise.indicator, one.hypothesis.indicator)]
+    return max(scores, default=None)
+
+
 def store_edges(kb: KnowledgeBase, found: Iterable[Edge]) -> int:
-    """Keep entailments as given facts; how many they are. What was there stays."""
-    facts = [edge.fact for edge in found]
+    """Keep entailments as given facts, but for those of an atom by itself; how many they are. What was there stays."""
+    facts = [edge.fact for edge in found if not edge.is_trivial]
     with kb.transaction():
         kb.add_predicates([_DECLARATION])
         kb.add_facts(facts)

@@ -154,7 +154,9 @@ class CriticGate:
         return _given(self._score(judged) for judged in batch if self._fact_first or self._type_passes(judged))
 
     def _score(self, judged: Judged) -> float | None:
-        return None if judged.probability is None else fmean((*self._prior, judged.probability))
+        if judged.probability is None or not self._prior:
+            return judged.probability
+        return fmean((*self._prior, judged.probability))
 
     def _type_passes(self, judged: Judged) -> bool:
         return judged.type_probability is None or judged.type_probability >= self.type_threshold.value

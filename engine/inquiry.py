@@ -161,20 +161,20 @@ class AskedQuestion:
             verdicts = [Verdict(one.judged, False, "agreement", None, None, reason) for one in verdicts]
         return list(zip(self.values, verdicts, strict=False))  # a question that was cut has values without a verdict
 
-    def decisions(self, run_id: str) -> list[Decision]:
-        """What the gates say of every candidate, the parser's refusals included."""
+    def decisions(self, run_id: str, verdicts: Sequence[tuple[Candidate, Verdict]]) -> list[Decision]:
+        """What the gates say of every candidate by these verdicts, the parser's refusals included."""
         decided = [
             Decision(run_id, one.gate, candidate.id, one.accepted, one.score, one.threshold, one.reason)
-            for candidate, one in self.verdicts()
+            for candidate, one in verdicts
         ]
         refused = [
             Decision(run_id, "parser", one.id, False, None, None, one.rejected_by_parser or "") for one in self.unread
         ]
         return decided + refused
 
-    def answer(self, given: Sequence[Value]) -> Answer:
-        """What the question brought, given values first."""
-        verdicts = [verdict for _, verdict in self.verdicts()]
+    def answer(self, given: Sequence[Value], judged: Sequence[tuple[Candidate, Verdict]]) -> Answer:
+        """What the question brought by these verdicts, given values first."""
+        verdicts = [verdict for _, verdict in judged]
         known = {value_key(value) for value in given}
         accepted = [one.judged for one in verdicts if one.accepted and value_key(one.judged.value) not in known]
         return Answer(

@@ -18,6 +18,7 @@ class KnownFacts:
     def __init__(self, kb: KnowledgeBase, library: Library) -> None:
         self._kb, self._library = kb, library
         self._facts: dict[str, dict[tuple[Value, ...], FactRecord]] = {}
+        self._given: dict[str, dict[tuple[Value, ...], FactRecord]] = {}
         self._found: dict[str, dict[tuple[Value, ...], FactRecord]] = {}
         self._types: dict[tuple[Value, str], TypeFact] = {}
         self._supports: dict[str, set[str]] = {}
@@ -31,6 +32,7 @@ class KnownFacts:
                     types = self._library.signature(indicator).argument_types
                     stored[atom_values(atom)] = FactRecord(atom.predicate, atom_values(atom), types, Source.GIVEN)
             self._facts[indicator] = stored
+            self._given[indicator] = {key: one for key, one in stored.items() if one.source is Source.GIVEN}
         return self._facts[indicator]
 
     def held(self, indicator: str) -> list[FactRecord]:
@@ -39,8 +41,8 @@ class KnownFacts:
         What goals of a run rest on: facts of other runs, and those that this very run found later before it was killed
         and resumed, would make its result depend on when it was run.
         """
-        facts = self.of(indicator).values()
-        return [*(one for one in facts if one.source is Source.GIVEN), *self._found.get(indicator, {}).values()]
+        self.of(indicator)
+        return [*self._given[indicator].values(), *self._found.get(indicator, {}).values()]
 
     def types(self) -> list[TypeFact]:
         """The types that users gave values, and those under which this run accepted values."""
@@ -48,8 +50,8 @@ class KnownFacts:
 
     def given(self, atom: Atom, name: str) -> list[Value]:
         """Values of the variable `name` for which the atom is a given fact, its other variables having any value."""
-        facts = self.of(atom.indicator).values()
-        found = (_matched(atom.arguments, fact.arguments) for fact in facts if fact.source is Source.GIVEN)
+        self.of(atom.indicator)
+        found = (_matched(atom.arguments, arguments) for arguments in self._given[atom.indicator])
         return list(dict.fromkeys(match[name] for match in found if match is not None))
 
     def add(self, facts: Sequence[FactRecord]) -> None:
@@ -61,6 +63,8 @@ class KnownFacts:
             earlier = known.get(fact.arguments)
             if earlier is None or earlier.source is not Source.GIVEN:
                 known[fact.arguments] = fact
+                if fact.source is Source.GIVEN:
+                    self._given[indicator][fact.arguments] = fact
                 self._found.setdefault(indicator, {})[fact.arguments] = fact
             self._supports.setdefault(fact.id, set()).add(fact.candidate_id or "")
 
@@ -80,6 +84,7 @@ class KnownFacts:
             if standing is not None and standing.candidate_id == fact.candidate_id and not supports:
                 self._kb.retract_fact(fact.id)
                 del known[fact.arguments]
+                self._given[indicator].pop(fact.arguments, None)
                 self._found.get(indicator, {}).pop(fact.arguments, None)
 
     def truth(self, atom: Atom) -> float | None:

@@ -6,12 +6,12 @@ a question that is exhausted is answered from its stored candidates, whose score
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
 
-from engine.gates import TYPE_FLOOR, CriticGate, CriticRule, Judged
+from engine.gates import TYPE_FLOOR, CriticGate, CriticRule, Judged, Verdict
 from engine.inquiry import (
     FUNCTIONAL_SAMPLES,
     Answer,
@@ -134,8 +134,9 @@ class Oracle:
         self._restore(waiting)
         while going_on := [one for one in waiting if not one.done]:
             self._round(going_on)
-        self._finish(waiting)
-        self._answers.update((one.inquiry, one.answer(self._given(one.inquiry))) for one in waiting)
+        verdicts = {one: one.verdicts() for one in waiting}
+        self._finish(verdicts)
+        self._answers.update((one.inquiry, one.answer(self._given(one.inquiry), verdicts[one])) for one in waiting)
         return {inquiry: self._answers[inquiry] for inquiry in inquiries}
 
     # -- ground atoms
@@ -146,7 +147,7 @@ class Oracle:
         unknown = [atom for atom in unique if atom not in self._judged]
         truths = {atom: self.known.truth(atom) for atom in unknown}
         claims = {atom: self.claim(atom) for atom, truth in truths.items() if truth is None and self.settings.critic}
-        scores = self._claims(list(dict.fromkeys(claims.values())), "probability")
+        (scores,) = self._claims((list(dict.fromkeys(claims.values())), "probability"))
         for atom, truth in truths.items():
             score = truth if truth is not None else scores.get(claims.get(atom, ""))
             if score is not None or not self.settings.critic:
@@ -216,16 +217,15 @@ class Oracle:
         requests = [request for _, request in pairs]
         knowledge, parameters = self.models.knowledge, self.settings.parameters
         assert isinstance(knowledge, JournaledGenerator)  # noqa: S101  `journaled` saw to it
-        call_ids = knowledge.call_ids(requests, parameters)
-        known = self.journal.store.calls(call_ids)
-        generations = self._within_budget(lambda: knowledge.generate(requests, parameters), len(requests))
+        calls = [knowledge.prepared(request, parameters) for request in requests]
+        generations = self._within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
         replies: dict[AskedQuestion, list[Reply]] = {one: [] for one in asked}
-        for (one, _), call_id, generation in zip(pairs, call_ids, generations, strict=True):
+        for (one, _), call, generation in zip(pairs, calls, generations, strict=True):
             if generation is None:
                 one.cut = True
             else:
-                one.sent += call_id not in known
-                replies[one].append(Reply(call_id, self._parsed(one.inquiry.question, generation.text)))
+                one.sent += call.id in self.journal.missed
+                replies[one].append(Reply(call.id, self._parsed(one.inquiry.question, generation.text)))
         heard = [one for one in asked if not one.cut]
         proposed = {one: one.take(replies[one]) for one in heard}
         self._judge(proposed)
@@ -264,8 +264,9 @@ class Oracle:
             if self.settings.critic
         }
         claims = [pair for pairs in texts.values() for pair in pairs]
-        types = self._claims(list(dict.fromkeys(text for text, _ in claims if text)), "type_probability")
-        facts = self._claims(list(dict.fromkeys(text for _, several in claims for text in several)), "probability")
+        of_types = list(dict.fromkeys(text for text, _ in claims if text))
+        of_facts = list(dict.fromkeys(text for _, several in claims for text in several))
+        types, facts = self._claims((of_types, "type_probability"), (of_facts, "probability"))
         for one, batch in proposed.items():
             judged = []
             for candidate, (type_text, fact_texts) in zip(
@@ -285,20 +286,23 @@ class Oracle:
         type_text = None if self.library.is_numeric(data_type) else type_claim(str(value), data_type)
         return type_text, tuple(self.claim(filled(pattern, value)) for pattern in inquiry.claimed)
 
-    def _claims(self, claims: Sequence[str], measure: str) -> dict[str, float]:
-        """P(yes) by claim, stored; claims that the budget cut off are missing."""
-        critic = self.models.critic
-        scores = self._within_budget(lambda: critic.probabilities(claims), len(claims))
-        known = {claim: score for claim, score in zip(claims, scores, strict=True) if score is not None}
-        refused = [claim for claim, score in known.items() if score.refused]
+    def _claims(self, *measured: tuple[Sequence[str], str]) -> list[dict[str, float]]:
+        """P(yes) by claim for each measure, stored; claims that the budget cut off are missing. All are one batch."""
+        critic, name = self.models.critic, model_name(self.models.critic)
+        asked = [claim for claims, _ in measured for claim in claims]
+        came = iter(self._within_budget(lambda: critic.probabilities(asked), len(asked)))
         assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
-        call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
-        name = model_name(critic)
-        self.kb.add_assessments(
-            Assessment(claim, measure, name, score.probability, call_id=call_ids.get(claim))
-            for claim, score in known.items()
-        )
-        return {claim: score.probability for claim, score in known.items()}
+        found = []
+        for claims, measure in measured:
+            known = {claim: score for claim, score in zip(claims, came, strict=False) if score is not None}
+            refused = [claim for claim, score in known.items() if score.refused]
+            call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
+            self.kb.add_assessments(
+                Assessment(claim, measure, name, score.probability, call_id=call_ids.get(claim))
+                for claim, score in known.items()
+            )
+            found.append({claim: score.probability for claim, score in known.items()})
+        return found
 
     def _within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
         """The answers, None where the budget stopped them; what the journal knows comes in any case."""
@@ -335,16 +339,16 @@ class Oracle:
         for place in range(max(map(len, calls_of.values()), default=0)):
             self._judge({one: calls[place] for one, calls in calls_of.items() if place < len(calls)})
 
-    def _finish(self, asked: Sequence[AskedQuestion]) -> None:
+    def _finish(self, judged: Mapping[AskedQuestion, Sequence[tuple[Candidate, Verdict]]]) -> None:
         """Verdicts, facts and states of questions that are over, in one transaction; refuted facts go."""
         decisions: list[Decision] = []
         accepted: list[FactRecord] = []
         refused: list[FactRecord] = []
         types: list[TypeFact] = []
-        for one in asked:
-            decisions += one.decisions(self.run_id)
+        for one, verdicts in judged.items():
+            decisions += one.decisions(self.run_id, verdicts)
             data_type = one.inquiry.question.data_type
-            for candidate, verdict in one.verdicts():
+            for candidate, verdict in verdicts:
                 facts = self._facts(one.inquiry, candidate, verdict.judged.probability)
                 (accepted if verdict.accepted else refused).extend(facts)
                 if verdict.accepted and verdict.judged.type_probability is not None:
@@ -354,7 +358,7 @@ class Oracle:
             self.known.reject(refused)
             self.known.add(accepted)
             self.known.add_types(types)
-            self.kb.set_question_states((one.inquiry.question, one.state) for one in asked if not one.restored)
+            self.kb.set_question_states((one.inquiry.question, one.state) for one in judged if not one.restored)
 
     def _facts(self, inquiry: Inquiry, candidate: Candidate, probability: float | None) -> list[FactRecord]:
         """The facts that a candidate makes of the claimed patterns, its own position typed as it was asked for."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from engine.derive import relevant_library
+from engine.entailment import strongest
 from engine.known import KnownFacts
 from engine.program import build_program
 from engine.session import PrologSession, PrologTerm, QueryLimits, Row
@@ -65,6 +66,10 @@ class Theory:
         return parse_goal(text, self.library, self._elsewhere)
 
     def _elsewhere(self, indicator: str) -> str:
+        score = strongest(self.kb, indicator)
+        if score is not None:
+            told = f"{self.kb.place} holds entailments of it, the strongest of score {score:g}"
+            return f"{told}: --entail {score:g} takes that one in."
         count = self.kb.fact_counts().get(indicator, 0)
         facts = f"{self.kb.place} holds {counted(count, 'fact')} of it"
         if any(one.indicator == indicator for one in self.kb.predicates()):

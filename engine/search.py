@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from engine.beams import Origin, RuleSearch, origin_of
@@ -21,6 +21,7 @@ from engine.query import Theory
 from engine.report import GateCount, RuleReport, SearchProgress, SearchReport, SearchSettings, Tally, Unanswerable
 from engine.session import PrologSession, PrologTerm
 from grammar.dependencies import SearchPlan, plan
+from grammar.errors import HapaxError
 from grammar.rules import Library, Place, PredicateKind, Rule, type_key
 from grammar.terms import Atom, Constant, Literal, Value
 from kb.records import PredicateRecord, RuleRecord, RunRecord, StatementRecord, content_id
@@ -68,11 +69,9 @@ def search(
     try:
         with PrologSession() as session, _seldom_collected():
             report = _Search(library, kb, oracle, settings, session).run(rules, progress)
-    except KeyboardInterrupt:
-        kb.finish_run(run.id, "interrupted")
-        raise
-    except BaseException:
-        kb.finish_run(run.id, "failed")
+    except BaseException as fault:
+        with suppress(HapaxError):  # on a full disk it cannot be noted, and the fault itself is what is told
+            kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
         raise
     kb.finish_run(run.id, report.status, report.summary())
     return report
@@ -401,8 +400,7 @@ def _told(oracle: Oracle, display: SearchProgress | None) -> Iterator[SearchProg
 
 def _is_limited(journal: Journal) -> bool:
     """Whether a budget may end the run: then rules go one by one, so that some are complete when it does."""
-    limits = asdict(journal.budget)
-    return any(limits[name] is not None for name in ("max_calls", "max_tokens", "max_cost"))
+    return not journal.budget.is_unlimited
 
 
 def _goal(atoms: Sequence[Atom]) -> str:

@@ -23,7 +23,7 @@ from evaluation.probing.items import verdicts_of
 from grammar.errors import HapaxError
 from kb.records import Assessment, Distribution, RunRecord, StatementRecord
 from kb.store import KnowledgeBase
-from llm_oracle.calls import EVALUATOR, Journal, JournaledLikelihood
+from llm_oracle.calls import EVALUATOR, GoingOn, Journal, JournaledLikelihood
 from llm_oracle.protocols import LikelihoodModel, LogLikelihood
 
 KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL = "knowledge model", "critic model", "likelihood model"
@@ -430,17 +430,22 @@ def _asked(
 ) -> dict[str, dict[str, float]]:
     """The evaluators' scores by evaluator and text; those that are missing are asked for and kept."""
     scores: dict[str, dict[str, float]] = {}
+    going_on = GoingOn()
     for model in evaluators:
         name = model_name(model)
         known = kb.assessments(texts, _MEASURE, name)
         missing = [text for text in texts if text not in known]
-        answers = JournaledLikelihood(model, journal, role=EVALUATOR).log_likelihoods(missing)
+        with going_on:
+            answers = JournaledLikelihood(model, journal, role=EVALUATOR).log_likelihoods(missing)
+        if going_on.first is not None:
+            continue
         new = [
             Assessment(text, _MEASURE, name, answer.total, answer.token_count)
             for text, answer in zip(missing, answers, strict=True)
         ]
         kb.add_assessments(new)
         scores[name] = _by_text([*known.values(), *new])
+    going_on.settle()
     return scores
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -31,7 +31,12 @@ _REMEDIES = (
     ("not a database", "the file is no SQLite database", "Name another file, or move this one away."),
     ("readonly", "the file may not be written", "Allow writing, or copy it to a folder of your own."),
     ("unable to open", "the file cannot be opened or created", "Allow writing in its folder, or name another."),
-    ("full", "the disk is full", "Free some space and run the same command again; nothing answered is lost."),
+    ("full", "the disk is full", "Free some space and run the same command again; nothing kept is lost."),
+    (
+        "disk I/O error",
+        "the disk did not take or give what it was asked to",
+        "Look for space, quota and limits on the size of files, and run the same command again; nothing kept is lost.",
+    ),
     ("malformed", "the file is damaged", "Restore it from a copy, or rescue it with `sqlite3 FILE .recover`."),
 )
 
@@ -117,6 +122,20 @@ def reading_uri(path: Path) -> str:
             raise
         return f"{uri}?immutable=1"
     return f"{uri}?mode=ro"
+
+
+def sweep(path: Path) -> None:
+    """Have SQLite remove an empty WAL and its index, which a reader makes and may not remove itself.
+
+    Nothing happens where somebody else is using the file, or where it may not be written.
+    """
+    log = path.with_name(path.name + "-wal")
+    try:
+        if log.stat().st_size == 0:
+            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except (OSError, sqlite3.Error):
+        return  # they are of no use, and do no harm
 
 
 def _needs_migration(database: Database, place: str) -> bool:

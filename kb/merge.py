@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from grammar.errors import HapaxError
 from kb import rows, values
-from kb.connection import reading_uri, translated
+from kb.connection import reading_uri, sweep, translated
 from kb.records import FactRecord
 from kb.rows import OnConflict, Table
 
@@ -82,6 +82,7 @@ def _attached(kb: KnowledgeBase, other: Path) -> Iterator[None]:
         yield
     finally:
         kb.database.conn.execute("DETACH DATABASE other")
+        sweep(other)
 
 
 def _take_over(kb: KnowledgeBase, table: Table[Any]) -> int:

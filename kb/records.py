@@ -17,11 +17,12 @@ from typing import Any
 from grammar.rules import PredicateSignature, Templates
 from grammar.terms import Value
 from grammar.verbalize import StatementText
+from kb.values import writer
 
 
 def content_id(kind: str, *parts: object) -> str:
     """A stable 32-hex-digit identity of a record's content."""
-    canonical = _CANONICAL.encode([kind, *parts])
+    canonical = _CANONICAL([kind, *parts])
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -31,7 +32,7 @@ def _encoded(value: object) -> object:
     raise TypeError(f"no canonical form for {type(value).__name__}")
 
 
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_encoded)
+_CANONICAL = writer(json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_encoded))
 
 
 def _canonical_decimal(value: Decimal) -> str:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from grammar.errors import HapaxError
@@ -48,6 +48,8 @@ class Codec:
 
 
 def _text(value: str) -> str:
+    if type(value) is str and value.isascii():
+        return value
     if not isinstance(value, str):
         raise values.ValueRefused(f"{type(value).__name__} where a text belongs; convert it first")
     if reason := values.refusal(value):
@@ -133,16 +135,26 @@ class Table(Generic[R]):
 
     def row(self, record: R) -> tuple[Cell, ...]:
         """The record's cells in the order of `all_columns`. Raises HapaxError naming table and column."""
-        cells: list[Cell] = []
-        column = ""
         try:
-            for column, codec in self.columns.items():
-                value = getattr(record, column)
-                cells.append(None if value is None else codec.encode(value))
-        except values.ValueRefused as error:
-            raise values.ValueRefused(f"{self.name}.{column}: {error}") from error
+            cells = [None if (value := getattr(record, name)) is None else code(value) for name, code in self._encoders]
+        except values.ValueRefused:
+            raise self._refused(record) from None
         # Only now the identities: hashing would choke on a value that a codec refuses with a reason.
-        return (*(compute(record) for compute in self.computed.values()), *cells)
+        return (*[compute(record) for compute in self.computed.values()], *cells)
+
+    @cached_property
+    def _encoders(self) -> tuple[tuple[str, Callable[[Any], Cell]], ...]:
+        return tuple((name, codec.encode) for name, codec in self.columns.items())
+
+    def _refused(self, record: R) -> values.ValueRefused:
+        """Why the record's first faulty cell cannot be written."""
+        for name, encode in self._encoders:
+            value = getattr(record, name)
+            try:
+                _ = None if value is None else encode(value)
+            except values.ValueRefused as error:
+                return values.ValueRefused(f"{self.name}.{name}: {error}")
+        raise AssertionError("a cell was refused that can be written")
 
     @property
     def select(self) -> str:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from grammar.errors import HapaxError
 from grammar.terms import Value
-from kb import exchange, merge, rows, story, values
-from kb.connection import open_database, translated
+from kb import asking, exchange, merge, rows, story, values
+from kb.connection import open_database, sweep, translated
 from kb.records import (
     Assessment,
     CallRecord,
@@ -52,6 +52,7 @@ class KnowledgeBase:
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path) if path is not None else None
         self.database = open_database(self.path, read_only)
+        self._read_only = read_only
 
     def __enter__(self) -> KnowledgeBase:
         return self
@@ -65,7 +66,10 @@ class KnowledgeBase:
         return str(self.path) if self.path else "the knowledge base in memory"
 
     def close(self) -> None:
+        """Leaves nothing beside the file that was not there, as far as others that use it allow."""
         self.database.close()
+        if self._read_only and self.path is not None:
+            sweep(self.path)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -87,6 +91,10 @@ class KnowledgeBase:
                 raise
 
     # -- calls
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Within it no other process asks models for this file; see `asking.asking`."""
+        return asking.asking(self.path) if self.path else nullcontext()
 
     def record_call(self, call: CallRecord) -> None:
         """Keep a paid answer; when this returns, it is on the disk. The first answer to a request stays."""
@@ -122,6 +130,24 @@ class KnowledgeBase:
         else:
             found = self.select_in(rows.CALLS, "request_id", request_ids)
         return {call.request_id: call for call in found}
+
+    def last_call_row(self) -> int:
+        """The journal's last row, as for `calls_after`; 0: it is empty."""
+        with translated(self.place):
+            return int(self.database.conn.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()[0])
+
+    def calls_after(self, row: int, most: int) -> tuple[list[CallRecord], int]:
+        """The calls in the next `most` rows of the journal behind this one (0: from its beginning), and the last row.
+
+        Where there are no more, the row is the one given.
+        """
+        with translated(self.place):
+            (last,) = self.database.conn.execute(
+                "SELECT max(rowid) FROM (SELECT rowid FROM calls WHERE rowid > ? ORDER BY rowid LIMIT ?)", (row, most)
+            ).fetchone()
+        if last is None:
+            return [], row
+        return self.select(rows.CALLS, "WHERE calls.rowid > ? AND calls.rowid <= ?", (row, last)), last
 
     # -- questions and candidates
 
@@ -292,7 +318,8 @@ class KnowledgeBase:
         """Note how a run ended. Raises HapaxError for a run that was never started."""
         summary_text = rows.TREE.encode(summary or {})
         finished = datetime.now(UTC).isoformat(timespec="milliseconds")
-        update = "UPDATE runs SET finished = ?, status = ?, summary = ? WHERE id = ?"
+        # A clock may be set back meanwhile; no run ends before it began.
+        update = "UPDATE runs SET finished = max(?, started), status = ?, summary = ? WHERE id = ?"
         if not self._write(update, [(finished, status, summary_text, run_id)]):
             raise HapaxError(f"{self.place}: there is no run {run_id!r}. Start it before it is finished.")
 
@@ -315,6 +342,11 @@ class KnowledgeBase:
         """Rows by table."""
         with translated(self.place):
             return {table.name: self.database.table(table.name).count for table in rows.TABLES}
+
+    def derived_counts(self) -> dict[str, int]:
+        """How many statements `hapax derive` has stored, by rule."""
+        with translated(self.place):
+            return dict(self.database.conn.execute("SELECT rule, statements FROM derivations ORDER BY rowid"))
 
     def story(self, predicate: str, arguments: Sequence[Value], texts: Iterable[str] = ()) -> story.FactStory:
         """Everything known about a fact, held or not. `texts`: claims about it whose scores belong to the story."""

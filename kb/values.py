@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
-from json.encoder import encode_basestring
+from json.encoder import c_make_encoder, encode_basestring, encode_basestring_ascii  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
 from grammar.errors import HapaxError
@@ -24,6 +25,29 @@ _UNREADABLE_BYTE = re.compile("[\udc80-\udcff]")
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 """What `json.dumps` would build anew for every cell."""
+
+
+def writer(encoder: json.JSONEncoder) -> Callable[[object], str]:
+    """`encoder.encode` of a compact encoder, without what that builds anew for every value where Python has it in C.
+
+    Trees that hold themselves raise RecursionError.
+    """
+    written = encode_basestring_ascii if encoder.ensure_ascii else encode_basestring
+    try:
+        chunks = c_make_encoder(
+            None,
+            encoder.default,
+            written,
+            encoder.indent,
+            encoder.key_separator,
+            encoder.item_separator,
+            encoder.sort_keys,
+            encoder.skipkeys,
+            encoder.allow_nan,
+        )
+    except TypeError:  # a Python without it, or one that makes it of something else
+        return encoder.encode
+    return lambda value: "".join(chunks(value, 0))
 
 
 class ValueRefused(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
@@ -55,6 +79,8 @@ def _text_refusal(text: str) -> str | None:
 
 def encode_value(value: Value) -> str:
     """The value as JSON text. Raises `ValueRefused`."""
+    if type(value) is str and value.isascii():
+        return encode_basestring(value)
     checked = _checked(value)
     return encode_basestring(checked) if isinstance(checked, str) else _COMPACT.encode(checked)
 
@@ -66,8 +92,7 @@ def decode_value(text: str) -> Value:
 
 def encode_values(values: tuple[Value | None, ...]) -> str:
     """A list of values; None is the free position of a pattern. Raises `ValueRefused`."""
-    checked = [None if value is None else _checked(value) for value in values]
-    return _COMPACT.encode(checked)
+    return f"[{','.join(['null' if value is None else encode_value(value) for value in values])}]"
 
 
 def decode_values(text: str) -> tuple[Value | None, ...]:
@@ -98,9 +123,9 @@ def encode_tree(tree: object, decimals: bool = True) -> str:
     """
     unicode, ascii_only = _TREES[decimals]
     try:
-        text = unicode.encode(tree)
+        text = unicode(tree)
         if not text.isascii() and _SURROGATE.search(text):
-            text = ascii_only.encode(tree)
+            text = ascii_only(tree)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueRefused(f"no JSON can hold it ({error}); store plain texts, numbers, lists and maps") from error
     return text
@@ -126,11 +151,13 @@ def encode_decimal(value: object) -> object:
 
 _TREES = {
     decimals: tuple(
-        json.JSONEncoder(
-            ensure_ascii=escaped,
-            separators=(",", ":"),
-            sort_keys=True,
-            default=encode_decimal if decimals else None,
+        writer(
+            json.JSONEncoder(
+                ensure_ascii=escaped,
+                separators=(",", ":"),
+                sort_keys=True,
+                default=encode_decimal if decimals else None,
+            )
         )
         for escaped in (False, True)
     )

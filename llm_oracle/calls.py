@@ -1,15 +1,16 @@
 """Journal, cache and budget: what stands between the search and the models.
 
 `JournaledGenerator` and its two siblings wrap a model and keep its protocol. A request is known by a hash of everything
-that can change its answer; an answer that the journal holds is never asked for again. Misses are sent in batches; a
-batch is reserved in the budget before it is sent and written to the journal before anybody sees it, so that a kill
-loses the batch in flight and nothing else.
+that can change its answer; an answer that the journal holds is never asked for again. Misses are sent in batches, or
+all at once to a model that takes them so; they are reserved in the budget before they are sent, and answers are written
+to the journal as they come and before anybody sees them, so that a kill loses what is in flight and nothing else.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -28,7 +29,10 @@ from llm_oracle.protocols import (
     LogLikelihood,
     ModelIdentity,
     PartlyAnswered,
+    Stream,
+    Streaming,
     Usage,
+    at_once,
 )
 
 KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR = "knowledge", "critic", "likelihood", "evaluator"
@@ -50,6 +54,13 @@ class CallStore(Protocol):
     def calls(self, request_ids: Sequence[str]) -> Mapping[str, CallRecord]: ...
 
     def record_calls(self, calls: Sequence[CallRecord]) -> None: ...
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """A store that several processes may use: within `asking` no other one asks models on its behalf."""
+
+    def asking(self) -> AbstractContextManager[None]: ...
 
 
 class Unwritten:
@@ -97,6 +108,10 @@ class Budget:
     max_tokens: int | None = None
     max_cost: float | None = None
     roles: frozenset[str] | None = None
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self.max_calls is None and self.max_tokens is None and self.max_cost is None
 
     def counts(self, role: str) -> bool:
         return self.roles is None or role in self.roles
@@ -151,6 +166,38 @@ class BudgetReached(HapaxError):  # noqa: N818  # an outcome that is planned for
         )
 
 
+class PutOff(BudgetReached, PartlyAnswered):
+    """Requests that were not sent but written down, to be answered elsewhere. Others may still be asked."""
+
+    def __init__(self, message: str) -> None:
+        PartlyAnswered.__init__(self, message)
+        self.limit, self.allowed, self.used = "requests sent", 0.0, CallStatistics()
+
+
+class GoingOn:
+    """Around each of several askings: one that was put off does not keep the others from being asked.
+
+    `settle`, behind the last, raises what put off the first.
+    """
+
+    def __init__(self) -> None:
+        self.first: PutOff | None = None
+
+    def __enter__(self) -> None:
+        """Nothing is to be prepared."""
+
+    def __exit__(self, _: object, fault: BaseException | None, __: object) -> bool:
+        if not isinstance(fault, PutOff):
+            return False
+        self.first = self.first or fault
+        return True
+
+    def settle(self) -> None:
+        """Raises PutOff if anything was put off."""
+        if self.first is not None:
+            raise self.first
+
+
 @dataclass(frozen=True, slots=True)
 class BatchReport:
     """Told to a progress bar: what one batch sent, or what the journal answered before any was sent."""
@@ -162,12 +209,15 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks whom: the role that statistics are kept under, the kind of request, and the model."""
+    """Who asks whom: the role that statistics are kept under, the kind of request, and the model.
+
+    `batch_size`: requests that the model is sent at once; None: any number.
+    """
 
     role: str
     kind: str
     model: ModelIdentity
-    batch_size: int
+    batch_size: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +239,15 @@ class Answered:
 
 Answer = TypeVar("Answer")
 
-Send = Callable[[Sequence[int]], Sequence[Answered]]
-"""Sends the requests at these positions of the input to the model; one answer each, in order. May raise PartlyAnswered
-with the answers that came."""
+Send = Callable[[Sequence[int]], Stream[Answered]]
+"""Sends the requests at these positions of the input to the model; gives answers by their places in this batch."""
 
 
 class Journal:
     """Answers from the store where it can, from the model where it must, within the budget.
 
-    `prices`: by model name. A model that is not in it has an unknown price, which a limit on cost refuses.
+    `prices`: by model name. A model that is not in it has an unknown price, which a limit on cost refuses. `missed`:
+    what the store lacked of the requests that were asked last.
     """
 
     def __init__(
@@ -211,6 +261,7 @@ class Journal:
         self.budget = budget or Budget()
         self.prices = dict(prices or {})
         self.on_batch = on_batch
+        self.missed: frozenset[str] = frozenset()
         self._statistics: dict[str, CallStatistics] = {}
 
     @property
@@ -225,22 +276,39 @@ class Journal:
     def answers(self, asker: Asker, calls: Sequence[PreparedCall], send: Send) -> list[CallRecord]:
         """One record per call, in order; equal calls are sent once.
 
-        Raises BudgetReached, with the records got so far as `answers`, when the next request would break the budget.
+        Raises BudgetReached, with the records got so far as `answers`, when the next request would break the budget;
+        PutOff, likewise, once all others were asked.
         """
+        wanted = list(dict.fromkeys(call.id for call in calls))
+        known = dict(self.store.calls(wanted)) if wanted else {}
+        missing = [call_id for call_id in wanted if call_id not in known]
+        with self.store.asking() if missing and isinstance(self.store, Shared) else nullcontext():
+            if missing:
+                known.update(self.store.calls(missing))  # another process may have asked while this one waited
+            return self._answers(asker, calls, known, send)
+
+    def _answers(
+        self, asker: Asker, calls: Sequence[PreparedCall], known: dict[str, CallRecord], send: Send
+    ) -> list[CallRecord]:
+        """What is known, and what the model answers to the rest."""
         first_at: dict[str, int] = {}
         for position, call in enumerate(calls):
             first_at.setdefault(call.id, position)
-        known = dict(self.store.calls(list(first_at))) if calls else {}
         waiting = [position for call_id, position in first_at.items() if call_id not in known]
+        self.missed = frozenset(calls[position].id for position in waiting)
         refused = sum(call.id in known and REFUSED in known[call.id].response for call in calls)
         self._count(asker, CallStatistics(hits=len(calls) - len(waiting), refused=refused))
         self._report(asker, sent=0, hits=len(calls) - len(waiting))
+        going_on = GoingOn()
         try:
             while waiting:
                 batch = self._affordable(asker, calls, waiting[: asker.batch_size])
-                for record in self._send_batch(asker, calls, batch, send):
-                    known[record.request_id] = record
+                with going_on:
+                    for group in send(batch):
+                        records = self._keep(asker, [(calls[batch[place]], answer) for place, answer in group])
+                        known.update((record.request_id, record) for record in records)
                 waiting = waiting[len(batch) :]
+            going_on.settle()
         except BudgetReached as reached:
             reached.answers = tuple(known.get(call.id) for call in calls)
             raise
@@ -248,7 +316,7 @@ class Journal:
 
     def _affordable(self, asker: Asker, calls: Sequence[PreparedCall], batch: Sequence[int]) -> Sequence[int]:
         """As much of the batch as the budget allows, at least one request; none left raises BudgetReached."""
-        if not self.budget.counts(asker.role):
+        if self.budget.is_unlimited or not self.budget.counts(asker.role):
             return batch
         used = self._counted()
         price = self._price(asker.model)
@@ -288,26 +356,16 @@ class Journal:
         counted = (spent for role, spent in self._statistics.items() if self.budget.counts(role))
         return sum(counted, CallStatistics())
 
-    def _send_batch(
-        self, asker: Asker, calls: Sequence[PreparedCall], batch: Sequence[int], send: Send
-    ) -> list[CallRecord]:
-        try:
-            answers = send(batch)
-        except PartlyAnswered as failed:
-            came = zip(batch, failed.answers, strict=False)
-            self._keep(asker, [(calls[position], answer) for position, answer in came if answer is not None])
-            raise
-        if len(answers) != len(batch):
-            raise HapaxError(
-                f"{asker.model.name} gave {len(answers)} answers to {len(batch)} requests. "
-                f"Choose another model for the role {asker.role}."
-            )
-        return self._keep(asker, [(calls[position], answer) for position, answer in zip(batch, answers, strict=True)])
-
     def _keep(self, asker: Asker, answered: Sequence[tuple[PreparedCall, Answered]]) -> list[CallRecord]:
         price = self.prices.get(asker.model.name)
         records = [_record(asker, call, answer, price) for call, answer in answered]
-        self.store.record_calls(records)
+        try:
+            self.store.record_calls(records)
+        except HapaxError as fault:
+            raise HapaxError(
+                f"{fault} {counted(len(records), 'answer')} of {asker.model.name} had come and could not be kept, so "
+                "nothing more is asked: the same command asks for these again, and for no others."
+            ) from fault
         spent = (replace(_spent(1, one.usage, price), refused=int(REFUSED in one.response)) for _, one in answered)
         self._count(asker, sum(spent, CallStatistics()))
         self._report(asker, sent=len(records), hits=0)
@@ -321,24 +379,55 @@ class Journal:
             self.on_batch(BatchReport(asker.role, sent, hits))
 
 
+class Foreseeing(Journal):
+    """Sends nothing but the probes of servers, and writes nothing: a request without a stored answer is put off.
+
+    `missing`: those requests by id. What rests on their answers is not foreseen.
+    """
+
+    def __init__(self, store: CallStore) -> None:
+        super().__init__(Unwritten(store))
+        self.missing: dict[str, PreparedCall] = {}
+
+    @property
+    def tokens(self) -> int:
+        """The most that they can take."""
+        return sum(one.reserved.prompt_tokens + one.reserved.completion_tokens for one in self.missing.values())
+
+    def answers(self, asker: Asker, calls: Sequence[PreparedCall], send: Send) -> list[CallRecord]:
+        """What is stored. Raises PutOff if that is not all."""
+
+        def put_off(batch: Sequence[int]) -> Stream[Answered]:
+            self.missing.update((calls[position].id, calls[position]) for position in batch)
+            raise PutOff("Nothing was sent.")
+
+        return super().answers(asker, calls, send if asker.kind == PROBE else put_off)
+
+
 class JournaledGenerator:
     """A Generator whose answers go through the journal."""
 
     def __init__(self, model: Generator, journal: Journal, batch_size: int = 16, role: str = KNOWLEDGE) -> None:
-        self.model = model
+        self.model, self.role = model, role
         self._journal = journal
-        self._asker = Asker(role, "generate", model.identity, batch_size)
+        self._asker = _asker(role, "generate", model, batch_size)
 
     @property
     def identity(self) -> ModelIdentity:
         return self.model.identity
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        calls = [self.prepared(request, parameters) for request in requests]
+        return self.answers([self.prepared(request, parameters) for request in requests], requests, parameters)
 
-        def send(batch: Sequence[int]) -> list[Answered]:
+    def answers(
+        self, calls: Sequence[PreparedCall], requests: Sequence[GenerationRequest], parameters: GenerationParameters
+    ) -> list[Generation]:
+        """What `generate` gives, for requests that were prepared before."""
+
+        def send(batch: Sequence[int]) -> Stream[Answered]:
             some = [requests[position] for position in batch]
-            return _answered(lambda: self.model.generate(some, parameters), self._answered)
+            came = _came(self, some, lambda: self.model.generate(some, parameters), parameters)
+            return ([(place, self._answered(answer)) for place, answer in group] for group in came)
 
         return _read(self._journal, self._asker, calls, send, _generation)
 
@@ -347,7 +436,8 @@ class JournaledGenerator:
         return [self.prepared(request, parameters).id for request in requests]
 
     def prepared(self, request: GenerationRequest, parameters: GenerationParameters) -> PreparedCall:
-        content = {**asdict(request), "parameters": asdict(parameters)}
+        fields = {name: getattr(request, name) for name in GenerationRequest.__slots__}
+        content = {**fields, "parameters": asdict(parameters)}
         return _prepared(self._asker, content, Usage(_estimated_tokens(request.prompt), parameters.max_tokens))
 
     def _answered(self, answer: Generation) -> Answered:
@@ -359,9 +449,10 @@ class JournaledCritic:
     """A Critic whose answers go through the journal."""
 
     def __init__(self, model: Critic, journal: Journal, batch_size: int = 128, role: str = CRITIC) -> None:
-        self.model = model
+        self.model, self.role = model, role
         self._journal = journal
-        self._asker = Asker(role, "probability", model.identity, batch_size)
+        self._asker = _asker(role, "probability", model, batch_size)
+        self._reserved = model.reserved if isinstance(model, Reserving) else _one_token
 
     @property
     def identity(self) -> ModelIdentity:
@@ -370,9 +461,10 @@ class JournaledCritic:
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         calls = [self.prepared(claim) for claim in claims]
 
-        def send(batch: Sequence[int]) -> list[Answered]:
+        def send(batch: Sequence[int]) -> Stream[Answered]:
             some = [claims[position] for position in batch]
-            return _answered(lambda: self.model.probabilities(some), self._answered)
+            came = _came(self, some, lambda: self.model.probabilities(some))
+            return ([(place, self._answered(answer)) for place, answer in group] for group in came)
 
         return _read(self._journal, self._asker, calls, send, _critic_score)
 
@@ -381,10 +473,7 @@ class JournaledCritic:
         return [self.prepared(claim).id for claim in claims]
 
     def prepared(self, claim: str) -> PreparedCall:
-        usual = Usage(_estimated_tokens(claim), 1)
-        return _prepared(
-            self._asker, {"claim": claim}, self.model.reserved(claim) if isinstance(self.model, Reserving) else usual
-        )
+        return _prepared(self._asker, {"claim": claim}, self._reserved(claim))
 
     def _answered(self, score: CriticScore) -> Answered:
         if not 0.0 <= score.probability <= 1.0:
@@ -396,9 +485,9 @@ class JournaledLikelihood:
     """A LikelihoodModel whose answers go through the journal."""
 
     def __init__(self, model: LikelihoodModel, journal: Journal, batch_size: int = 128, role: str = LIKELIHOOD) -> None:
-        self.model = model
+        self.model, self.role = model, role
         self._journal = journal
-        self._asker = Asker(role, "log_likelihood", model.identity, batch_size)
+        self._asker = _asker(role, "log_likelihood", model, batch_size)
 
     @property
     def identity(self) -> ModelIdentity:
@@ -407,9 +496,10 @@ class JournaledLikelihood:
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         calls = [self.prepared(text) for text in texts]
 
-        def send(batch: Sequence[int]) -> list[Answered]:
+        def send(batch: Sequence[int]) -> Stream[Answered]:
             some = [texts[position] for position in batch]
-            return _answered(lambda: self.model.log_likelihoods(some), self._answered)
+            came = _came(self, some, lambda: self.model.log_likelihoods(some))
+            return ([(place, self._answered(answer)) for place, answer in group] for group in came)
 
         return _read(self._journal, self._asker, calls, send, _log_likelihood)
 
@@ -427,13 +517,31 @@ class JournaledLikelihood:
         return Answered(response, Usage(score.token_count, 0))
 
 
-def _answered(ask: Callable[[], Sequence[Answer]], answered: Callable[[Answer], Answered]) -> list[Answered]:
-    """The model's answers as the journal keeps them, in the exception too."""
-    try:
-        return [answered(one) for one in ask()]
-    except PartlyAnswered as failed:
-        failed.answers = tuple(None if one is None else answered(one) for one in failed.answers)
-        raise
+def _asker(role: str, kind: str, model: Generator | Critic | LikelihoodModel, batch_size: int) -> Asker:
+    return Asker(role, kind, model.identity, None if isinstance(model, Streaming) else batch_size)
+
+
+def _came(
+    journaled: JournaledGenerator | JournaledCritic | JournaledLikelihood,
+    asked: Sequence[Any],
+    ask: Callable[[], Sequence[Answer]],
+    *parameters: GenerationParameters,
+) -> Stream[Answer]:
+    """The model's answers as they come, or at once. Raises HapaxError where there is not one for each request."""
+    model = journaled.model
+    if isinstance(model, Streaming):
+        return model.stream(asked, *parameters)
+
+    def checked() -> Sequence[Answer]:
+        answers = ask()
+        if len(answers) != len(asked):
+            raise HapaxError(
+                f"{model.identity.name} gave {len(answers)} answers to {len(asked)} requests. "
+                f"Choose another model for the role {journaled.role}."
+            )
+        return answers
+
+    return at_once(checked)
 
 
 def _refusal(answer: Generation | CriticScore | LogLikelihood) -> dict[str, str]:
@@ -495,6 +603,11 @@ def _log_likelihood(record: CallRecord) -> LogLikelihood:
 def _spent(calls: int, usage: Usage, price: Price | None) -> CallStatistics:
     cost = None if price is None else price.of(usage)
     return CallStatistics(calls, 0, usage.prompt_tokens, usage.completion_tokens, cost)
+
+
+def _one_token(claim: str) -> Usage:
+    """What most critics need: the claim's tokens and one of answer."""
+    return Usage(_estimated_tokens(claim), 1)
 
 
 def _estimated_tokens(text: str) -> int:

@@ -5,11 +5,13 @@ Output is always aligned with input. Models score and propose; thresholds live i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from grammar.errors import HapaxError
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,33 @@ class PartlyAnswered(HapaxError):  # noqa: N818  # what matters is what was answ
         self.answers: tuple[Any, ...] = ()
 
 
+Stream: TypeAlias = Iterator[Sequence[tuple[int, Answer]]]
+"""Answers with the places of their requests, in groups as they come. May end by PartlyAnswered, behind what came."""
+
+
+def at_once(ask: Callable[[], Sequence[Answer]]) -> Stream[Answer]:
+    """A batch as a stream of one group: all answers, or those that came before the model failed."""
+    try:
+        answers = ask()
+    except PartlyAnswered as failed:
+        yield [(place, answer) for place, answer in enumerate(failed.answers) if answer is not None]
+        raise
+    yield list(enumerate(answers))
+
+
+def gathered(stream: Stream[Answer], count: int) -> list[Answer]:
+    """A stream's answers in the order of their requests; where it ends early, in the exception, too."""
+    answers: list[Any] = [None] * count
+    try:
+        for group in stream:
+            for place, answer in group:
+                answers[place] = answer
+    except PartlyAnswered as failed:
+        failed.answers = tuple(answers)
+        raise
+    return answers
+
+
 class Model(Protocol):
     """What every role has: a name and revision for the journal."""
 
@@ -132,6 +161,16 @@ class LikelihoodModel(Model, Protocol):
     """Says how likely a text is."""
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]: ...
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """A model that takes any number of requests at once and answers each as soon as it can, such as one on a server.
+
+    What its role is asked by: `GenerationRequest`s with their parameters, claims, or texts.
+    """
+
+    def stream(self, asked: Sequence[Any], *parameters: GenerationParameters) -> Stream[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class OpeningOptions:
     `aliases`: the file of models on servers, else the one that HAPAX_ALIASES names; `queue`: where their requests go
     instead, to be answered as a batch. `prices`: by model string, before an alias's own. `journal`: learns the prices
     of what is opened, counts what probing a server takes, and keeps what it found; `probe_again`: find it out anew.
+    `sharers`: how many processes that are opened alike keep each server's limits together.
     """
 
     library: Library | None = None
@@ -55,6 +56,7 @@ class OpeningOptions:
     prices: Mapping[str, Price] = field(default_factory=dict)
     journal: Journal | None = None
     probe_again: bool = False
+    sharers: int = 1
 
 
 @dataclass
@@ -243,7 +245,7 @@ def _connect(argument: str, opened: Opened) -> OpenAIModel:
     if f"openai:{argument}" in options.prices:
         served = replace(served, price=options.prices[f"openai:{argument}"])
     opened.learn_price(served.name, served.price)
-    transport = HttpTransport(served.server, served.limits, served.patience)
+    transport = HttpTransport(served.server, served.limits.shared(options.sharers), served.patience)
     prober = Prober(served, transport, options.journal, options.probe_again)
     return OpenAIModel(prober, None if options.queue is None else options.queue.to(served.server))
 

@@ -58,7 +58,10 @@ class ScriptedModel:
         """The model of a script file; an unreadable or malformed one raises HapaxError."""
         try:
             script = json.loads(Path(path).read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as fault:
+        except OSError as fault:
+            reason = fault.strerror or str(fault)
+            raise HapaxError(f"{path}: the script cannot be read: {reason}. Name a file that is there.") from fault
+        except (ValueError, RecursionError) as fault:
             raise HapaxError(f"{path}: the script cannot be read: {fault}. It should be a JSON object.") from fault
         return cls(script, f"scripted/{Path(path).name}")
 

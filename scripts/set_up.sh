@@ -49,7 +49,7 @@ find_compiler() {
     done
 }
 
-install_opt_in() {  # the extras `servers` and `harness`; llama.cpp's server is built, which takes minutes and a compiler
+install_opt_in() {  # the extras `servers`, `harness` and `ray`; llama.cpp's server is built, which takes minutes and a compiler
     local without='^$'
     if [ -z "$(find_compiler)" ] && ! (install_system_package g++ gcc "a C++ compiler"); then
         say "without a C++ compiler llama-cpp-python cannot be built: its tests will be skipped, all others run."
@@ -58,7 +58,7 @@ install_opt_in() {  # the extras `servers` and `harness`; llama.cpp's server is 
         say "installing what the opt-in tests need; llama-cpp-python is compiled, which takes about four minutes"
     fi
     local extras='file["project"]["optional-dependencies"]'
-    pinned "'\n'.join(one for extra in ('servers', 'harness') for one in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
+    pinned "'\n'.join(one for extra in ('servers', 'harness', 'ray') for one in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
     pip install --requirement .venv/opt-in.txt ||
         fail "pip could not install what the opt-in tests need; its messages are above. Mend what they name, then run this again."
     touch .venv/opt-in

@@ -12,6 +12,7 @@ FENCES = {
     "gensim": ("llm_oracle/backends/vectors.py",),
     "jinja2": ("evaluation/report/page.py", "evaluation/votes/sheets.py"),
     "inflect": ("engine/expansion/replies.py",),
+    "filelock": ("kb/asking.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/drawing.py", "evaluation/figures.py"),
     "networkx": ("grammar/dependencies.py",),
@@ -32,6 +33,7 @@ FENCES = {
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
     "sklearn": ("evaluation/booqa/retrieval.py",),
     "wn": ("evaluation/entailment/lexicon.py",),
+    "ray": ("engine/cluster/on_ray.py",),
     "click": ("commands/", "cli.py"),
     "rich": ("commands/",),
 }

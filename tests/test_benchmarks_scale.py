@@ -27,7 +27,7 @@ def rules(tmp_path: Path) -> Path:
 
 def written(path: Path, call: CallRecord = CALL, *decisions: Decision) -> Path:
     with KnowledgeBase(path) as kb:
-        kb.start_run(RunRecord(path.stem, "search", {}, path.stem, "2026"))
+        kb.start_run(RunRecord("run", "search", {}, "run", f"2026 {path.stem}"))
         kb.record_call(call)
         kb.add_decisions(decisions)
     return path
@@ -78,7 +78,7 @@ def test_kills_come_in_order_and_some_early() -> None:
 
 
 def test_differences_are_counted_by_table(tmp_path: Path) -> None:
-    """A row that one lacks and a row that says otherwise are differences; runs and dates are none."""
+    """A row that one lacks and a row that says otherwise are differences; dates are none."""
     one = written(tmp_path / "one.db", CALL, DECISION)
     same = written(tmp_path / "same.db", replace(CALL, created="2026-02-02"), DECISION)
     other = written(tmp_path / "other.db", replace(CALL, response={"probability": 0.6}))

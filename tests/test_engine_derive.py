@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from engine.derive import derive_statements, relevant_library
+from engine.derive import derivations, derive_statements, relevant_library
+from engine.program import build_program
 from engine.proof import By, proof_from_json, proof_text
-from engine.session import Answers, PrologSession
+from engine.session import Answers, PrologSession, Row
 from grammar.parser import parse_library
 from grammar.rules import Library
 from grammar.terms import Constant, Substitution, Value
@@ -90,24 +92,65 @@ def test_constraints_must_hold(prolog: PrologSession) -> None:
     )
 
 
-class Backwards(PrologSession):
-    """A session that gives its answers in the opposite order: Prolog's tables keep them in another one each time."""
+class Reordered(PrologSession):
+    """A session that gives its answers in another order: Prolog's tables keep them in another one in each process."""
+
+    order: Callable[[list[Row]], list[Row]]
 
     def solutions(self, *arguments: Any, **options: Any) -> Answers:
         found = super().solutions(*arguments, **options)
-        return replace(found, rows=found.rows[::-1])
+        return replace(found, rows=self.order(list(found.rows)))
 
 
-def test_proofs_do_not_depend_on_the_order_of_answers(prolog: PrologSession) -> None:
+@pytest.fixture(scope="module")
+def reordered() -> Iterator[Reordered]:
+    with Reordered() as session:
+        yield session
+
+
+def shuffled(seed: int) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: random.Random(seed).sample(rows, len(rows))
+
+
+ORDERS = {"backwards": lambda rows: rows[::-1], "shuffled": shuffled(1), "shuffled otherwise": shuffled(2)}
+MANY_WAYS = (
+    ROUTES
+    + "railway(Place A, Place B) -> reaches(Place A, Place B).\nroad(Place B, Place A) -> reaches(Place A, Place B).\n"
+)
+"""Each place is reached by roads, railways and back, so that most conclusions have several proofs of one depth."""
+ROADS = [fact(kind, *pair) for kind in ("road", "railway") for pair in ("ab", "bd", "ac", "cd", "de", "ea", "bc")]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("text", [ROUTES, MANY_WAYS])
+def test_proofs_do_not_depend_on_the_order_of_answers(
+    prolog: PrologSession, reordered: Reordered, text: str, order: str
+) -> None:
     """Of equally deep proofs the same one is kept, and open statements come in the same order, in every process."""
-    roads = [fact("road", *pair) for pair in ("ab", "bd", "ac", "cd", "de", "ea")]
-    open_end = [kept(A="a"), kept(A="d")]
+    reordered.order = ORDERS[order]
+    open_end = [kept(A="a"), kept(A="d"), kept()]
 
-    with Backwards() as backwards:
-        other = derived(backwards, ROUTES, "onward", open_end, roads)
+    usual = derived(prolog, text, "onward", open_end, ROADS)
 
-    assert derived(prolog, ROUTES, "onward", open_end, roads) == other
-    assert len(other) > 2
+    assert derived(reordered, text, "onward", open_end, ROADS) == usual
+    assert len(usual) > 20
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_derivations_do_not_depend_on_the_order_of_answers(
+    prolog: PrologSession, reordered: Reordered, order: str
+) -> None:
+    """The rule instances behind an atom come by conclusion, in one order, whatever Prolog's was."""
+    reordered.order = ORDERS[order]
+    library = relevant_library(library_of(MANY_WAYS), goals=["reaches/2"])
+    for session in (prolog, reordered):
+        session.load(build_program(library, ROADS))
+    goal = "Roots = [reaches(a, e), reaches(d, b)]"
+
+    usual, other = (list(derivations(session, library, goal).items()) for session in (prolog, reordered))
+
+    assert usual == other
+    assert max(len(instances) for _, instances in usual) > 2
 
 
 def test_the_proof_names_its_facts(prolog: PrologSession) -> None:

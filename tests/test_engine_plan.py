@@ -1,11 +1,18 @@
 """What a run would cost, before anything is asked."""
 
-import pytest
-from test_engine_search import ALLERGY, OLDER, SMALL, library_of
+from pathlib import Path
 
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_engine_search import ALLERGY, HARMLESS, OLDER, RECURSIVE, SMALL, library_of
+
+from engine.expectation import LARGE, OPEN, Experience, Rows
+from engine.inquiry import Answer
 from engine.plan import Range, plan_run
 from engine.report import SearchSettings
 from engine.search import search
+from grammar.parser import load_library
 from kb.store import KnowledgeBase
 from llm_oracle.calls import Price
 from llm_oracle.protocols import ModelIdentity, Models
@@ -62,8 +69,57 @@ def test_a_run_stays_below_the_upper_bound(text):
         assert spent.calls <= estimate.roles[role].calls.most, role
 
 
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    text=st.sampled_from([ALLERGY, OLDER, HARMLESS, RECURSIVE, ALLERGY + HARMLESS]),
+    seed=st.integers(0, 50),
+    one=st.builds(
+        SearchSettings,
+        beam=st.integers(1, 6),
+        keep_share=st.sampled_from([0.3, 0.75, 1.0]),
+        calls_per_question=st.integers(1, 3),
+        values_per_call=st.integers(1, 8),
+        compat=st.sampled_from([None, "paper", "released"]),
+        critic=st.booleans(),
+        likelihood=st.sampled_from(["model", "random"]),
+    ),
+    before=st.booleans(),
+)
+def test_no_search_goes_beyond_the_upper_bound(text, seed, one, before):
+    """Whatever the rules, the world and the settings, and whatever another search has left in the journal."""
+    library = library_of(text)
+    rules = [rule for rule in library.rules if not library.is_definition(rule)]
+    model = SimulatedModel(SimulatedWorld(library, seed, SMALL))
+    models = Models(model, model, model, model)
+    with KnowledgeBase() as kb:
+        if before:
+            search(library, rules, kb, models, SearchSettings(beam=2, calls_per_question=1, values_per_call=3))
+        estimate = plan_run(library, rules, kb, models, one)
+        report = search(library, rules, kb, models, one)
+
+    for role, spent in report.statistics.items():
+        assert spent.calls <= estimate.roles[role].calls.most, role
+
+
+@pytest.mark.parametrize("beam", [8, 40])
+def test_the_expected_figures_are_near_what_a_search_takes(beam):
+    """Over the shipped rules, in a simulated world, within a factor of 2 in each role; the bound holds there, too."""
+    library = load_library([Path(__file__).parent.parent / "rules"])
+    rules = [rule for rule in library.rules if not library.is_definition(rule)][::3]
+    model = SimulatedModel(SimulatedWorld(library, 3))
+    models = Models(model, model, model, model)
+    wanted = SearchSettings(beam=beam)
+    with KnowledgeBase() as kb:
+        estimate = plan_run(library, rules, kb, models, wanted)
+        spent = search(library, rules, kb, models, wanted).statistics
+
+    for role, one in estimate.roles.items():
+        assert spent[role].calls / 2 <= one.calls.expected <= 2 * spent[role].calls, role
+        assert spent[role].calls <= one.calls.most, role
+
+
 def test_what_the_journal_knows_is_not_counted():
-    """After the run, the same run costs nothing more."""
+    """After the run, the same run costs nothing more, in any role."""
     library, model, models = prepared(ALLERGY)
     with KnowledgeBase() as kb:
         report = search(library, library.rules, kb, models, SETTINGS)
@@ -71,8 +127,43 @@ def test_what_the_journal_knows_is_not_counted():
         estimate = plan_run(library, library.rules, kb, models, SETTINGS)
 
     assert model.asked == asked
-    assert estimate.calls.expected == 0
+    assert {role: one.calls.expected for role, one in estimate.roles.items()} == dict.fromkeys(estimate.roles, 0)
+    assert estimate.calls.most == 0
     assert estimate.rules[0].known == report.rules[0].questions
+
+
+def test_rules_that_ask_alike_share_their_questions():
+    """A second rule that asks the same adds nothing to what is expected of the model."""
+    alone, _, models = prepared(ALLERGY)
+    both = library_of(ALLERGY, ALLERGY.replace("@name allergy", "@name again"))
+    with KnowledgeBase() as kb:
+        one = plan_run(alone, alone.rules, kb, models, SETTINGS)
+        two = plan_run(both, both.rules, kb, models, SETTINGS)
+
+    assert len(two.rules) == 2
+    assert two.calls.expected == one.calls.expected > 0
+    assert two.roles["critic"].calls.expected == one.roles["critic"].calls.expected
+
+
+def test_what_answers_brought_outweighs_what_was_measured_elsewhere():
+    """A model of long answers is expected to give long answers."""
+    experience = Experience(LARGE, SearchSettings())
+    before = experience.of(OPEN)
+
+    experience.learn(OPEN, [Answer(calls=1, gates={"parser": (3, 4)})] * 95)
+
+    assert experience.of(OPEN).calls == pytest.approx(0.95 + 0.05 * before.calls)
+    assert experience.of(OPEN).proposed == pytest.approx(0.95 * 3 + 0.05 * before.proposed)
+
+
+def test_a_key_is_asked_once_for_all_its_beams():
+    """A question is about a variable's different values, however many beams there are."""
+    rows = Rows(SearchSettings())
+    rows.begin(1, {})
+    rows.extend("A", 10, 1)
+    rows.extend("B", 5, rows.keys(["A"]))
+
+    assert (rows.together, rows.keys(["A"]), rows.keys(["A", "B"])) == (50, 10, 50)
 
 
 def test_money_needs_every_price():

@@ -581,7 +581,7 @@ was_in(Person X, Year A) & is_after(Year B, Year A) -> likes(Person X, Year B).
     names = set(files(tmp_path / "out"))
 
     assert result.exit_code == 0, result.output
-    assert "rules.json lacks years" in result.stderr
+    assert "rules.json lacks 1 rule, which rules.rules has: years (a comparison)" in result.stderr
     assert "../../escaped: no file can have this name" in result.stderr
     assert names == {"metadata.json", "rules.rules", "lint/rules.json", "lint/years_value_cache.csv_head"}
     assert sorted(path.name for path in tmp_path.iterdir() if "escaped" in path.name) == []

@@ -29,7 +29,7 @@ from evaluation.probing.forms import conclusion_forms
 from evaluation.probing.items import DATA_TYPE, ENTAILMENT, ProbeItem, probe_items
 from evaluation.probing.metrics import TOTAL, measure
 from evaluation.probing.reading import Verdict, read_verdict
-from evaluation.probing.tables import pages
+from evaluation.probing.tables import answer_json, answer_lines, pages
 from evaluation.probing.templates import TEMPLATES, AnswerPair, count_labels, positive_share_implied
 from grammar.errors import HapaxError
 from grammar.parser import parse_library
@@ -37,6 +37,7 @@ from grammar.rules import Library, Polarity
 from kb import KnowledgeBase
 from kb.records import Distribution, PredicateRecord, RuleRecord, StatementRecord, VoteRecord
 from llm_oracle.calls import Journal
+from llm_oracle.protocols import CriticScore, Generation, GenerationParameters, GenerationRequest
 from llm_oracle.rewriting import FormWriter
 from llm_oracle.scripted import ScriptedModel
 
@@ -380,6 +381,34 @@ def test_worked_examples_answer_rightly() -> None:
 
 def items(count: int, distribution: Distribution, domain: str) -> list[ProbeItem]:
     return [replace(ITEM, statement_id=f"{domain} {n}", distribution=distribution, domain=domain) for n in range(count)]
+
+
+class Refusing(ScriptedModel):
+    """A model behind a filter that stops some questions."""
+
+    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        return [CriticScore(0.5, refused="filtered" if "contradict" in claim else "") for claim in claims]
+
+    def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
+        said = ("filtered" if "contradict" in one.prompt.splitlines()[1] else "" for one in requests)
+        return [Generation("" if refused else "Yes", refused=refused) for refused in said]
+
+
+@pytest.mark.parametrize("way", [asking_critic, lambda *told: asking_text(*told, ProbeSettings())])
+def test_a_refusal_is_no_answer(way: Callable[..., Callable[[Sequence[Asked]], list[ProbeAnswer]]]) -> None:
+    """It is neither no nor off format, and counts apart: of 13 questions the filter stops two."""
+    ask = way(Refusing({}), Journal(KnowledgeBase()))
+
+    run = probe([ITEM], ask)
+    cell = measure(run.answers).cell(TOTAL, Distribution.HEAD)
+    refused = [one for one in run.answers if one.verdict.refusal]
+
+    assert [one.template.number for one in refused] == [6, 13]
+    assert {(one.verdict.positive, one.verdict.violation, one.right) for one in refused} == {(None, None, False)}
+    assert cell.refusals.value == pytest.approx(2 / 13)
+    assert pages(measure(run.answers))[0].columns[-2:] == ("off format", "refused")
+    assert {answer_json(one)["refusal"] for one in run.answers} == {None, "filtered"}
+    assert "refused: filtered" in "".join(answer_lines(refused[0]))
 
 
 def test_cells_count_as_table_4() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -69,6 +70,22 @@ JSON_TREE = st.recursive(
 def test_trees_come_back_exactly(tree):
     """What a server sent comes back as it was, maps that look like a decimal included."""
     assert values.decode_tree(values.encode_tree(tree, decimals=False), decimals=False) == tree
+
+
+@given(JSON_TREE, st.booleans())
+@settings(deadline=None)
+def test_the_writer_writes_what_the_encoder_writes(tree, ascii_only):
+    """Identities rest on it, so it may differ in no character."""
+    encoder = json.JSONEncoder(ensure_ascii=ascii_only, separators=(",", ":"), sort_keys=True)
+
+    assert values.writer(encoder)(tree) == encoder.encode(tree)
+
+
+def test_a_python_without_the_encoder_in_c_writes_the_same(monkeypatch):
+    """Where there is none, the encoder itself is used."""
+    monkeypatch.setattr(values, "c_make_encoder", None)
+
+    assert values.writer(json.JSONEncoder())({"a": ["é", None, 1.5]}) == '{"a": ["\\u00e9", null, 1.5]}'
 
 
 def test_trees_hold_decimals_and_half_characters():

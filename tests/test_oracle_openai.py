@@ -457,17 +457,22 @@ def test_text_of_the_chat_frame_is_taken_out() -> None:
 
 
 def test_concurrency_adapts() -> None:
-    """One more at a time after 25 successes, three quarters after a refusal, once per cool-down, never below one."""
+    """Twice as many at a time each round until a refusal, then one more after 25 successes; a refusal takes a quarter,
+    once per cool-down, and never the last one."""
     now = [0.0]
-    concurrency = Concurrency(6, lambda: now[0])
-    for _ in range(75):
-        concurrency.succeeded()
-    assert concurrency.allowed == 6
+    concurrency = Concurrency(14, lambda: now[0])
+    for expected in (8, 14):
+        for _ in range(int(concurrency.allowed)):
+            concurrency.succeeded()
+        assert concurrency.allowed == expected
 
     concurrency.refused()
     concurrency.refused()
-    assert concurrency.allowed == 4.5
+    assert concurrency.allowed == 10.5
     assert concurrency.pause == 0
+    for _ in range(50):
+        concurrency.succeeded()
+    assert concurrency.allowed == 12.5
 
     for _ in range(40):
         now[0] += 10

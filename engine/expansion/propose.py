@@ -19,6 +19,7 @@ from grammar.subsumption import subsumes
 from grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable
 from grammar.verbalize import atom_text, literal_text
 from kb.records import content_id
+from llm_oracle.calls import GoingOn
 from llm_oracle.prompts import conclusion_prompt, types_prompt, verb_prompt
 from llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
 from llm_oracle.rewriting import FormWriter
@@ -114,13 +115,16 @@ class Expander:
             )
         found: list[Proposal] = []
         left_out: list[LeftOut] = []
+        going_on = GoingOn()
         for said in self._types(meta, variable):
-            before = (*earlier, *(one.addition for one in found))
-            made = self._proposal(meta, variable, said, before) if isinstance(said, str) else said
-            if isinstance(made, Proposal):
-                found.append(made)
-            else:
-                left_out.append(made)
+            with going_on:
+                before = (*earlier, *(one.addition for one in found))
+                made = self._proposal(meta, variable, said, before) if isinstance(said, str) else said
+                if isinstance(made, Proposal):
+                    found.append(made)
+                else:
+                    left_out.append(made)
+        going_on.settle()
         return Expansion(tuple(found), tuple(left_out))
 
     def reworded(self, addition: Library, words: str) -> Library | LeftOut:

@@ -12,6 +12,7 @@ from engine.expansion.verdicts import refusal, verdict
 from grammar.errors import Diagnostic, HapaxError
 from grammar.parser import parse_addition
 from grammar.rules import Library, Rule
+from llm_oracle.calls import GoingOn
 from llm_oracle.protocols import Generator
 
 
@@ -52,10 +53,13 @@ class Review:
         """Put a proposal for each fitting data type into the sheet; what is there already stays as it is."""
         made: list[Proposal] = []
         left_out: list[LeftOut] = []
+        going_on = GoingOn()
         for meta in self._metas:
-            expansion = self._expander.expand(meta, [one.addition for one in made])
-            made += expansion.proposals
-            left_out += expansion.left_out
+            with going_on:
+                expansion = self._expander.expand(meta, [one.addition for one in made])
+                made += expansion.proposals
+                left_out += expansion.left_out
+        going_on.settle()
         for one in made:
             text, statement = self._texts(one.addition)
             self.sheet.add(one, self._model.identity.name, text, statement)

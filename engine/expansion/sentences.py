@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from grammar.rules import Library, PredicateKind, PredicateSignature, Templates
 from grammar.terms import Atom
 from grammar.verbalize import IMPROVISED, has_known_verb, negated_template, question_template, spelled_template
+from llm_oracle.calls import GoingOn
 from llm_oracle.rewriting import TRIES, FormWriter
 
 
@@ -57,11 +58,17 @@ def guessed_kind(atom: Atom, library: Library) -> PredicateKind:
 def declarations(library: Library, writer: FormWriter) -> Iterator[tuple[PredicateSignature, tuple[str, ...]]]:
     """Every predicate that is not declared or lacks sentences, with all of them, and what could not be written."""
     atoms = {atom.indicator: atom for rule in library.rules for atom in rule.atoms}
+    going_on = GoingOn()
     for signature in dict.fromkeys(map(library.signature, (*(one.indicator for one in library.signatures), *atoms))):
         given = signature.templates
         if given and given.negated and given.question:
             continue
         atom = atoms.get(signature.indicator) or Atom(signature.name, signature.parameters)
-        made = sentences_for(atom, given, writer)
+        made = None
+        with going_on:
+            made = sentences_for(atom, given, writer)
+        if made is None:
+            continue
         kind = signature.kind if signature.declared else guessed_kind(atom, library)
         yield replace(signature, kind=kind, templates=made.templates, declared=True), made.notes
+    going_on.settle()

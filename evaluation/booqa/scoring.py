@@ -13,6 +13,7 @@ from evaluation.entailment.metrics import curve, estimate, normalised_area
 from evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
 from evaluation.entailment.scorers import Scorer, Shown
 from evaluation.estimates import NOTHING
+from llm_oracle.calls import GoingOn
 
 
 class Method(Protocol):
@@ -90,15 +91,20 @@ class Answers:
 
 def measure(methods: Sequence[Method], sets: Mapping[str, Sequence[Asked]], seed: int = 0) -> Iterator[Answers]:
     """Each method on each set. A positive and its negatives are resampled together."""
+    going_on = GoingOn()
     for method in methods:
         for name, asked in sets.items():
             truth = [one.question.label for one in asked]
-            scores = method.answers(asked)
+            with going_on:
+                scores = method.answers(asked)
+            if going_on.first is not None:
+                continue
             clusters = [(one.question.slice, one.question.sentence, one.question.mention.pair) for one in asked]
             norm = estimate(truth, scores, normalised_area, clusters, seed)
             shape = curve(truth, scores)
             result = report.SubsetResult(method.name, name, None, len(asked), shape, None, norm, NOTHING, NOTHING)
             yield Answers(result, tuple(truth), tuple(scores))
+    going_on.settle()
 
 
 COLUMNS = ("scorer", "set", "questions", *report.COLUMNS[3:8])

@@ -159,7 +159,13 @@ def _refuse(target: Target) -> None:
 def _appearing(target: Target) -> Iterator[Path]:
     """A folder beside the target that takes its place when the block ends well, and goes when it does not."""
     place = target.folder.resolve()
-    waiting = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    try:
+        waiting = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    except OSError as fault:
+        raise HapaxError(
+            f"{place.parent}: the dataset cannot be written there ({fault.strerror}). Allow writing, or name a folder "
+            "elsewhere."
+        ) from fault
     try:
         new, old = waiting / "new", waiting / "old"
         new.mkdir()

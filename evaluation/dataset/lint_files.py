@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaluation.dataset.rows import CONTRADICTS, Entry, Source
 from evaluation.lint import FLIPS_FILE
-from grammar.errors import HapaxError
-from grammar.link_json import to_link_json
-from grammar.rules import Library, Rule
+from grammar.link_json import to_link_json, unfit
 from grammar.terms import Variable
+from grammar.words import counted
 from kb.records import Distribution
 
 METHOD = "LINK"
@@ -62,19 +60,14 @@ class LintSink:
             f"{name}: no file can have this name, so LINT's form lacks the rule" for name in sorted(self._unnamed)
         ]
         rules = sorted((one for one in source.library.rules if one.name not in self._unnamed), key=lambda one: one.name)
-        fit = list(self._fit(rules, source.library))
-        self._write("rules.json", to_link_json(replace(source.library, rules=tuple(fit))))
+        misfits = {rule.name: reasons for rule in rules if (reasons := ", ".join(unfit(rule)))}
+        if misfits:
+            told = ", ".join(f"{name} ({reasons})" for name, reasons in misfits.items())
+            self.notes.append(f"rules.json lacks {counted(len(misfits), 'rule')}, which rules.rules has: {told}")
+        fit = tuple(rule for rule in rules if rule.name not in misfits)
+        self._write("rules.json", to_link_json(replace(source.library, rules=fit)))
         if self._turned:
             self._write(FLIPS_FILE, json.dumps({METHOD: dict(sorted(self._turned.items()))}, indent=2) + "\n")
-
-    def _fit(self, rules: list[Rule], library: Library) -> Iterator[Rule]:
-        for rule in rules:
-            try:
-                to_link_json(replace(library, rules=(rule,)))
-            except HapaxError as fault:
-                self.notes.append(f"rules.json lacks {rule.name}, which rules.rules has: {fault}")
-            else:
-                yield rule
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8", newline="\n")

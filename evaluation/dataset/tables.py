@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -147,6 +148,31 @@ class ParquetWriter:
         if self._shard is not None:
             self._shard.close()
         self._shard, self._rows_in_shard = None, 0
+
+
+def write_parquet(path: Path, table: Table, rows: Iterable[Row]) -> int:
+    """Write rows into one file, a group of them at a time; gives how many."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schema, waiting = _schema(table), iter(rows)
+    count = 0
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        while group := [flat(row, table) for row in islice(waiting, ROWS_PER_GROUP)]:
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+            count += len(group)
+    return count
+
+
+def write_columns(path: Path, columns: Mapping[str, str], batches: Iterable[Sequence[Sequence[object]]]) -> None:
+    """Write batches of rows into one file; `columns` are names and Arrow's types."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()])
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_table(pa.table(list(map(list, zip(*batch, strict=True))), schema=schema))
 
 
 def _schema(table: Table) -> Any:

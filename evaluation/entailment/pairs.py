@@ -114,14 +114,15 @@ def read_sherliic(path: Path) -> list[EntailmentPair]:
 
 def read_scores(path: Path) -> list[tuple[bool, float]]:
     """Lines of `truth score`, as the paper's training code writes them: 1 or 0, and a finite number."""
-    return _collected(path, [line.split() for line in _text(path).splitlines()], _scored)
+    lines = _text(path, "Name a file of `truth score` lines, such as test-scores.txt of a training").splitlines()
+    return _collected(path, [line.split() for line in lines], _scored)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, remedy: str = "Name a file of premises and hypotheses") -> str:
     try:
         return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read ({fault}). Name a file of premises and hypotheses.") from None
+        raise HapaxError(f"{path}: cannot be read ({fault}). {remedy}.") from None
 
 
 def _collected(

@@ -26,6 +26,7 @@ from evaluation.entailment.metrics import (
 from evaluation.entailment.pairs import EntailmentPair
 from evaluation.entailment.scorers import Scorer, Shown
 from evaluation.estimates import NOTHING, Estimate
+from llm_oracle.calls import GoingOn
 
 DIRECTIONAL = pairing_name((SubGroup.DIR_TRUE, SubGroup.DIR_FALSE))
 
@@ -90,12 +91,18 @@ def measure(
     A scorer that sees one side only has no twin.
     """
     chosen = list(subsets(pairs))
+    going_on = GoingOn()
     for scorer in scorers:
         sees = scorer.sees if shown is Shown.BOTH else shown
-        found = _by_pair(scorer, [shown.of(pair) for pair in pairs], pairs)
-        twins = _by_pair(scorer, [pair.hypothesis_only for pair in pairs], pairs) if sees is Shown.BOTH else None
+        with going_on:
+            found = _by_pair(scorer, [shown.of(pair) for pair in pairs], pairs)
+        with going_on:
+            twins = _by_pair(scorer, [pair.hypothesis_only for pair in pairs], pairs) if sees is Shown.BOTH else None
+        if going_on.first is not None:
+            continue
         for subset, some in chosen:
             yield _result((scorer.name, subset, sees), some, found, twins, seed)
+    going_on.settle()
 
 
 def _by_pair(

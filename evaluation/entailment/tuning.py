@@ -95,6 +95,10 @@ class Training:
         return self.folder / "best"
 
     @property
+    def is_begun(self) -> bool:
+        return self._protocol_file.is_file()
+
+    @property
     def results(self) -> list[DrawResult]:
         """The draws that are done, the best on dev first."""
         found = [DrawResult.from_json(_read(path)) for path in (self.folder / "draws").glob("*.json")]
@@ -103,7 +107,7 @@ class Training:
     @property
     def protocol(self) -> Protocolled:
         """What the folder was begun with. Raises HapaxError where it holds no training."""
-        if not self._protocol_file.is_file():
+        if not self.is_begun:
             raise HapaxError(f"{self.folder} holds no training. `hapax evaluate entailment train` begins one.")
         told = _read(self._protocol_file)
         return Protocolled(
@@ -125,7 +129,7 @@ class Training:
     def begin(self, protocol: Protocolled, train: Path, dev: Path) -> None:
         """Write down what is trained, or see that it is the same. More draws than before may be asked for."""
         told = protocol.to_json(train, dev)
-        if self._protocol_file.is_file():
+        if self.is_begun:
             was = _read(self._protocol_file)
             other = [name for name in told if name != "draws" and was.get(name) != told[name]]
             if other:
@@ -148,8 +152,8 @@ class Training:
         for number, draw in enumerate(draws(protocol.draws, protocol.settings.seed)):
             if number in done:
                 continue
-            say(f"draw {number + 1} of {protocol.draws}: {_told(draw)}")
             model = load(protocol.base)
+            say(f"draw {number + 1} of {protocol.draws}: {_told(draw)}")
             model.train(cases, draw, protocol.settings, say)
             result = _measured(number, draw, _curve(model, dev, protocol.direction))
             if all(result.auc50 > one.auc50 for one in done.values()):

@@ -6,7 +6,7 @@ written first, and the answer asked for behind it. Only texts can break the form
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,8 +15,8 @@ from evaluation.probing.chain import STEP_BY_STEP, closing, examples, without_an
 from evaluation.probing.items import ProbeItem
 from evaluation.probing.reading import Verdict, read_verdict
 from evaluation.probing.templates import TEMPLATES, Template
-from llm_oracle.calls import BudgetReached, Journal, JournaledCritic, JournaledGenerator
-from llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest, Generator
+from llm_oracle.calls import BudgetReached, Journal, JournaledCritic, JournaledGenerator, PutOff
+from llm_oracle.protocols import Critic, CriticScore, Generation, GenerationParameters, GenerationRequest, Generator
 
 PREFIX = "For the following question, please answer in a normal life scenario with no special consideration:"
 """What LINK puts before each question. The critic's prompt begins with it already."""
@@ -82,15 +82,18 @@ Ask = Callable[[Sequence[Asked]], list[ProbeAnswer]]
 def probe(items: Sequence[ProbeItem], ask: Ask, finished: Callable[[int], None] | None = None) -> ProbeRun:
     """Ask all 13 questions about each item. `finished` is told how many statements are done."""
     answers: list[ProbeAnswer] = []
+    stopped: BudgetReached | None = None
     for start in range(0, len(items), STATEMENTS_TOGETHER):
         together = items[start : start + STATEMENTS_TOGETHER]
         try:
             answers += ask([(item, template) for item in together for template in TEMPLATES])
         except BudgetReached as reached:
-            return ProbeRun(tuple(answers), str(reached))
+            stopped = stopped or reached
+            if not isinstance(reached, PutOff):
+                break
         if finished is not None:
             finished(start + len(together))
-    return ProbeRun(tuple(answers))
+    return ProbeRun(tuple(answers), str(stopped) if stopped else None)
 
 
 def asking(way: Way, model: Any, journal: Journal, settings: ProbeSettings) -> Ask:
@@ -106,13 +109,20 @@ def asking_critic(model: Critic, journal: Journal) -> Ask:
 
     def ask(asked: Sequence[Asked]) -> list[ProbeAnswer]:
         questions = _questions(asked)
-        scores = [score.probability for score in critic.probabilities(questions)]
-        return [
-            ProbeAnswer(item, template, question, Verdict(p > 0.5), template.pair.word(p > 0.5), probability=p)
-            for (item, template), question, p in zip(asked, questions, scores, strict=True)
-        ]
+        scores = critic.probabilities(questions)
+        return [_judged(one, question, score) for one, question, score in zip(asked, questions, scores, strict=True)]
 
     return ask
+
+
+def _judged(asked: Asked, question: str, score: CriticScore) -> ProbeAnswer:
+    """The answer that a P(yes) is; a refusal is none, though it has a P(yes) to go on with."""
+    item, template = asked
+    if score.refused:
+        return ProbeAnswer(item, template, question, Verdict(None, refusal=score.refused), "")
+    positive = score.probability > 0.5
+    word = template.pair.word(positive)
+    return ProbeAnswer(item, template, question, Verdict(positive), word, probability=score.probability)
 
 
 def asking_text(model: Generator, journal: Journal, settings: ProbeSettings) -> Ask:
@@ -124,7 +134,7 @@ def asking_text(model: Generator, journal: Journal, settings: ProbeSettings) -> 
         prompts = (f"{PREFIX}\n{question}" for question in questions)
         replies = _replies(generator, prompts, settings, ANSWER_TOKENS)
         return [
-            ProbeAnswer(item, template, question, read_verdict(reply, template.pair), reply)
+            ProbeAnswer(item, template, question, _verdict(reply, template), reply.text)
             for (item, template), question, reply in zip(asked, questions, replies, strict=True)
         ]
 
@@ -141,14 +151,15 @@ def asking_chain(model: Generator, journal: Journal, settings: ProbeSettings) ->
             f"{PREFIX}\n{examples(settings.seed, *one)}{question}\n{STEP_BY_STEP}\n"
             for one, question in zip(asked, questions, strict=True)
         ]
-        rationales = [without_answer(one) for one in _replies(generator, prompts, settings, RATIONALE_TOKENS)]
+        thoughts = _replies(generator, prompts, settings, RATIONALE_TOKENS)
+        rationales = [without_answer(one.text) for one in thoughts]
         closed = (
             f"{prompt}{rationale}\n{closing(template)}"
             for (_, template), prompt, rationale in zip(asked, prompts, rationales, strict=True)
         )
         replies = _replies(generator, closed, settings, ANSWER_TOKENS)
         return [
-            ProbeAnswer(item, template, question, read_verdict(reply, template.pair), reply, rationale)
+            ProbeAnswer(item, template, question, _verdict(reply, template), reply.text, rationale)
             for (item, template), question, reply, rationale in zip(asked, questions, replies, rationales, strict=True)
         ]
 
@@ -159,7 +170,13 @@ def _questions(asked: Iterable[Asked]) -> list[str]:
     return [template.question(item) for item, template in asked]
 
 
-def _replies(generator: Generator, prompts: Iterable[str], settings: ProbeSettings, max_tokens: int) -> Iterator[str]:
+def _verdict(reply: Generation, template: Template) -> Verdict:
+    return Verdict(None, refusal=reply.refused) if reply.refused else read_verdict(reply.text, template.pair)
+
+
+def _replies(
+    generator: Generator, prompts: Iterable[str], settings: ProbeSettings, max_tokens: int
+) -> list[Generation]:
     parameters = GenerationParameters(settings.temperature, max_tokens=max_tokens, seed=settings.seed)
     requests = [GenerationRequest(prompt) for prompt in prompts]
-    return (reply.text for reply in generator.generate(requests, parameters))
+    return generator.generate(requests, parameters)

@@ -25,7 +25,8 @@ Asked = Sequence[ProbeAnswer]
 class Cell:
     """One domain and distribution. `positive`, `negative` and `every`: the share of statements of which all questions
     with such a label, or all 13, were answered right. `accuracy`: the mean share of right answers of a statement.
-    `violations`: the share of replies that kept to no format; they count as not right everywhere else.
+    `violations` and `refusals`: the shares of replies that kept to no format and of questions that the model refused;
+    they count as not right everywhere else.
     """
 
     domain: str
@@ -35,6 +36,7 @@ class Cell:
     every: Estimate
     accuracy: Estimate
     violations: Estimate
+    refusals: Estimate
 
     @property
     def statements(self) -> int:
@@ -61,6 +63,7 @@ class TemplateCell:
     distribution: Distribution
     accuracy: Estimate
     violations: Estimate
+    refusals: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,7 @@ def _cell(domain: str, distribution: Distribution, statements: Sequence[Asked]) 
         share([_all_right(asked) for asked in statements]),
         mean([_share_right(asked) for asked in statements]) if statements else NOTHING,
         share([one.verdict.violation is not None for asked in statements for one in asked]),
+        share([one.verdict.refusal is not None for asked in statements for one in asked]),
     )
 
 
@@ -148,6 +152,7 @@ def _template(number: int, distribution: Distribution, statements: Sequence[Aske
         distribution,
         share([one.right for one in answers]),
         share([one.verdict.violation is not None for one in answers]),
+        share([one.verdict.refusal is not None for one in answers]),
     )
 
 

@@ -18,10 +18,13 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a reply says. `positive` is None where it gives neither answer of its pair; `violation` says why."""
+    """What a reply says. `positive` is None where it gives neither answer of its pair; `violation` says why, or
+    `refusal` why the model did not reply at all.
+    """
 
     positive: bool | None
     violation: str | None = None
+    refusal: str | None = None
 
 
 def read_verdict(reply: str, pair: AnswerPair) -> Verdict:

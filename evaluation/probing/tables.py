@@ -65,6 +65,7 @@ def answer_json(one: ProbeAnswer) -> dict[str, Any]:
         "answer": None if one.verdict.positive is None else one.template.pair.word(one.verdict.positive),
         "right": one.right,
         "violation": one.verdict.violation,
+        "refusal": one.verdict.refusal,
         "reply": one.reply,
         "rationale": one.rationale,
         "probability": one.probability,
@@ -83,7 +84,8 @@ def wrong_answers(answers: Iterable[ProbeAnswer], distribution: Distribution, mo
 def answer_lines(one: ProbeAnswer) -> Iterator[str]:
     """One answer as LINK's tables 14 and 15 show it."""
     yield f"{SPOKEN[one.item.distribution]}, rule {one.item.rule}, template {one.template.number}: {one.question}"
-    said = one.verdict.violation or " ".join(one.reply.split())
+    refused = f"refused: {one.verdict.refusal}" if one.verdict.refusal else ""
+    said = refused or one.verdict.violation or " ".join(one.reply.split())
     sure = "" if one.probability is None else f" (P(yes) {one.probability:.3f})"
     yield f"  label {one.template.pair.word(one.label)}, answer {said}{sure}"
     if one.rationale:
@@ -119,12 +121,13 @@ def report_json(report: ProbeReport, found: ItemSet) -> dict[str, Any]:
 def _ours(report: ProbeReport) -> Page:
     rows = []
     for cell in report.cells:
-        figures = (cell.positive, cell.negative, cell.every, cell.accuracy, cell.violations)
+        figures = (cell.positive, cell.negative, cell.every, cell.accuracy, cell.violations, cell.refusals)
         rows.append((cell.domain, SPOKEN[cell.distribution], str(cell.statements), *map(percent, figures)))
         if cell.distribution is Distribution.LONG_TAIL:
             change = report.change(cell.domain)
-            rows.append((cell.domain, "delta", "", "", "", percent(change.every), percent(change.accuracy), ""))
-    columns = ("domain", "distribution", "statements", "positive", "negative", "all 13", "accuracy", "off format")
+            rows.append((cell.domain, "delta", "", "", "", percent(change.every), percent(change.accuracy), "", ""))
+    measures = ("positive", "negative", "all 13", "accuracy", "off format", "refused")
+    columns = ("domain", "distribution", "statements", *measures)
     return Page("Ours, in the layout of LINK's table 4; percent with 95 % intervals", columns, _unrepeated(rows))
 
 

@@ -10,7 +10,7 @@ from evaluation.winograd.data import Pair
 from evaluation.winograd.prompts import Method, OwnPrompt, Variant, abstract_prompt, abstraction_prompt, prompt
 from evaluation.winograd.reading import Answers, read_as_released, read_strictly
 from evaluation.winograd.scores import Answer
-from llm_oracle.calls import BudgetReached, Journal, JournaledGenerator
+from llm_oracle.calls import BudgetReached, Journal, JournaledGenerator, PutOff
 from llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
 
 ROLE = "winograd"
@@ -59,10 +59,10 @@ class PairAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AskRun:
-    """The pairs that were finished. `stopped`: what the budget says, if it ended the run."""
+    """The pairs that were finished. `stopped`: what kept the others from it, a budget or a queue."""
 
     answers: tuple[PairAnswer, ...]
-    stopped: str | None = None
+    stopped: BudgetReached | None = None
 
 
 Ask = Callable[[Sequence[Pair]], list[PairAnswer]]
@@ -71,15 +71,18 @@ Ask = Callable[[Sequence[Pair]], list[PairAnswer]]
 def ask_pairs(pairs: Sequence[Pair], ask: Ask, finished: Callable[[int], None] | None = None) -> AskRun:
     """Ask about each pair. `finished` is told how many are done."""
     answers: list[PairAnswer] = []
+    stopped: BudgetReached | None = None
     for start in range(0, len(pairs), PAIRS_TOGETHER):
         together = pairs[start : start + PAIRS_TOGETHER]
         try:
             answers += ask(together)
         except BudgetReached as reached:
-            return AskRun(tuple(answers), str(reached))
+            stopped = stopped or reached
+            if not isinstance(reached, PutOff):
+                break
         if finished is not None:
             finished(start + len(together))
-    return AskRun(tuple(answers))
+    return AskRun(tuple(answers), stopped)
 
 
 def asking(model: Generator, journal: Journal, settings: AskSettings) -> Ask:

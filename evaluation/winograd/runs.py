@@ -18,7 +18,7 @@ from evaluation.winograd.scores import Answer, Measured, measure
 from grammar.errors import HapaxError
 from kb.records import RunRecord, content_id
 from kb.store import KnowledgeBase
-from llm_oracle.calls import KNOWLEDGE, Journal
+from llm_oracle.calls import KNOWLEDGE, BudgetReached, Journal, PutOff
 from llm_oracle.protocols import Generator, ModelIdentity
 from llm_oracle.registry import OpeningOptions, open_model
 
@@ -96,10 +96,11 @@ class StoredRun:
 
 
 class AskSession:
-    """Files being asked about."""
+    """Files being asked about. `stopped`: what kept some answers away, a budget or a queue."""
 
     def __init__(self, kb: KnowledgeBase, options: AskOptions, opening: OpeningOptions) -> None:
         self._kb, self._options, self._opening = kb, options, opening
+        self.stopped: BudgetReached | None = None
 
     @cached_property
     def model(self) -> Generator:
@@ -118,8 +119,9 @@ class AskSession:
             for settings in self._options.settings:
                 told = None if progress is None else _telling(progress, settings.name, source, len(pairs))
                 stored, stopped = self._run(source, pairs, settings, journal, told)
+                self.stopped = self.stopped or stopped
                 yield stored
-                if stopped:
+                if stopped and not isinstance(stopped, PutOff):
                     return
 
     def _pairs(self, paths: Sequence[Path]) -> dict[str, list[Pair]]:
@@ -147,7 +149,7 @@ class AskSession:
         settings: AskSettings,
         journal: Journal,
         finished: Callable[[int], None] | None,
-    ) -> tuple[StoredRun, bool]:
+    ) -> tuple[StoredRun, BudgetReached | None]:
         record = _record(self.model.identity, source, pairs, settings, self._options)
         self._kb.start_run(record)
         run = ask_pairs(pairs, asking(self.model, journal, settings), finished)
@@ -155,7 +157,7 @@ class AskSession:
         with self._kb.transaction():
             self._kb.finish_run(record.id, status, _summary(run))
             self._keep_mappings(run.answers, record.id)
-        return _stored(replace(record, status=status, summary=_summary(run))), run.stopped is not None
+        return _stored(replace(record, status=status, summary=_summary(run))), run.stopped
 
     def _keep_mappings(self, answers: Iterable[PairAnswer], run_id: str) -> None:
         facts = [

@@ -11,38 +11,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from grammar.errors import HapaxError
 from grammar.words import counted
 from kb.records import content_id
 from llm_oracle.backends.openai_limits import Fault
-from llm_oracle.backends.openai_models import OpenAICritic, OpenAIGenerator, OpenAILikelihood
 from llm_oracle.backends.openai_transport import Answer, Ask, Read, Refused, Server, refused_reply, refused_result
-from llm_oracle.calls import (
-    EVALUATOR,
-    LIKELIHOOD,
-    BudgetReached,
-    CallStatistics,
-    Journal,
-    JournaledCritic,
-    JournaledGenerator,
-    JournaledLikelihood,
-)
-from llm_oracle.protocols import (
-    Critic,
-    CriticScore,
-    Generation,
-    GenerationParameters,
-    GenerationRequest,
-    Generator,
-    LikelihoodModel,
-    LogLikelihood,
-    Models,
-)
+from llm_oracle.calls import PutOff
+from llm_oracle.protocols import Stream, at_once
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -50,20 +30,16 @@ MOST_BYTES = 200_000_000
 
 BEGINS = b'{"custom_id":'
 
-Item = TypeVar("Item")
 
-
-class Queued(BudgetReached):
+class Queued(PutOff):
     """The request was written to the queue instead of being sent."""
 
-    def __init__(self, path: Path) -> None:
-        self.limit, self.allowed, self.used = "requests sent", 0, CallStatistics()
-        self.answers: tuple[Any, ...] = ()
-        HapaxError.__init__(
-            self,
+    def __init__(self, path: Path, answers: Sequence[Answer | Refused | None]) -> None:
+        super().__init__(
             f"What is missing stands in {path}. Have it answered as a batch, then run the same command with its "
-            "results; a search may need several such rounds.",
+            "results by --results; it may take several such rounds."
         )
+        self.answers = tuple(answers)
 
 
 @dataclass
@@ -161,21 +137,25 @@ class QueueTransport:
     server: Server
 
     def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
-        """The answers, if the results hold all of them; raises Queued if not."""
-        answers: list[Answer | Refused] = []
+        """The answers, if the results hold all of them; raises Queued, with those that they hold, if not."""
+        answers: list[Answer | Refused | None] = []
         for ask in asks:
             name = content_id("batch", self.server.place, ask.path, ask.body)
             try:
                 found = self.queue.answer(name)
                 answers.append(self._read(found, ask, read))
-            except KeyError:
+            except (KeyError, Fault) as lack:
+                self.queue.faulty += isinstance(lack, Fault)
                 self.queue.add(name, self.server.place, ask)
-            except Fault:
-                self.queue.faulty += 1
-                self.queue.add(name, self.server.place, ask)
-        if len(answers) < len(asks):
-            raise Queued(self.queue.path)
-        return answers
+                answers.append(None)
+        found = [one for one in answers if one is not None]
+        if len(found) < len(asks):
+            raise Queued(self.queue.path, answers)
+        return found
+
+    def stream(self, asks: Iterable[Ask], read: Read[Answer]) -> Stream[Answer | Refused]:
+        """What the results hold at once; raises Queued behind it if they lack any."""
+        return at_once(lambda: self.ask(list(asks), read))
 
     def _read(self, found: Any, ask: Ask, read: Read[Answer]) -> Answer | Refused:
         if isinstance(found, Refused):
@@ -225,58 +205,3 @@ def _result(line: str, where: str) -> Iterator[tuple[str, Any]]:
         raise HapaxError(
             f"{where}: no result of a batch. Each line is an object with custom_id and response, as OpenAI gives it."
         ) from None
-
-
-def queued(models: Models, journal: Journal) -> Models:
-    """The models whose requests go to a queue, wrapped so that each answer that is there is used."""
-
-    def scorer(model: LikelihoodModel, role: str) -> LikelihoodModel:
-        return QueuedLikelihood(model, journal, role=role) if isinstance(model, OpenAILikelihood) else model
-
-    knowledge: Generator = models.knowledge
-    critic: Critic = models.critic
-    if isinstance(knowledge, OpenAIGenerator):
-        knowledge = QueuedGenerator(knowledge, journal)
-    if isinstance(critic, OpenAICritic):
-        critic = QueuedCritic(critic, journal)
-    return Models(knowledge, critic, scorer(models.likelihood, LIKELIHOOD), scorer(models.evaluator, EVALUATOR))
-
-
-class QueuedGenerator(JournaledGenerator):
-    """A journaled generator that goes on behind a request without an answer."""
-
-    def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        ask = super().generate
-        return _one_by_one(requests, lambda request: ask([request], parameters))
-
-
-class QueuedCritic(JournaledCritic):
-    """A journaled critic that goes on behind a claim without an answer."""
-
-    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        ask = super().probabilities
-        return _one_by_one(claims, lambda claim: ask([claim]))
-
-
-class QueuedLikelihood(JournaledLikelihood):
-    """A journaled likelihood model that goes on behind a text without an answer."""
-
-    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        ask = super().log_likelihoods
-        return _one_by_one(texts, lambda text: ask([text]))
-
-
-def _one_by_one(items: Sequence[Item], ask: Callable[[Item], list[Answer]]) -> list[Answer]:
-    """All answers there are; what stopped the first of the others is raised behind the last, with the answers."""
-    answers: list[Answer | None] = []
-    stopped: BudgetReached | None = None
-    for item in items:
-        try:
-            answers += ask(item)
-        except BudgetReached as reached:
-            stopped = stopped or reached
-            answers.append(None)
-    if stopped is not None:
-        stopped.answers = tuple(answers)
-        raise stopped
-    return [answer for answer in answers if answer is not None]

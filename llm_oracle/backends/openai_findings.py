@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from llm_oracle.backends.openai_probing import (
 from llm_oracle.backends.openai_transport import Answer, Ask, Read, Refused, Transport
 from llm_oracle.backends.openai_wire import model_reported, usage
 from llm_oracle.calls import PROBE, Answered, Asker, Journal, PreparedCall
-from llm_oracle.protocols import ModelIdentity, PartlyAnswered, Usage
+from llm_oracle.protocols import ModelIdentity, PartlyAnswered, Stream, Usage, gathered
 
 PROBING = 1
 """Which way of probing this is; another one probes anew."""
@@ -68,10 +68,10 @@ class Prober:
             return probe(self.transport)
         asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.revision), 1)
 
-        def send(_: Sequence[int]) -> list[Answered]:
+        def send(_: Sequence[int]) -> Stream[Answered]:
             metered = Metered(self.transport)
             found = probe(metered)
-            return [Answered(asdict(found), metered.spent)]
+            yield [(0, Answered(asdict(found), metered.spent))]
 
         (record,) = self.journal.answers(asker, [self._call(self.journal, asker, ability)], send)
         return kind(**{name: tuple(one) if isinstance(one, list) else one for name, one in record.response.items()})
@@ -97,6 +97,9 @@ class Metered:
         self.spent = Usage()
 
     def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
+        return gathered(self.stream(asks, read), len(asks))
+
+    def stream(self, asks: Iterable[Ask], read: Read[Answer]) -> Stream[Answer | Refused]:
         def metered(reply: Any, ask: Ask) -> Answer:
             cost = usage(reply, ask.prompt, ())
             self.spent = Usage(
@@ -104,7 +107,7 @@ class Metered:
             )
             return read(reply, ask)
 
-        return self._transport.ask(asks, metered)
+        return self._transport.stream(asks, metered)
 
 
 class Moved(PartlyAnswered):
@@ -123,6 +126,9 @@ class OneVersion:
     version: str
 
     def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
+        return gathered(self.stream(asks, read), len(asks))
+
+    def stream(self, asks: Iterable[Ask], read: Read[Answer]) -> Stream[Answer | Refused]:
         def checked(reply: Any, ask: Ask) -> Answer:
             answer = read(reply, ask)
             said = model_reported(reply)
@@ -134,7 +140,7 @@ class OneVersion:
                 )
             return answer
 
-        return self.transport.ask(asks, checked)
+        return self.transport.stream(asks, checked)
 
 
 def one_version(transport: Transport, served: ServedModel, reported: str) -> Transport:

@@ -13,6 +13,8 @@ from aiolimiter import AsyncLimiter
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
 
+from grammar.errors import HapaxError
+
 Sleep = Callable[[float], Awaitable[None]]
 
 DECREASE = 0.75
@@ -47,6 +49,17 @@ class Limits:
     max_concurrency: int = 16
     rpm: float | None = None
     tpm: float | None = None
+
+    def shared(self, sharers: int) -> Limits:
+        """What each of so many processes may do, so that all together keep these limits. Raises HapaxError for less
+        than one request at a time."""
+        if sharers > self.max_concurrency:
+            raise HapaxError(
+                f"{sharers} workers cannot share a max_concurrency of {self.max_concurrency}: each needs one request "
+                "at a time. Give fewer --workers, or raise it in the model's alias."
+            )
+        rpm, tpm = (None if limit is None else limit / sharers for limit in (self.rpm, self.tpm))
+        return Limits(self.max_concurrency // sharers, rpm, tpm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +98,20 @@ def _fault(state: RetryCallState) -> Fault:
 
 
 class Concurrency:
-    """Requests at a time: one more after 25 successes, three quarters after a refusal (AIMD), never below one."""
+    """Requests at a time. Up to the first refusal one more after each success, so that the number doubles with each
+    round; three quarters after a refusal, from then on one more after 25 successes (AIMD); never below one."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic, start: int = 4) -> None:
         self.most = max(1, most)
         self.allowed = float(min(start, self.most))
         self._clock = clock
         self._successes = 0
+        self._per_step = 1
         self._cool_at = self._resume_at = -math.inf
 
     def succeeded(self) -> None:
         self._successes += 1
-        if self._successes >= SUCCESSES_PER_STEP:
+        if self._successes >= self._per_step:
             self._successes = 0
             self.allowed = min(self.allowed + 1, float(self.most))
 
@@ -105,7 +120,7 @@ class Concurrency:
         now = self._clock()
         if now >= self._cool_at:
             self.allowed = max(1.0, self.allowed * DECREASE)
-            self._successes = 0
+            self._successes, self._per_step = 0, SUCCESSES_PER_STEP
             self._cool_at = now + COOL_DOWN
         self._resume_at = max(self._resume_at, now + (retry_after or 0.0))
 
@@ -134,7 +149,11 @@ class Throttle:
     async def enter(self, tokens: int) -> None:
         """Waits until one more request of so many tokens may be sent."""
         async with self._freed:
-            await self._freed.wait_for(lambda: self._in_flight < int(self.concurrency.allowed))
+            try:
+                await self._freed.wait_for(lambda: self._in_flight < int(self.concurrency.allowed))
+            except asyncio.CancelledError:
+                self._freed.notify()  # who is cancelled may have been woken already, and somebody else would wait on
+                raise
             self._in_flight += 1
         try:
             if pause := self.concurrency.pause:
@@ -151,7 +170,8 @@ class Throttle:
         """The request is over."""
         async with self._freed:
             self._in_flight -= 1
-            self._freed.notify_all()
+            # As many as there is room for: to wake all who wait, each time, takes longer than their requests.
+            self._freed.notify(max(0, int(self.concurrency.allowed) - self._in_flight))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from kb.records import content_id
 from llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
@@ -27,7 +27,7 @@ from llm_oracle.backends.openai_probing import (
     system_one_ask,
     vote_ask,
 )
-from llm_oracle.backends.openai_transport import Ask, Refused, Transport
+from llm_oracle.backends.openai_transport import Ask, Read, Refused, Transport
 from llm_oracle.backends.openai_wire import (
     COMPLETIONS,
     SYSTEM_ONE,
@@ -47,8 +47,9 @@ from llm_oracle.protocols import (
     GenerationRequest,
     LogLikelihood,
     ModelIdentity,
-    PartlyAnswered,
+    Stream,
     Usage,
+    gathered,
 )
 
 MOST_GIVEN_VALUES = 6
@@ -59,6 +60,7 @@ NOTHING_KNOWN = 0.5
 
 MOST_SEED = 2**31 - 1
 
+Answer = TypeVar("Answer")
 Ballot = tuple[list[bool | None], Usage]
 
 _CONTROL = re.compile(r"<\|[^|<>]{1,60}\|>|</?s>|\[/?INST\]")
@@ -115,12 +117,12 @@ class OpenAIGenerator:
         self._bias = bias
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        asks = [self.ask(request, parameters) for request in requests]
+        return gathered(self.stream(requests, parameters), len(requests))
 
-        def answers(came: Sequence[Any]) -> list[Generation | None]:
-            return [_cut(one, request) for one, request in zip(came, requests, strict=True)]
-
-        return _arranged(lambda: self._transport.ask(asks, _generation), answers)
+    def stream(self, asked: Sequence[GenerationRequest], *parameters: GenerationParameters) -> Stream[Generation]:
+        """The answers as they come."""
+        asks = ([self.ask(request, *parameters)] for request in asked)
+        return _stream(self._transport, asks, _generation, lambda place, came: _cut(came[0], asked[place]))
 
     def ask(self, request: GenerationRequest, parameters: GenerationParameters) -> Ask:
         """The request as it goes to the server."""
@@ -161,14 +163,18 @@ class OpenAICritic:
         self._way = way
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        prompts = [critic_prompt(harmless(claim)) for claim in claims]
+        return gathered(self.stream(claims), len(claims))
+
+    def stream(self, asked: Sequence[str], *_: GenerationParameters) -> Stream[CriticScore]:
+        """The scores as they come."""
+        prompts = (critic_prompt(harmless(claim)) for claim in asked)
         if self._way.kind == VOTE:
-            return self._voted(prompts)
+            return _stream(self._transport, map(self._votes_on, prompts), _ballot, lambda _, came: _counted(came))
         if self._way.kind == LOGPROBS:
-            asks = [critic_ask(self._model, prompt, self._manner, self._way.top) for prompt in prompts]
-            return _arranged(lambda: self._transport.ask(asks, _likeliest), _judged)
-        asks = [system_one_ask(self._model, prompt) for prompt in prompts]
-        return _arranged(lambda: self._transport.ask(asks, _decision), _judged)
+            asks = ([critic_ask(self._model, prompt, self._manner, self._way.top)] for prompt in prompts)
+            return _stream(self._transport, asks, _likeliest, lambda _, came: _judged(came[0]))
+        asks = ([system_one_ask(self._model, prompt)] for prompt in prompts)
+        return _stream(self._transport, asks, _decision, lambda _, came: _judged(came[0]))
 
     def reserved(self, claim: str) -> Usage:
         """The most tokens that the budget may see spent on a claim: each vote, and the question around the claim."""
@@ -178,19 +184,12 @@ class OpenAICritic:
         requests = 1 if self._way.several else self._votes
         return Usage(prompt * requests, VOTE_TOKENS[self._manner.endpoint] * self._votes)
 
-    def _voted(self, prompts: Sequence[str]) -> list[CriticScore]:
+    def _votes_on(self, prompt: str) -> list[Ask]:
         requests = 1 if self._way.several else self._votes
-        asks = [
+        return [
             vote_ask(self._model, prompt, self._manner, seed(number, prompt), self._votes // requests)
-            for prompt in prompts
             for number in range(requests)
         ]
-
-        def counted(came: Sequence[Any]) -> list[CriticScore | None]:
-            ballots = [came[start : start + requests] for start in range(0, len(came), requests)]
-            return [None if any(one is None for one in some) else _counted(some) for some in ballots]
-
-        return _arranged(lambda: self._transport.ask(asks, _ballot), counted)
 
 
 class OpenAILikelihood:
@@ -205,13 +204,13 @@ class OpenAILikelihood:
         self._way = way
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        asks = [self._way.ask(self._model, harmless(text)) for text in texts]
+        return gathered(self.stream(texts), len(texts))
 
-        def answers(came: Sequence[Any]) -> list[LogLikelihood | None]:
-            scored = (LogLikelihood(0.0, 0, one.reason) if isinstance(one, Refused) else one for one in came)
-            return [next(scored) if ask.prompt else LogLikelihood(0.0, 0) for ask in asks]
-
-        return _arranged(lambda: self._transport.ask([ask for ask in asks if ask.prompt], self._read), answers)
+    def stream(self, asked: Sequence[str], *_: GenerationParameters) -> Stream[LogLikelihood]:
+        """The scores as they come; a text without tokens has one without asking."""
+        asks = (self._way.ask(self._model, harmless(text)) for text in asked)
+        several = ([ask] if ask.prompt else [] for ask in asks)
+        return _stream(self._transport, several, self._read, lambda _, came: _summed(came))
 
     def _read(self, reply: Any, ask: Ask) -> LogLikelihood:
         found = self._way.read(reply, ask.prompt)
@@ -232,16 +231,33 @@ def seed(*parts: object) -> int:
     return int(content_id("sample", *parts)[:12], 16) % MOST_SEED
 
 
-def _arranged(ask: Callable[[], Sequence[Any]], arrange: Callable[[Sequence[Any]], Sequence[Any]]) -> list[Any]:
-    """What came, arranged as the role's answers; where the server failed amidst them, in the exception too.
+def _stream(
+    transport: Transport,
+    asks: Iterable[Sequence[Ask]],
+    read: Read[Any],
+    arrange: Callable[[int, Sequence[Any]], Answer],
+) -> Stream[Answer]:
+    """The role's answers as soon as all parts are there that each of its requests is sent in; some are sent in none.
 
-    `arrange` meets answers, refusals, and None for what did not come, which stays None.
+    `arrange` is told the request's place, and the answer or refusal to each part.
     """
-    try:
-        return list(arrange(ask()))
-    except PartlyAnswered as failed:
-        failed.answers = tuple(arrange(failed.answers))
-        raise
+    owners: list[tuple[int, int]] = []
+    open_: dict[int, list[Any]] = {}
+
+    def sent() -> Iterator[Ask]:
+        for place, parts in enumerate(asks):
+            open_[place] = [None] * len(parts)
+            for part, ask in enumerate(parts):
+                owners.append((place, part))
+                yield ask
+
+    for group in transport.stream(sent(), read):
+        for number, answer in group:
+            place, part = owners[number]
+            open_[place][part] = answer
+        whole = [place for place, parts in open_.items() if None not in parts]
+        yield [(place, arrange(place, open_.pop(place))) for place in whole]
+    yield [(place, arrange(place, ())) for place in open_]
 
 
 def _generation(reply: Any, ask: Ask) -> Generation:
@@ -249,10 +265,8 @@ def _generation(reply: Any, ask: Ask) -> Generation:
     return Generation(said[0], finish_reason(reply), usage(reply, ask.prompt, said))
 
 
-def _cut(generation: Generation | Refused | None, request: GenerationRequest) -> Generation | None:
+def _cut(generation: Generation | Refused, request: GenerationRequest) -> Generation:
     """The reply behind its last item asked for, and without the values that were excluded."""
-    if generation is None:
-        return None
     if isinstance(generation, Refused):
         return Generation("", REFUSED, generation.usage, generation.reason)
     parts = read_prompt(request.prompt)
@@ -270,8 +284,13 @@ def _decision(reply: Any, ask: Ask) -> CriticScore:
     return _score(system_one_yes(reply), reply, ask)
 
 
-def _judged(came: Sequence[CriticScore | Refused | None]) -> list[CriticScore | None]:
-    return [CriticScore(NOTHING_KNOWN, one.usage, one.reason) if isinstance(one, Refused) else one for one in came]
+def _judged(came: CriticScore | Refused) -> CriticScore:
+    return CriticScore(NOTHING_KNOWN, came.usage, came.reason) if isinstance(came, Refused) else came
+
+
+def _summed(came: Sequence[LogLikelihood | Refused]) -> LogLikelihood:
+    (one,) = came or [LogLikelihood(0.0, 0)]
+    return LogLikelihood(0.0, 0, one.reason) if isinstance(one, Refused) else one
 
 
 def _score(probability: float | None, reply: Any, ask: Ask) -> CriticScore:

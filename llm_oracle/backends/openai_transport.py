@@ -11,18 +11,24 @@ import json
 import math
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
+from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 import httpx2
 
 from llm_oracle.backends.openai_limits import Concurrency, Fault, Limits, Patience, Sleep, Throttle
 from llm_oracle.backends.openai_wire import MESSAGE_LENGTH, is_of_one_request, one_line, refusal, usage
-from llm_oracle.protocols import PartlyAnswered, Usage
+from llm_oracle.protocols import PartlyAnswered, Stream, Usage, gathered
+
+AHEAD = 256
+"""Requests kept at hand beyond those in flight, so that these are not few while answers are being written."""
 
 MOST_REPLY_BYTES = 16 * 2**20
 SHORTEST_SECRET = 12
@@ -35,6 +41,7 @@ _NEVER = frozenset({501, 505})
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +120,18 @@ class Transport(Protocol):
     """Carries requests to wherever answers come from.
 
     A request that is refused for its own sake has its refusal in the answer's place. Whatever else fails for good is
-    raised as PartlyAnswered with what had come by then.
+    raised as PartlyAnswered, by `ask` with what had come by then, by `stream` behind it.
     """
 
-    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]: ...
+    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
+        """One answer or refusal for each request."""
+
+    def stream(self, asks: Iterable[Ask], read: Read[Answer]) -> Stream[Answer | Refused]:
+        """The same in groups as they come; requests are taken from `asks` as there is room for them."""
 
 
 class HttpTransport:
-    """Answers over HTTP, in order. What is refused or fails for more than one request's sake ends the others.
+    """Answers over HTTP. What is refused or fails for more than one request's sake ends the others.
 
     The event loop runs in a thread of its own, so that limits hold from one batch to the next, and callers may have a
     loop of their own.
@@ -137,6 +148,7 @@ class HttpTransport:
         self.patience = patience or Patience()
         limits = limits or Limits()
         self.concurrency = Concurrency(limits.max_concurrency)
+        self._at_hand = self.concurrency.most + AHEAD
         self._throttle = Throttle(limits, self.concurrency, sleep)
         self._sleep = sleep
         self._loop = asyncio.new_event_loop()
@@ -144,31 +156,51 @@ class HttpTransport:
         if server.key:
             headers["Authorization"] = f"Bearer {server.key}"
         encrypted = server.base_url.startswith("https:")  # loading certificates for nothing takes a while
-        self._client = httpx2.AsyncClient(headers=headers, timeout=self.patience.timeout, verify=encrypted)
+        connections = httpx2.Limits(max_connections=None, max_keepalive_connections=self.concurrency.most)
+        self._client = httpx2.AsyncClient(
+            headers=headers, timeout=self.patience.timeout, verify=encrypted, limits=connections
+        )
         threading.Thread(target=_serve, args=(self._loop, self._client), daemon=True).start()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
 
     def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
         """One answer or refusal per request. Raises PartlyAnswered where the server refuses all or patience ends."""
-        answers = asyncio.run_coroutine_threadsafe(self._all(asks, read), self._loop)
-        try:
-            return answers.result()
-        except BaseException:
-            answers.cancel()
-            raise
+        return gathered(self.stream(asks, read), len(asks))
 
-    async def _all(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
-        tasks: list[asyncio.Task[Answer | Refused]] = []
+    def stream(self, asks: Iterable[Ask], read: Read[Answer]) -> Stream[Answer | Refused]:
+        """The same as they come. A stream that is left cancels what it has in flight."""
+        over: SimpleQueue[tuple[int, asyncio.Task[Answer | Refused]]] = SimpleQueue()
+        tasks: set[asyncio.Task[Answer | Refused]] = set()  # the loop's thread alone touches it
+
+        def start(more: Sequence[tuple[int, Ask]]) -> None:
+            for place, ask in more:
+                task = self._loop.create_task(self._one(ask, read))
+                tasks.add(task)
+                task.add_done_callback(partial(finished, place))
+
+        def finished(place: int, task: asyncio.Task[Answer | Refused]) -> None:
+            tasks.discard(task)
+            if not task.cancelled():
+                task.exception()  # looked at, or asyncio complains of one that nobody waits for any more
+            over.put((place, task))
+
+        def cancel() -> None:
+            for task in tasks:
+                task.cancel()
+
+        waiting, open_ = enumerate(asks), 0
         try:
-            async with asyncio.TaskGroup() as group:
-                tasks += [group.create_task(self._one(ask, read)) for ask in asks]
-        except ExceptionGroup as several:
-            failed = several.exceptions[0]
-            if isinstance(failed, PartlyAnswered):
-                came = (not task.cancelled() and task.exception() is None for task in tasks)
-                failed.answers = tuple(task.result() if ok else None for task, ok in zip(tasks, came, strict=True))
-            raise failed from None
-        return [task.result() for task in tasks]
+            while True:
+                if more := list(islice(waiting, self._at_hand - open_)):
+                    self._loop.call_soon_threadsafe(start, more)
+                    open_ += len(more)
+                if not open_:
+                    return
+                group = _ready(over)
+                open_ -= len(group)
+                yield from _outcome(group)
+        finally:
+            self._loop.call_soon_threadsafe(cancel)
 
     async def _one(self, ask: Ask, read: Read[Answer]) -> Answer | Refused:
         try:
@@ -216,7 +248,8 @@ class HttpTransport:
         said, codes = _told(self.server.hidden(content.decode("utf-8", "replace")))
         said = self._harmless(said)
         if (status in _FOR_NOW | {429} and not codes & _SPENT) or (status >= 500 and status not in _NEVER):
-            return Fault(f"HTTP {status} {said}".strip(), status, _retry_after(response.headers.get("retry-after")))
+            pause = _retry_after(response.headers.get("retry-after"), response.headers.get("date"))
+            return Fault(f"HTTP {status} {said}".strip(), status, pause)
         reason = f"{self.server.place} refused ({status}): {said or 'no reason'}."
         return Refused(f"{reason} {self._remedy(status)}", status, said, is_of_one_request(status, codes, said))
 
@@ -234,6 +267,25 @@ class HttpTransport:
     def _harmless(self, text: str) -> str:
         """The text in one line of bounded length, without the key."""
         return one_line(self.server.hidden(text))
+
+
+def _ready(over: SimpleQueue[Item]) -> list[Item]:
+    """What is in the queue now, at least one."""
+    group = [over.get()]
+    with suppress(Empty):
+        while True:
+            group.append(over.get_nowait())
+    return group
+
+
+def _outcome(group: Sequence[tuple[int, asyncio.Task[Answer]]]) -> Stream[Answer]:
+    """The answers of tasks that are over; then raises what made one of them fail."""
+    faults = {place: task.exception() for place, task in group}
+    if answers := [(place, task.result()) for place, task in group if faults[place] is None]:
+        yield answers
+    for fault in faults.values():
+        if fault is not None:
+            raise fault
 
 
 def refused_reply(reply: Any, ask: Ask, place: str) -> Refused | None:
@@ -277,16 +329,25 @@ def _told(content: str) -> tuple[str, frozenset[str]]:
     return content[: 4 * MESSAGE_LENGTH], frozenset()
 
 
-def _retry_after(value: str | None) -> float | None:
-    """Seconds, from a number or a date; what is neither is not heeded."""
+def _retry_after(value: str | None, now: str | None) -> float | None:
+    """Seconds, from a number or a date, which counts from the server's own (`now`) where it tells it: clocks differ.
+
+    What is neither is not heeded.
+    """
     if value is None:
         return None
     with suppress(ValueError):
         seconds = float(value)
         return max(0.0, seconds) if math.isfinite(seconds) else None
+    date = _date(value)
+    return None if date is None else max(0.0, (date - (_date(now) or datetime.now(UTC))).total_seconds())
+
+
+def _date(value: str | None) -> datetime | None:
+    """A date as HTTP writes it; None: it is none."""
     with suppress(ValueError, TypeError):
-        date = parsedate_to_datetime(value)
-        return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+        date = parsedate_to_datetime(value or "")
+        return date.replace(tzinfo=date.tzinfo or UTC)
     return None
 
 

@@ -218,7 +218,7 @@ def _choices(reply: Any) -> list[dict[str, Any]]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
     if not isinstance(choices, list) or not choices or not all(isinstance(one, dict) for one in choices):
         raise Fault("a reply without choices")
-    return choices
+    return sorted(choices, key=lambda one: _count(one.get("index")) or 0)  # servers may send them as they are ready
 
 
 def _text(choice: Mapping[str, Any]) -> str:

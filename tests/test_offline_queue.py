@@ -1,0 +1,209 @@
+"""The offline queue of every command that asks models: nothing is sent, files answer in rounds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import winograd_fixture
+from click.testing import CliRunner, Result
+from openai_fake import FakeServer
+from test_oracle_openai import RULES, WORLD
+from test_oracle_openai_batch import NOWHERE, answered, files
+from test_rule_expansion import META, SCRIPT
+
+import cli
+from evaluation.booqa.corpus import Mention
+from evaluation.booqa.records import Question, write_questions
+from evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
+from grammar.errors import HapaxError
+from llm_oracle.calls import GoingOn, PutOff
+
+BUYS, OWNS, SEES = (Triple("A", words, "B") for words in ("buys", "owns", "sees"))
+PAIRS = [EntailmentPair(BUYS, OWNS, True), EntailmentPair(OWNS, BUYS, False), EntailmentPair(SEES, OWNS, False)]
+MOST_ROUNDS = 20
+
+ASKING = {
+    "query": """query uses_currency("Norway",Currency),uses_currency("Peru",Currency) --ask --rules money.rules""",
+    "search": "search money.rules --no-progress",
+    "ablation": "evaluate ablation money.rules",
+    "instruct": "evaluate instruct money.rules --calls 1",
+    "grid": "evaluate grid grid.yaml",
+    "likelihood": "evaluate likelihood --rules money.rules --evaluator openai:small --evaluator openai:other",
+    "probe": "evaluate probe --sample 2",
+    "probe cot": "evaluate probe --sample 2 --ask cot",
+    "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
+    "winograd generate": "evaluate winograd generate schemas.csv --out new.jsonl --limit 1",
+    "winograd rules": "evaluate winograd rules schemas.csv --mapper openai:small",
+    "entailment score": "evaluate entailment score dev.txt --scorer critic --scorer likelihood",
+    "entailment predicates": "evaluate entailment predicates --rules buying.rules",
+    "booqa score": "evaluate booqa score booqa --corpus triples.jsonl --scorer critic --set dev",
+    "rules expand": "rules expand meta.rules --rules meta.rules --variable B -o new.rules --review later",
+    "rules lint": "rules lint money.rules",
+    "rules verbalise": "rules verbalise wordless.rules",
+}
+"""A command line for each command that asks; `-m` and what goes with it comes behind."""
+
+NO_MODEL_OPTION = ("grid", "likelihood", "winograd rules")
+
+UNQUEUED = {("evaluate", "booqa", "build")}
+"""It asks about one word of one sentence after the other."""
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base with a search in it, and a file of each kind."""
+    folder = tmp_path_factory.mktemp("asking")
+    entry = {"model_name": "tiny", "api_base": NOWHERE, "logprobs": "echo", "revision": "1"}
+    (folder / "models.yaml").write_text(
+        json.dumps([{**entry, "model_id": "small"}, {**entry, "model_id": "other", "model_name": "tiny2"}]), "utf-8"
+    )
+    (folder / "money.rules").write_text(RULES, "utf-8")
+    (folder / "meta.rules").write_text(META, "utf-8")
+    (folder / "wordless.rules").write_text(
+        "grokked(Person X, Book B) & is_in(Book B, Language L) -> zorked(Person X, Language L)\n", "utf-8"
+    )
+    buying = ('oracle buys(Person, Thing): "[1] buys [2]"', 'oracle owns(Person, Thing): "[1] owns [2]"')
+    (folder / "buying.rules").write_text("\n".join(buying), "utf-8")
+    write_levy_holt(PAIRS, folder / "dev.txt")
+    (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    model = {"name": "one", "knowledge": "openai:small"}
+    told = {"models": [model], "files": ["money.rules"], "temperatures": [0.7], "evaluator": "openai:small"}
+    (folder / "grid.yaml").write_text(json.dumps({**told, "judge": "openai:other", "baseline": {"calls": 1}}), "utf-8")
+    winograd_fixture.write(folder / "schemas.csv", winograd_fixture.PLAIN)
+    _write_questions(folder)
+    given = ("search", folder / "money.rules", "-m", f"scripted:{folder / 'script.json'}", "--db", folder / "kb.db")
+    assert CliRunner().invoke(cli.main, [*map(str, given), "--no-progress"]).exit_code == 0
+    return folder
+
+
+def _write_questions(folder: Path) -> None:
+    """Two questions of BoOQA and the triple that they are from."""
+    line = {"subject": "Ann", "predicate": "(tour.1,tour.2)", "object": "Paris", "types": ["person", "location"]}
+    said = json.dumps({**line, "date": "2008-04-21", "document": "d", "sentence": "Ann visited Paris."})
+    (folder / "triples.jsonl").write_text(said + "\n", "utf-8")
+    (folder / "booqa").mkdir()
+    asked = [
+        Question(Mention(relation, "Ann", "Paris", "person", "location"), "2008_04-21_04-23", 4, label)
+        for relation, label in (("(visit.1,visit.2)", True), ("(inspect.1,inspect.2)", False))
+    ]
+    write_questions(asked, folder / "booqa" / "dev.jsonl", "EN")
+
+
+@pytest.fixture
+def place(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy to work in."""
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(name: str, *more: str) -> Result:
+    line = ASKING[name].split()
+    model = [] if name in NO_MODEL_OPTION else ["-m", "openai:small"]
+    asked = [*line, *model, "--aliases", "models.yaml", "--db", "kb.db", *more]
+    return CliRunner().invoke(cli.main, asked)
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_every_command_that_asks_can_be_answered_by_files(name: str, place: Path) -> None:
+    """Nothing is sent; what is missing stands in files; round by round the results bring the command to its end."""
+    fake = FakeServer({**WORLD, "generate": {**SCRIPT["generate"], **WORLD["generate"]}})
+    queue, given, asked = place / "next.jsonl", list[str](), list[str]()
+    for number in range(MOST_ROUNDS):
+        result = run(name, "--queue", "next.jsonl", *given)
+        if result.exit_code != 3:
+            break
+        requests = answered(queue, place / f"answered{number}.jsonl", fake)
+        assert requests, result.output
+        assert f"request{'s' * (len(requests) > 1)} in" in result.output
+        asked += [one["custom_id"] for one in requests]
+        given += ["--results", f"answered{number}.jsonl"]
+
+    assert result.exit_code == 0, result.output
+    assert "0 requests in next.jsonl" in result.output
+    assert len(asked) == len(set(asked)) > 0
+    assert files(queue) == []
+
+
+def commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with its words."""
+    for name, one in group.commands.items():
+        if isinstance(one, click.Group):
+            yield from commands(one, (*before, name))
+        else:
+            yield (*before, name), one
+
+
+def test_no_command_that_asks_lacks_a_queue() -> None:
+    """What can have a budget can be queued, and is tried above."""
+    budgeted = {
+        words: {each.name for each in one.params}
+        for words, one in commands(cli.main)
+        if any(each.name == "max_calls" for each in one.params)
+    }
+    tried = {words for words in budgeted if any(line.startswith(" ".join(words)) for line in ASKING.values())}
+
+    queued = {words for words, names in budgeted.items() if {"queue", "results"} <= names}
+    assert set(budgeted) - queued == UNQUEUED
+    assert queued - tried == {("evaluate", "lint")}  # one model, one batch, as `likelihood`
+
+
+def test_partial_results_ask_only_for_the_rest(place: Path) -> None:
+    """What a batch answered is used and kept; only the others stand in the next file, and no budget is named."""
+    first = run("probe", "--queue", "next.jsonl")
+    requests = [json.loads(line) for line in (place / "next.jsonl").read_text("utf-8").splitlines()]
+    answered(place / "next.jsonl", place / "all.jsonl", FakeServer(WORLD))
+    half = (place / "all.jsonl").read_text("utf-8").splitlines(keepends=True)[: len(requests) // 2]
+    (place / "half.jsonl").write_text("".join(half), "utf-8")
+
+    second = run("probe", "--queue", "next.jsonl", "--results", "half.jsonl")
+    third = run("probe", "--queue", "next.jsonl")  # the answers are in the journal now
+
+    assert [first.exit_code, second.exit_code, third.exit_code] == [3, 3, 3]
+    assert f"{len(requests) - len(half)} requests in next.jsonl" in second.output
+    assert f"{len(requests) - len(half)} requests in next.jsonl" in third.output
+    assert "run the same command with its results by --results" in second.output
+    assert "Raise the limit" not in second.output
+
+
+def test_a_query_that_asks_nothing_takes_no_queue(place: Path) -> None:
+    """--queue without --ask is a usage error, as --results without --queue is."""
+    plain = CliRunner().invoke(cli.main, ["query", 'is_a_city_in("Oslo", C)', "--queue", "next.jsonl"])
+    alone = run("probe", "--results", "answered.jsonl")
+
+    assert (plain.exit_code, alone.exit_code) == (2, 2)
+    assert "--queue goes with --ask" in plain.output
+    assert not (place / "next.jsonl").exists()
+
+
+def test_a_command_that_fails_before_it_asks_leaves_the_queue(place: Path) -> None:
+    """The requests of before stay in their file until a model is opened."""
+    (place / "next.jsonl").write_text('{"custom_id": "of before"}\n', "utf-8")
+    (place / "money.rules").write_text("no rule", "utf-8")
+
+    result = run("search", "--queue", "next.jsonl")
+
+    assert result.exit_code == 4
+    assert "of before" in (place / "next.jsonl").read_text("utf-8")
+
+
+def test_what_was_put_off_is_raised_behind_the_last() -> None:
+    """The first of several that were put off is raised at the end; any other fault at once."""
+    going_on = GoingOn()
+    tried: list[Any] = []
+    for number in range(3):
+        with going_on:
+            tried.append(number)
+            raise PutOff(f"number {number}")
+
+    assert tried == [0, 1, 2]
+    with pytest.raises(PutOff, match="number 0"):
+        going_on.settle()
+    with pytest.raises(HapaxError, match="another"), going_on:
+        raise HapaxError("another")

@@ -1,0 +1,162 @@
+"""What goes wrong at the command line is told with the remedy that helps, and small slips are told before they cost."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import winograd_fixture
+from click.testing import CliRunner, Result
+from test_oracle_openai import RULES as MONEY
+from test_oracle_openai import WORLD
+
+import cli
+from evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
+from kb import KnowledgeBase
+
+RULES = """
+oracle bought(Person, Thing): "[1] bought [2]" / "[1] did not buy [2]" / "did [1] buy [2]?"
+given owns(Person, Thing): "[1] owns [2]" / "[1] does not own [2]" / "does [1] own [2]?"
+fact owns("Ann", "book")
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "my.rules").write_text(RULES, "utf-8")
+    script = {"generate": {"'Ann bought [B]'": ["car"]}, "defaults": {"critic": 0.9, "generate": "Yes"}}
+    (tmp_path / "m.json").write_text(json.dumps(script), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str | Path, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli.main, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def facts(place: Path, *lines: str, code: int = 0) -> Result:
+    (place / "edges.tsv").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return run("evaluate", "entailment", "facts", "edges.tsv", "--rules", "my.rules", "--db", "kb.db", code=code)
+
+
+def searched(place: Path) -> None:
+    """A knowledge base with a few statements."""
+    (place / "money.rules").write_text(MONEY, "utf-8")
+    (place / "world.json").write_text(json.dumps(WORLD), "utf-8")
+    run("search", "money.rules", "-m", "scripted:world.json", "--db", "kb.db", "--no-progress")
+
+
+EDGE = "leased(Person A, Thing B)\thires(Person A, Thing B)\t0.6"
+
+
+def test_a_weaker_entailment_is_named_with_the_score_that_takes_it_in(place: Path) -> None:
+    """A goal whose predicate stands in stored entailments alone says which --entail brings it."""
+    facts(place, EDGE)
+    asked = ("query", "hires(ann, What)", "--rules", "my.rules", "--db", "kb.db")
+
+    for more in ((), ("--entail", "0.8")):
+        assert "the strongest of score 0.6: --entail 0.6 takes that one in" in run(*asked, *more, code=4).output
+    assert run(*asked, "--entail", "0.6").exit_code == 0
+    assert "the strongest" not in run("query", "unheard_of(What)", "--db", "kb.db", code=4).output
+
+
+def test_an_entailment_without_types_says_how_it_gets_them(place: Path) -> None:
+    """Fact and remedy: write the type, or name the rule file that declares the predicate."""
+    told = facts(place, "leased(A, B)\thires(A, B)\t0.6", code=1).output
+
+    assert "no atom says which data type A has" in told
+    assert "or name the file that declares the predicate by --rules" in told
+
+
+def test_an_atom_that_entails_itself_is_left_out_with_a_note(place: Path) -> None:
+    """It would say nothing; what says that the arguments may change places stays."""
+    told = facts(
+        place,
+        EDGE,
+        "met(Person A, Person B)\tmet(Person A, Person B)\t1",
+        "met(Person A, Person B)\tmet(Person B, Person A)\t1",
+    )
+
+    assert "2 entailments in kb.db; 1 line left out: every atom entails itself" in told.output
+    with KnowledgeBase("kb.db", read_only=True) as kb:
+        assert len(list(kb.facts("entails"))) == 2
+
+
+def test_a_missing_file_of_scores_asks_for_a_file_of_scores(place: Path) -> None:
+    """Not for premises and hypotheses."""
+    pair = EntailmentPair(Triple("A", "buys", "B"), Triple("A", "owns", "B"), True)
+    write_levy_holt([pair], place / "dev.txt")
+
+    told = run(
+        "evaluate", "entailment", "score", "dev.txt", "--scorer", "scores:nothere", "--db", "x.db", code=1
+    ).output
+
+    assert "nothere: cannot be read" in told
+    assert "`truth score` lines" in told
+
+
+def test_a_base_that_cannot_be_loaded_is_told_before_anything_is_begun(place: Path) -> None:
+    """No folder stays that would refuse the right base afterwards."""
+    pair = EntailmentPair(Triple("A", "buys", "B"), Triple("A", "owns", "B"), True)
+    for name in ("train.txt", "dev.txt"):
+        write_levy_holt([pair], place / name)
+
+    told = run(
+        "evaluate", "entailment", "train", "train.txt", "dev.txt", "--base", place / "none", "--out", "o", code=1
+    )
+
+    assert "cannot be loaded as a classifier" in told.output
+    assert "draw 1" not in told.output
+    assert not (place / "o").exists()
+
+
+def test_a_dataset_that_cannot_be_written_names_the_folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's folder, not a temporary one that nobody asked for."""
+    searched(place)
+
+    def refused(*_: Any, **options: Any) -> str:
+        raise PermissionError(13, "Permission denied", f"{options['dir']}/.new-xyz")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refused)
+    told = run("dataset", "new", "--db", "kb.db", code=1).output
+
+    assert f"{place.resolve()}: the dataset cannot be written there (Permission denied)" in told.replace("\n", "")
+    assert ".new-" not in told
+
+
+def test_a_query_that_begins_a_knowledge_base_says_so(place: Path) -> None:
+    """Once; the next one finds it there."""
+    asked = ("query", "bought(ann, What)", "--ask", "--rules", "my.rules", "-m", "scripted:m.json", "--db", "new.db")
+
+    assert "new.db is new" in run(*asked).output
+    assert "is new" not in run(*asked).output
+
+
+@pytest.mark.parametrize("method", ["zero-shot", "aot-staged"])
+def test_winograd_pairs_are_counted_before_they_are_asked(place: Path, method: str) -> None:
+    """A dry run sends and writes nothing, and takes off what the journal holds."""
+    path = winograd_fixture.write(place / "s.csv", winograd_fixture.PLAIN)
+    asked = ("evaluate", "winograd", "ask", path, "--method", method, "-m", "scripted:m.json", "--db", "kb.db")
+
+    told = run(*asked, "--dry-run").output
+    assert "4 requests would be sent" in told
+    assert not (place / "kb.db").exists()
+    run(*asked)
+    assert json.loads(run(*asked, "--dry-run", "--json").output) == {"requests": 0, "answered": 4, "most_tokens": 0}
+
+
+def test_questions_of_a_probe_are_counted_before_they_are_asked(place: Path) -> None:
+    """Thirteen for each statement, as far as the journal does not hold them."""
+    searched(place)
+    asked = ("evaluate", "probe", "-m", "scripted:m.json", "--sample", "1", "--db", "kb.db")
+
+    told = json.loads(run(*asked, "--dry-run", "--json").output)
+    run(*asked)
+
+    assert told["requests"] >= 13
+    assert json.loads(run(*asked, "--dry-run", "--json").output)["requests"] == 0
