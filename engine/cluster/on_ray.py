@@ -32,6 +32,9 @@ from llm_oracle.protocols import Models
 RESTARTS = 100
 """Of a worker, before its search gives up."""
 
+ASKED_AT_ONCE = 16
+"""Calls to a worker that it answers side by side: those of the search do not wait behind those of walks."""
+
 WALK_RETRIES = 3
 """A walk that dies more often is left to the search."""
 
@@ -60,7 +63,13 @@ class RayCluster:
         _connect(self.address, self.worker_count)
         try:
             count = self._count()
-            options = {"num_cpus": 0, "num_gpus": self.gpus, "max_restarts": RESTARTS, "max_task_retries": RESTARTS}
+            options = {
+                "num_cpus": 0,
+                "num_gpus": self.gpus,
+                "max_restarts": RESTARTS,
+                "max_task_retries": RESTARTS,
+                "max_concurrency": ASKED_AT_ONCE,
+            }
             spread = {"scheduling_strategy": "SPREAD", "concurrency_groups": {"asked": 1}}
             actor: Any = ray.remote(**options, **spread)(OwnerActor)
             run = uuid.uuid4().hex

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from grammar.errors import HapaxError
 from kb.records import CallRecord
 from kb.store import KnowledgeBase
 from llm_oracle.calls import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Journal
-from llm_oracle.protocols import ModelIdentity, Models
+from llm_oracle.protocols import ModelIdentity, Models, Streaming
 from llm_oracle.registry import OpeningOptions, open_models
 
 SHARDS = "shard-*.db"
@@ -105,7 +105,8 @@ class Opens(Protocol):
 class Owner:
     """One worker. What fails is told in a `Reply`, because exceptions do not cross every cluster whole.
 
-    `ask` and `identities` are called one at a time; everything else may be called beside them, from one other thread.
+    `ask` may be called from several threads at once; a request that one of them has sent the others wait for. All that
+    concerns shards is called from one other thread.
     """
 
     def __init__(self, post: Post, opening: Opens) -> None:
@@ -113,21 +114,47 @@ class Owner:
         self._opening = opening
         self._shard = Shard(post)
         self._opened: Models | None = None
+        self._lock = threading.Lock()
+        self._one_by_one = threading.Lock()
+        self._sent: dict[str, threading.Event] = {}
 
     def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> Reply:
         """What the role's model says to these requests, from the shard where it can."""
         if not self.is_seeded():
             return Reply(seeded=False)
         try:
-            models = self._models()
-            if role == KNOWLEDGE:
-                return Reply(tuple(models.knowledge.generate(asked, *parameters)))
-            if role == CRITIC:
-                return Reply(tuple(models.critic.probabilities(asked)))
-            ranker = {LIKELIHOOD: models.likelihood, EVALUATOR: models.evaluator}[role]
-            return Reply(tuple(ranker.log_likelihoods(asked)))
+            model, answers = _asking(self._models(), role)
+            # A model in this process answers one thread at a time; a server is what several threads are for.
+            with nullcontext() if isinstance(model.model, Streaming) else self._one_by_one:
+                return Reply(tuple(self._answers(model.call_ids(asked, *parameters), asked, parameters, answers)))
         except HapaxError as fault:
             return Reply(fault=str(fault))
+
+    def _answers(
+        self,
+        ids: Sequence[str],
+        asked: Sequence[Any],
+        parameters: Sequence[Any],
+        answers: Callable[..., Sequence[Any]],
+    ) -> Sequence[Any]:
+        """The answers, no request being sent by two threads."""
+        with self._lock:
+            others = {one: self._sent[one] for one in ids if one in self._sent}
+            own = {one: place for place, one in enumerate(ids) if one not in others}
+            over = threading.Event()
+            self._sent.update(dict.fromkeys(own, over))
+        try:
+            found = answers([asked[place] for place in own.values()], *parameters)
+        finally:
+            with self._lock:
+                for one in own:
+                    del self._sent[one]
+            over.set()
+        if len(own) == len(asked):
+            return found
+        for other in others.values():
+            other.wait()
+        return answers(asked, *parameters)
 
     def identities(self) -> Reply:
         """The identities of the four models."""
@@ -138,10 +165,11 @@ class Owner:
         return Reply(identities(models))
 
     def _models(self) -> Models:
-        if self._opened is None:
-            journal = Journal(self._shard)
-            self._opened = journaled(self._opening.open(journal, self._post.count), journal)
-        return self._opened
+        with self._lock:
+            if self._opened is None:
+                journal = Journal(self._shard)
+                self._opened = journaled(self._opening.open(journal, self._post.count), journal)
+            return self._opened
 
     # -- the shard
 
@@ -199,6 +227,16 @@ class Owner:
 def identities(models: Models) -> tuple[ModelIdentity, ...]:
     """Of knowledge, critic, likelihood and evaluator."""
     return tuple(one.identity for one in (models.knowledge, models.critic, models.likelihood, models.evaluator))
+
+
+def _asking(models: Models, role: str) -> tuple[Any, Callable[..., Sequence[Any]]]:
+    """The role's model behind its journal, and the method by which it is asked."""
+    if role == KNOWLEDGE:
+        return models.knowledge, models.knowledge.generate
+    if role == CRITIC:
+        return models.critic, models.critic.probabilities
+    ranker = {LIKELIHOOD: models.likelihood, EVALUATOR: models.evaluator}[role]
+    return ranker, ranker.log_likelihoods
 
 
 def _delete(shard: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from engine.cluster.owner import Reply
@@ -33,8 +35,11 @@ from llm_oracle.protocols import (
     gathered,
 )
 
-AT_ONCE = 128
-"""Requests that a worker is asked at once: others that ask it wait no longer than these take."""
+AT_ONCE = 32
+"""Requests in one call to a worker."""
+
+CALLS_AHEAD = 8
+"""Calls to each worker that one asker has under way, so that no call's slowest answer keeps the others waiting."""
 
 SEEDING_SECONDS = 600.0
 """How long a worker that was started again may take to learn what is known."""
@@ -86,21 +91,29 @@ class Routed:
         self.owners = owners
 
     def stream(self, asked: Sequence[Any], *parameters: GenerationParameters) -> Stream[Any]:
-        """Answers worker by worker. Raises HapaxError with a worker's message."""
+        """Answers as calls to workers come back, in order. Raises HapaxError with a worker's message."""
         own: list[list[int]] = [[] for _ in range(self.owners.count)]
         for place, request_id in enumerate(self.call_ids(asked, *parameters)):
             own[owner_of(request_id, self.owners.count)].append(place)
-        for start in range(0, max(map(len, own)), AT_ONCE):
-            begun = []
-            for number, places in enumerate(own):
-                if chunk := places[start : start + AT_ONCE]:
-                    question = (self.role, [asked[place] for place in chunk], *parameters)
-                    begun.append((number, chunk, question, self.owners.begin(number, "ask", *question)))
-            for number, chunk, question, pending in begun:
-                reply = self._seeded(number, question, pending)
-                if reply.fault:
-                    raise HapaxError(f"Worker {number}: {reply.fault}")
-                yield list(zip(chunk, reply.answers, strict=True))
+        calls = [
+            (number, places[start : start + AT_ONCE])
+            for start in range(0, max(map(len, own)), AT_ONCE)
+            for number, places in enumerate(own)
+            if places[start : start + AT_ONCE]
+        ]
+        under_way: deque[tuple[int, list[int], Sequence[Any], Pending]] = deque()
+        waiting = iter(calls)
+        while True:
+            for number, chunk in islice(waiting, CALLS_AHEAD * self.owners.count - len(under_way)):
+                question: Sequence[Any] = (self.role, [asked[place] for place in chunk], *parameters)
+                under_way.append((number, chunk, question, self.owners.begin(number, "ask", *question)))
+            if not under_way:
+                return
+            number, chunk, question, pending = under_way.popleft()
+            reply = self._seeded(number, question, pending)
+            if reply.fault:
+                raise HapaxError(f"Worker {number}: {reply.fault}")
+            yield list(zip(chunk, reply.answers, strict=True))
 
     def call_ids(self, asked: Sequence[Any], *parameters: GenerationParameters) -> list[str]:
         """The journal's ids of the requests."""
