@@ -68,9 +68,8 @@ class RayCluster:
                 "num_gpus": self.gpus,
                 "max_restarts": RESTARTS,
                 "max_task_retries": RESTARTS,
-                "max_concurrency": ASKED_AT_ONCE,
             }
-            spread = {"scheduling_strategy": "SPREAD", "concurrency_groups": {"asked": 1}}
+            spread = {"scheduling_strategy": "SPREAD", "concurrency_groups": {"asked": ASKED_AT_ONCE}}
             actor: Any = ray.remote(**options, **spread)(OwnerActor)
             run = uuid.uuid4().hex
             kept = RayOpening(ray.put(opening))
@@ -93,7 +92,7 @@ class RayCluster:
 
 
 class OwnerActor(Owner):
-    """A worker: what asks models has one thread, all else another."""
+    """A worker: what asks models has threads of its own, all else one other."""
 
     @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]  # Ray is not read by mypy
     def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> Reply:
