@@ -17,14 +17,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import chosen_rules, machine, simulated, write_figures
+from benchmarks.common import Beside, chosen_rules, machine, simulated, write_figures
 from benchmarks.server import MODEL, Obedient, counts, served
 from engine.beams import Origin, RuleSearch, origin_of
 from engine.inquiry import Answer, Inquiry
@@ -37,14 +37,7 @@ from kb.records import CallRecord, Distribution
 from kb.store import KnowledgeBase
 from llm_oracle.backends.frequency import FrequencyLikelihood
 from llm_oracle.calls import CRITIC, KNOWLEDGE, LIKELIHOOD, Journal
-from llm_oracle.protocols import (
-    CriticScore,
-    Generation,
-    GenerationParameters,
-    GenerationRequest,
-    LogLikelihood,
-    Models,
-)
+from llm_oracle.protocols import CriticScore, Generation, GenerationParameters, GenerationRequest, LogLikelihood, Models
 from llm_oracle.registry import OpeningOptions, open_models
 from llm_oracle.simulated import SimulatedModel
 
@@ -57,7 +50,7 @@ CHECK = SearchSettings(beam=2, calls_per_question=2, values_per_call=5, compat="
 # --- LINK's call pattern ---------------------------------------------------------------------------------------------
 
 
-class OneByOne:
+class OneByOne(Beside):
     """A model that is asked one request at a time, and counts them by role.
 
     The bias against rejected values is put into words: it goes with a request of LINK's, and the simulated model has no
@@ -65,22 +58,16 @@ class OneByOne:
     """
 
     def __init__(self, models: Models, asked: Counter[str]) -> None:
-        self.identity = models.knowledge.identity
-        self._models = models
+        super().__init__(models)
         self._asked = asked
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        self._asked[KNOWLEDGE] += len(requests)
-        told = (replace(one, excluded_values=one.banned_tokens_of, banned_tokens_of=()) for one in requests)
-        return [answer for one in told for answer in self._models.knowledge.generate([one], parameters)]
+        told = [replace(one, excluded_values=one.banned_tokens_of, banned_tokens_of=()) for one in requests]
+        return super().generate(told, parameters)
 
-    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        self._asked[CRITIC] += len(claims)
-        return [answer for one in claims for answer in self._models.critic.probabilities([one])]
-
-    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        self._asked[LIKELIHOOD] += len(texts)
-        return [answer for one in texts for answer in self._models.likelihood.log_likelihoods([one])]
+    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
+        self._asked[role] += len(asked)
+        return [found for one in asked for found in answer([one], *more)]
 
 
 class Forgetful:

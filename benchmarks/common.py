@@ -6,13 +6,23 @@ import json
 import os
 import platform
 import sqlite3
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from grammar.parser import load_library
 from grammar.rules import Library, Rule
+from llm_oracle.calls import CRITIC, KNOWLEDGE, LIKELIHOOD
+from llm_oracle.protocols import (
+    CriticScore,
+    Generation,
+    GenerationParameters,
+    GenerationRequest,
+    LogLikelihood,
+    Models,
+)
 from llm_oracle.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
 
 LIBRARY = Path(__file__).parent.parent / "rules" / "library"
@@ -33,6 +43,27 @@ def chosen_rules(paths: Sequence[Path], count: int | None = None) -> tuple[Libra
 def simulated(library: Library, seed: int, facts: float = FACTS) -> SimulatedModel:
     """The model of a world over the rules, in which a question has so many right values."""
     return SimulatedModel(SimulatedWorld(library, seed, SimulationSettings(facts_per_argument=facts)))
+
+
+class Beside(ABC):
+    """A model that hands everything it is asked, in whichever role, to others' answers by way of `_answered`."""
+
+    def __init__(self, models: Models) -> None:
+        self.identity = models.knowledge.identity
+        self._models = models
+
+    def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
+        return self._answered(KNOWLEDGE, requests, self._models.knowledge.generate, parameters)
+
+    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        return self._answered(CRITIC, claims, self._models.critic.probabilities)
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return self._answered(LIKELIHOOD, texts, self._models.likelihood.log_likelihoods)
+
+    @abstractmethod
+    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
+        """What `answer(asked, *more)` gives, and whatever is to be done beside."""
 
 
 def machine() -> dict[str, Any]:

@@ -19,14 +19,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.common import FACTS, LIBRARY, SHIPPED, chosen_rules, machine, simulated, write_figures
+from benchmarks.common import FACTS, LIBRARY, SHIPPED, Beside, chosen_rules, machine, simulated, write_figures
 from benchmarks.comparison import differences
 from engine.report import SearchSettings
 from engine.search import search
@@ -34,15 +34,16 @@ from grammar.errors import HapaxError
 from kb.connection import reading_uri
 from kb.store import KnowledgeBase
 from llm_oracle.backends.frequency import FrequencyLikelihood
-from llm_oracle.calls import Journal, JournaledCritic, JournaledGenerator, JournaledLikelihood
-from llm_oracle.protocols import (
-    CriticScore,
-    Generation,
-    GenerationParameters,
-    GenerationRequest,
-    LogLikelihood,
-    Models,
+from llm_oracle.calls import (
+    CRITIC,
+    KNOWLEDGE,
+    LIKELIHOOD,
+    Journal,
+    JournaledCritic,
+    JournaledGenerator,
+    JournaledLikelihood,
 )
+from llm_oracle.protocols import Models
 from llm_oracle.simulated import SimulatedModel
 
 POLL_SECONDS = 0.05
@@ -75,35 +76,23 @@ class Kill(NamedTuple):
 # --- the process that searches ---------------------------------------------------------------------------------------
 
 
-class Noted:
+class Noted(Beside):
     """The simulated model, which writes down the journal's number of each request before it answers."""
 
     def __init__(self, model: SimulatedModel, kb: KnowledgeBase, log: Path) -> None:
-        self.identity = model.identity
-        self._model = model
+        super().__init__(Models(model, model, model, model))
         self._log = log
         journal = Journal(kb)
-        self._lists, self._claims, self._texts = (
-            JournaledGenerator(model, journal),
-            JournaledCritic(model, journal),
-            JournaledLikelihood(model, journal),
-        )
+        self._call_ids: dict[str, Callable[..., Sequence[str]]] = {
+            KNOWLEDGE: JournaledGenerator(model, journal).call_ids,
+            CRITIC: JournaledCritic(model, journal).call_ids,
+            LIKELIHOOD: JournaledLikelihood(model, journal).call_ids,
+        }
 
-    def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        self._note(self._lists.call_ids(requests, parameters))
-        return self._model.generate(requests, parameters)
-
-    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        self._note(self._claims.call_ids(claims))
-        return self._model.probabilities(claims)
-
-    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        self._note(self._texts.call_ids(texts))
-        return self._model.log_likelihoods(texts)
-
-    def _note(self, call_ids: Sequence[str]) -> None:
+    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
         with self._log.open("a", encoding="ascii") as stream:
-            stream.writelines(f"{one}\n" for one in call_ids)
+            stream.writelines(f"{one}\n" for one in self._call_ids[role](asked, *more))
+        return list(answer(asked, *more))
 
 
 def search_once(task: Task, database: Path, log: Path, told: Path) -> None:

@@ -43,7 +43,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.calls import Bench, in_process, on_server
-from benchmarks.common import FACTS, LIBRARY, SHIPPED, chosen_rules, machine, simulated, write_figures
+from benchmarks.common import FACTS, LIBRARY, SHIPPED, Beside, chosen_rules, machine, simulated, write_figures
 from benchmarks.scale import Task, undisturbed
 from benchmarks.server import counts, served
 from engine.report import SearchReport, SearchSettings
@@ -54,14 +54,7 @@ from kb.records import CallRecord
 from kb.rows import TABLES
 from kb.store import KnowledgeBase
 from llm_oracle.calls import Asker, Journal, PreparedCall, Send
-from llm_oracle.protocols import (
-    CriticScore,
-    Generation,
-    GenerationParameters,
-    GenerationRequest,
-    LogLikelihood,
-    Models,
-)
+from llm_oracle.protocols import Models
 from llm_oracle.simulated import SimulatedModel
 
 PARTS = ("overhead", "latency", "memory")
@@ -87,28 +80,18 @@ ROOMS = (
 # --- overhead --------------------------------------------------------------------------------------------------------
 
 
-class LookedUp:
+class LookedUp(Beside):
     """The simulated model's answers, each worked out once: a second search of the same rules is answered at once."""
 
     def __init__(self, model: SimulatedModel) -> None:
-        self.identity = model.identity
-        self._model = model
+        super().__init__(Models(model, model, model, model))
         self._known: dict[Hashable, Any] = {}
 
-    def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        return self._answers(requests, lambda one: self._model.generate([one], parameters))
-
-    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        return self._answers([(True, claim) for claim in claims], lambda one: self._model.probabilities([one[1]]))
-
-    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        return self._answers([(False, text) for text in texts], lambda one: self._model.log_likelihoods([one[1]]))
-
-    def _answers(self, asked: Sequence[Any], answer: Callable[[Any], Sequence[Any]]) -> list[Any]:
+    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
         for one in asked:
-            if one not in self._known:
-                (self._known[one],) = answer(one)
-        return [self._known[one] for one in asked]
+            if (role, one) not in self._known:
+                (self._known[role, one],) = answer([one], *more)
+        return [self._known[role, one] for one in asked]
 
 
 def overhead(task: Task, repeats: int) -> dict[str, Any]:

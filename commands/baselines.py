@@ -19,6 +19,7 @@ from commands.options import (
     opening_options,
     read_library,
     refuse_faulty,
+    warn_of_prices,
     with_budget,
     with_chosen,
     with_database,
@@ -122,6 +123,7 @@ def grid(config: Path, **options: Any) -> None:
     from evaluation.baselines.grid import GridRun
 
     settings = read_config(config)
+    warn_of_prices(dict(options["prices"]), settings.asked)
     library = read_library(settings.files)
     refuse_faulty(library)
     with open_kb(options["database"]) as kb:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.console import err, print_table
-from commands.entailment import SCORERS, open_measure, open_scorer, with_patterns
-from commands.options import open_kb, together, with_budget, with_database, with_json, with_opening, with_queue
+from commands.entailment import FILE, FOLDER, open_measure, open_scorer, with_model_options, with_patterns, with_scorers
+from commands.options import open_kb, together, with_json, with_queue
 from grammar.words import counted
 
 if TYPE_CHECKING:
@@ -22,24 +22,12 @@ if TYPE_CHECKING:
     from evaluation.entailment.lexicon import SenseChoice
     from kb.store import KnowledgeBase
 
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-
 with_corpus_options = together(
     click.option(
         "--language", type=click.Choice(["EN", "ZH"]), default="EN", show_default=True, help="Language of the corpus."
     ),
     click.option("--days", type=click.IntRange(1, 366), default=3, show_default=True, help="Length of a time slice."),
     click.option("--lexicon", default="", help="WordNet such as oewn:2024; default: the only one of the language."),
-)
-
-with_model_options = together(
-    click.option(
-        "-m", "--model", default="embedded", show_default=True, help="Model of critic, likelihood and encoder."
-    ),
-    with_opening,
-    with_budget,
-    with_database,
 )
 
 
@@ -54,8 +42,8 @@ def booqa() -> None:
 
 
 @booqa.command()
-@click.argument("triples", nargs=-1, required=True, type=_FILE)
-@click.option("--out", required=True, type=_FOLDER, help="Folder for dev.jsonl, test.jsonl and report.json.")
+@click.argument("triples", nargs=-1, required=True, type=FILE)
+@click.option("--out", required=True, type=FOLDER, help="Folder for dev.jsonl, test.jsonl and report.json.")
 @with_corpus_options
 @click.option(
     "--unit",
@@ -134,15 +122,8 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
 
 @booqa.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--corpus", multiple=True, required=True, type=_FILE, help="The triples that the questions are from.")
-@click.option(
-    "--scorer",
-    "named",
-    multiple=True,
-    default=("frequency", "null"),
-    show_default=True,
-    help=f"frequency (of the corpus), null, {SCORERS}; several are compared.",
-)
+@click.option("--corpus", multiple=True, required=True, type=FILE, help="The triples that the questions are from.")
+@with_scorers(("frequency", "null"), "frequency (of the corpus), null, ")
 @click.option(
     "--context",
     type=click.Choice(["triple", "sentence", "documents"]),
@@ -165,9 +146,9 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
 @click.option("--smooth-hypothesis", default="", help="The same for hypotheses.")
 @click.option("--neighbours", type=click.IntRange(1), default=4, show_default=True, help="Stand-ins of a predicate.")
 @with_patterns
-@click.option("--train", multiple=True, type=_FILE, help="Pairs that prior counts.")
-@click.option("--out", type=_FOLDER, help="Folder for curves and scores.")
-@click.option("--pairs", type=_FOLDER, help="Folder for every premise with its question, for scorers elsewhere.")
+@click.option("--train", multiple=True, type=FILE, help="Pairs that prior counts.")
+@click.option("--out", type=FOLDER, help="Folder for curves and scores.")
+@click.option("--pairs", type=FOLDER, help="Folder for every premise with its question, for scorers elsewhere.")
 @with_corpus_options
 @with_model_options
 @with_queue
@@ -206,10 +187,13 @@ def _asked(folder: Path, options: Mapping[str, Any]) -> dict[str, Sequence[Asked
     from evaluation.booqa.corpus import sentences
     from evaluation.booqa.premises import Asking, Context, ask
     from evaluation.booqa.records import read_set
+    from evaluation.entailment.metrics import refuse_one_label
 
     sets = {name: some for name, some in read_set(folder).items() if options["chosen"] in (name, "both")}
     if not sets:
         raise click.UsageError(f"{folder} has no set {options['chosen']}.")
+    for name, some in sets.items():
+        refuse_one_label([one.label for one in some], f"{folder}, set {name}")
     asking = Asking(options["language"], Context(options["context"]), options["premises"], seed=options["seed"])
     corpus = sentences(options["corpus"], options["days"], Counter())
     found = iter(ask([one for some in sets.values() for one in some], corpus, asking))

@@ -20,7 +20,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
+from grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected, Severity
 from grammar.words import counted
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Commands(click.Group):
                 return super().invoke(ctx)
         except RulesRejected as rejected:
             print_diagnostics(rejected.diagnostics)
-            ctx.exit(RULES_REJECTED)
+            ctx.exit(FAILED if isinstance(rejected, GoalRejected) else RULES_REJECTED)
         except BudgetReached as reached:
             err.print(escape(str(reached)))
             ctx.exit(BUDGET_REACHED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,13 @@ import click
 
 from commands.console import err, print_table
 from commands.options import (
+    F,
     Finite,
     open_journal,
     open_kb,
     opening_options,
     read_library,
+    together,
     with_budget,
     with_database,
     with_dry_run,
@@ -36,12 +38,33 @@ SCORERS = (
 )
 """What --scorer takes."""
 
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+with_files = click.argument("files", nargs=-1, required=True, type=FILE)
+
+
+def with_scorers(default: tuple[str, ...], others: str = "") -> Callable[[F], F]:
+    """The option --scorer; `others`: what it takes beside `SCORERS`."""
+    told = f"{others}{SCORERS}; several are compared."
+    return click.option("--scorer", "named", multiple=True, default=default, show_default=True, help=told)
+
+
+with_model_options = together(
+    click.option(
+        "-m", "--model", default="embedded", show_default=True, help="Model of critic, likelihood and encoder."
+    ),
+    with_opening,
+    with_budget,
+    with_database,
+)
+
 with_patterns = click.option(
     "--patterns",
     type=click.Choice(["directional", "symmetric", "original"]),
     default="directional",
     show_default=True,
-    help="Which prompts of Schmitt and Schütze a model judges.",
+    help="Which prompts of Schmitt and Schütze a model judges or learns from.",
 )
 
 
@@ -56,8 +79,8 @@ def entailment() -> None:
 
 
 @entailment.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the subsets of each split.")
+@with_files
+@click.option("--out", type=FOLDER, help="Folder for the subsets of each split.")
 @click.option("--seed", default=0, show_default=True, help="Draws the split of pairs whose converse is in another.")
 @with_json
 def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) -> None:
@@ -85,16 +108,8 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
 
 
 @entailment.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option(
-    "--scorer",
-    "named",
-    multiple=True,
-    default=("critic",),
-    show_default=True,
-    help=f"{SCORERS}; several are compared.",
-)
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model of critic, likelihood and encoder.")
+@with_files
+@with_scorers(("critic",))
 @with_patterns
 @click.option(
     "--shown",
@@ -103,19 +118,10 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     show_default=True,
     help="What a scorer sees; both: and the hypothesis alone beside it.",
 )
-@click.option(
-    "--train",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Pairs that frequency and prior count; needed by these two.",
-)
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the curves: PNG, SVG, CSV, TSV."
-)
-@with_opening
-@with_budget
+@click.option("--train", multiple=True, type=FILE, help="Pairs that frequency and prior count; needed by these two.")
+@click.option("--out", type=FOLDER, help="Folder for the curves: PNG, SVG, CSV, TSV.")
+@with_model_options
 @with_queue
-@with_database
 @with_json
 def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
     """Score premises and hypotheses, on each subset and with hypotheses alone: what is entailment, what is artefact.
@@ -128,9 +134,11 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     """
     from evaluation.entailment import report
     from evaluation.entailment.datasets import read_splits
+    from evaluation.entailment.metrics import refuse_one_label
     from evaluation.entailment.scorers import Shown
 
     pairs = [pair for split in read_splits(files).values() for pair in split]
+    refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, files)))
     if options["train"]:
         _warn_of_leaks([pair for split in read_splits(options["train"]).values() for pair in split], pairs)
     with open_kb(options["database"]) as kb, err.status("Scoring"):
@@ -236,7 +244,7 @@ def open_measure(role: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Me
 
 
 @entailment.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@with_files
 @with_rules
 @with_database
 def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> None:
@@ -268,7 +276,7 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     show_default=True,
     help="Chains and paraphrases as text, or the graph for a plotting program.",
 )
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the plot: PNG, SVG and CSV.")
+@click.option("--out", type=FOLDER, help="Folder for the plot: PNG, SVG and CSV.")
 @with_database
 @with_json
 def graph(at_least: float, form: str, out: Path | None, database: str, as_json: bool) -> None:
@@ -283,7 +291,8 @@ def graph(at_least: float, form: str, out: Path | None, database: str, as_json: 
     from engine.session import PrologSession
     from evaluation.entailment import graphs
 
-    with open_kb(database, read_only=True) as kb, PrologSession() as session:
+    begun_by = "hapax evaluate entailment facts"
+    with open_kb(database, read_only=True, begun_by=begun_by) as kb, PrologSession() as session:
         one = EntailmentGraph(edges(kb, at_least), session)
         if out is not None:
             graphs.write_plot(one, out)
@@ -342,21 +351,15 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 
 
 @entailment.command()
-@click.argument("train_file", metavar="TRAIN", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.argument("dev_file", metavar="DEV", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("train_file", metavar="TRAIN", type=FILE)
+@click.argument("dev_file", metavar="DEV", type=FILE)
 @click.option("--base", required=True, help="Checkpoint to begin with: a folder, or a name such as roberta-base.")
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of this training.")
+@click.option("--out", required=True, type=FOLDER, help="Folder of this training.")
 @click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Sets of hyperparameters tried.")
 @click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the training pairs.")
 @click.option("--frozen", is_flag=True, help="Only the classification head learns.")
 @click.option("--hypothesis-only", is_flag=True, help="Train and measure without premises: the artefact's share.")
-@click.option(
-    "--patterns",
-    type=click.Choice(["directional", "symmetric", "original"]),
-    default="directional",
-    show_default=True,
-    help="Which prompts of Schmitt and Schütze it learns from.",
-)
+@with_patterns
 @click.option("--device", default="auto", show_default=True, help="Where it is trained.")
 @click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
 def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: Any) -> None:
@@ -403,7 +406,7 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
 
 @entailment.command("test")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.argument("test_file", metavar="TEST", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("test_file", metavar="TEST", type=FILE)
 @click.option("--device", default="auto", show_default=True, help="Where the model runs.")
 @with_json
 def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:

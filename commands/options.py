@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, wraps
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 from rich.markup import escape
 
 from commands.console import BUDGET_REACHED, DONE, err
-from grammar.errors import RulesRejected
+from grammar.errors import HapaxError, RulesRejected
 from grammar.words import counted
 
 if TYPE_CHECKING:
@@ -111,6 +111,33 @@ class PriceOf(click.ParamType[tuple[str, "Price"]]):
         return model, Price(*(one.convert(each, param, ctx) for each in listed))
 
 
+NAMING = ("knowledge", "critic", "likelihood", "evaluator", "evaluators", "model", "base", "mapper", "rerank", "writer")
+"""The parameters of commands that name models."""
+
+
+def warn_of_prices(prices: Mapping[str, Price], asked: Collection[str]) -> None:
+    """Prices of models that are not asked, or that run in this process and cost nothing, change nothing: say so."""
+    idle = [one for one in prices if one not in asked or not one.startswith("openai:")]
+    if idle:
+        told = f"--price of {', '.join(idle)} has no effect. Asked: {', '.join(sorted(asked)) or 'no model'}."
+        remedy = "It takes models openai:..., named as where they are asked; all others cost nothing."
+        err.print(f"[yellow]warning[/] {escape(told)} {remedy}", soft_wrap=True)
+
+
+def _priced(command: F) -> F:
+    """The command behind a warning of idle prices, where its options name its models."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        given = [options[one] for one in NAMING if one in options]
+        if given:
+            several = [one if isinstance(one, tuple) else (one,) for one in given if one]
+            warn_of_prices(dict(options["prices"]), {name for names in several for name in names})
+        return command(*arguments, **options)
+
+    return run  # type: ignore[return-value]  # click calls both by name
+
+
 with_opening = together(
     click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run."),
     click.option(
@@ -135,6 +162,7 @@ with_opening = together(
     ),
     click.option("--probe-again", is_flag=True, help="Find out anew what servers can do, and which version they run."),
     click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn."),
+    _priced,
 )
 
 
@@ -324,10 +352,15 @@ def chosen_rules(library: Library, names: Sequence[str]) -> list[Rule]:
     return [rule for rule in library.rules if not library.is_definition(rule)]
 
 
-def open_kb(database: str | None, read_only: bool = False, existing: bool = False) -> KnowledgeBase:
-    """The knowledge base in this file; None: one in memory. `existing`: to write into, but not to begin."""
+def open_kb(database: str | None, read_only: bool = False, existing: bool = False, begun_by: str = "") -> KnowledgeBase:
+    """The knowledge base in this file; None: one in memory. `existing`: to write into, but not to begin.
+
+    `begun_by`: the command to run first where there is none and a search would be of no use.
+    """
     from kb.store import KnowledgeBase
 
+    if begun_by and not Path(database or "").exists():
+        raise HapaxError(f"{database}: there is no such knowledge base. Run `{begun_by}` first, or name one by --db.")
     if existing:
         KnowledgeBase(database, read_only=True).close()  # raises where there is none
     return KnowledgeBase(database, read_only=read_only)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from commands.console import BUDGET_REACHED, DONE, err, out, print_table
+from commands.console import BUDGET_REACHED, DONE, err, out, print_pages, print_table
 from commands.options import (
     Finite,
     dry_run,
@@ -28,13 +28,13 @@ from commands.options import (
 from grammar.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from evaluation.probing.tables import Page
+    from collections.abc import Iterator
 
 METHODS = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "aot-staged", "all")
 SHOWN_ROWS = 12
 """How many rows of one fault are named."""
+ASK, IMPORT = "hapax evaluate winograd ask", "hapax evaluate winograd import"
+"""The commands that store what others of this group show."""
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -156,7 +156,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     if options["as_json"]:
         click.echo(json.dumps([run.to_json() for run in runs], ensure_ascii=False))
     else:
-        _print_pages([run_page(runs)])
+        print_pages([run_page(runs)])
     used = journal.total
     err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
     if session.stopped:
@@ -178,12 +178,12 @@ def tables(released: bool, database: str, as_json: bool) -> None:
     from evaluation.winograd.runs import stored_runs
     from evaluation.winograd.tables import pages, remarks
 
-    with open_kb(database, read_only=True) as kb:
+    with open_kb(database, read_only=True, begun_by=ASK) as kb:
         runs = stored_runs(kb)
     if as_json:
         click.echo(json.dumps([run.to_json() for run in runs], ensure_ascii=False))
     else:
-        _print_pages(pages(runs, released))
+        print_pages(pages(runs, released))
     for line in remarks(runs):
         err.print(escape(line), soft_wrap=True)
 
@@ -209,7 +209,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     from evaluation.winograd.cases import stored_cases
 
     wanted = (options["first"], options["second"])
-    with open_kb(options["database"], read_only=True) as kb:
+    with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
         found = stored_cases(kb, paths, wanted, options["model"], options["sources"])
     shown = [case for several in found.values() for case in several[: options["most"]]]
     if options["as_json"]:
@@ -330,7 +330,7 @@ def sheets(path: Path, folder: Path, database: str, **options: Any) -> None:
 
     form = options.pop("form")
     forms = ("html", "csv") if form == "both" else (form,)
-    with open_kb(database, read_only=options["disputed"]) as kb:
+    with open_kb(database, read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "") as kb:
         written = export_sheets(kb, path, SheetOptions(forms=forms, **options), folder)
     for one in written:
         click.echo(one)
@@ -373,12 +373,12 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     """
     from evaluation.winograd.people import annotated
 
-    with open_kb(database, read_only=True) as kb:
+    with open_kb(database, read_only=True, begun_by=IMPORT) as kb:
         found = annotated(kb, path)
     if as_json:
         click.echo(json.dumps(found.to_json(), ensure_ascii=False))
     else:
-        _print_pages(found.pages())
+        print_pages(found.pages())
     if target is not None:
         _write(target, found.lines())
 
@@ -418,12 +418,6 @@ def export(paths: tuple[Path, ...], folder: Path, **options: Any) -> None:
     options["variant"] = Variant(options["variant"])
     for one in export_tasks(paths, ExportOptions(**options), folder):
         click.echo(one)
-
-
-def _print_pages(pages: Iterable[Page]) -> None:
-    for number, page in enumerate(pages):
-        out.print("\n" * bool(number), end="")
-        print_table(page.columns, page.rows, title=page.title)
 
 
 def _write(target: Path, lines: Iterator[str]) -> None:

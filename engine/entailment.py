@@ -121,7 +121,7 @@ def store_edges(kb: KnowledgeBase, found: Iterable[Edge]) -> int:
 
 
 def read_edges(path: Path, library: Library | None = None) -> list[Edge]:
-    """Lines of `premise TAB hypothesis TAB score`. Raises HapaxError that tells every faulty line."""
+    """Lines of `premise TAB hypothesis TAB score`. Raises HapaxError for none, or telling every faulty line."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
@@ -138,6 +138,8 @@ def read_edges(path: Path, library: Library | None = None) -> list[Edge]:
     if faults:
         more = len(faults) - FAULTS_SHOWN
         raise HapaxError("\n".join([*faults[:FAULTS_SHOWN], *([f"and {more} more faulty lines"] if more > 0 else [])]))
+    if not found:
+        raise HapaxError(f"{path}: holds no entailment. Write lines of premise TAB hypothesis TAB score.")
     return found
 
 

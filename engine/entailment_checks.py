@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
 
 from engine.entailment import Chain, Edge, EntailmentGraph
 from engine.session import PrologSession
 from grammar import faults
 from grammar.errors import Diagnostic
-from grammar.rule_pairs import can_meet
+from grammar.rule_pairs import CONTRARIES_TOLD, MAXIMUM_MEETINGS, can_meet, given_up, not_all_contraries
 from grammar.rules import Library, Rule
-from grammar.subsumption import subsumes
+from grammar.subsumption import MAXIMUM_TRIES_OF_ALL, Matcher
 from grammar.terms import Atom, Literal, Variable
 
 
@@ -64,18 +64,24 @@ def redundant_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> 
             yield faults.REDUNDANT.at(
                 rule.place, f"rule {rule.name} says nothing new: {chain}", f"Take rule {rule.name} out"
             )
-    for special, general in permutations(rules, 2):
-        if {special.name, general.name} & told or subsumes(general, special, library):
-            continue
-        way = _way(general, special, chains, library)
-        if way is not None:
-            told.add(special.name)
-            yield faults.REDUNDANT.at(
-                special.place,
-                f"all that rule {special.name} concludes follows by rule {general.name} already: {_told(way)}",
-                f"Take rule {special.name} out",
-                general.place,
-            )
+    matcher = Matcher(library, MAXIMUM_TRIES_OF_ALL)
+    generals = _Generals(rules, chains)
+    for special in rules:
+        if matcher.left <= 0:
+            yield given_up(special)
+            return
+        for general in generals.of(special):
+            if {special.name, general.name} & told or matcher.subsumes(general, special):
+                continue
+            way = _way(general, special, chains, matcher)
+            if way is not None:
+                told.add(special.name)
+                yield faults.REDUNDANT.at(
+                    special.place,
+                    f"all that rule {special.name} concludes follows by rule {general.name} already: {_told(way)}",
+                    f"Take rule {special.name} out",
+                    general.place,
+                )
 
 
 def contradicted_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:
@@ -90,16 +96,37 @@ def contradicted_rules(rules: Sequence[Rule], chains: Chains, library: Library) 
                 f"rule {rule.name} concludes {rule.conclusion.atom}, but {chain}",
                 "Turn the conclusion round, or correct the entailment",
             )
-    for first, second in combinations(rules, 2):
-        meeting = next(_contraries(first, second, chains, library), None)
-        if meeting is not None:
-            yield faults.CONTRADICTED.at(
-                second.place,
-                f"rule {second.name} and rule {first.name} conclude contraries under premises that can hold together: "
-                f"{_told(meeting)}",
-                "Add to one premise what keeps them apart, or correct the entailment",
-                first.place,
-            )
+    yield from _contradicting_pairs(rules, chains, library)
+
+
+def _contradicting_pairs(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:
+    earlier: dict[str, list[int]] = {}
+    variants = [tuple(_variants(rule, chains)) for rule in rules]
+    left = MAXIMUM_MEETINGS
+    for number, second in enumerate(rules):
+        concluded = dict.fromkeys(one.rule.conclusion.atom.predicate for one in variants[number])
+        told = 0
+        for other in sorted({one for predicate in concluded for one in earlier.get(predicate, ())}):
+            if told == CONTRARIES_TOLD or left == 0:
+                yield not_all_contraries(second, told)
+                if left == 0:
+                    return
+                break
+            left -= 1
+            first = rules[other]
+            meeting = next(_contraries(variants[other], variants[number], library), None)
+            if meeting is not None:
+                told += 1
+                yield faults.CONTRADICTED.at(
+                    second.place,
+                    f"rule {second.name} and rule {first.name} conclude contraries under premises that can hold "
+                    f"together: {_told(meeting)}",
+                    "Add to one premise what keeps them apart, or correct the entailment",
+                    first.place,
+                )
+        for predicate in concluded:
+            if opposite := library.opposite_of(predicate):
+                earlier.setdefault(opposite, []).append(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,35 +143,66 @@ def _variants(rule: Rule, chains: Chains) -> Iterator[_Variant]:
         yield _Variant(replace(rule, conclusion=Literal(chain.end)), chain)
 
 
-def _contraries(first: Rule, second: Rule, chains: Chains, library: Library) -> Iterator[tuple[Chain, ...]]:
+class _Generals:
+    """Rules found by what another one must have that they may make redundant.
+
+    That one concludes what they conclude, or what this entails, and each atom of their premises is in its own or is
+    entailed there. So each is filed under the predicates of its conclusions and the rarest one of its premise.
+    """
+
+    def __init__(self, rules: Sequence[Rule], chains: Chains) -> None:
+        self._rules, self._chains = rules, chains
+        counts = Counter(literal.atom.indicator for rule in rules for literal in _positive(rule))
+        self._filed: dict[tuple[str, str], list[int]] = {}
+        for number, rule in enumerate(rules):
+            rarest = min((literal.atom.indicator for literal in _positive(rule)), key=counts.__getitem__, default="")
+            for concluded in self._entailed([rule.conclusion]):
+                self._filed.setdefault((concluded, rarest), []).append(number)
+
+    def of(self, special: Rule) -> Iterator[Rule]:
+        """The rules, in order, that are worth comparing with this one."""
+        concluded = special.conclusion.atom.indicator
+        found = {
+            number
+            for given in {"", *self._entailed(_positive(special))}
+            for number in self._filed.get((concluded, given), ())
+        }
+        return (self._rules[number] for number in sorted(found) if self._rules[number] is not special)
+
+    def _entailed(self, literals: Sequence[Literal]) -> set[str]:
+        atoms = [one.atom for one in literals]
+        return {one.indicator for atom in atoms for one in (atom, *(chain.end for chain in self._chains[atom]))}
+
+
+def _contraries(first: Sequence[_Variant], second: Sequence[_Variant], library: Library) -> Iterator[tuple[Chain, ...]]:
     """The chains by which two rules come to conclude contraries; at least one each time."""
-    for one in _variants(first, chains):
+    for one in first:
         opposite = library.opposite_of(one.rule.conclusion.atom.predicate)
-        for other in _variants(second, chains):
+        for other in second:
             used = tuple(chain for chain in (one.chain, other.chain) if chain is not None)
             if used and opposite == other.rule.conclusion.atom.predicate and can_meet(one.rule, other.rule, library):
                 yield used
 
 
-def _way(general: Rule, special: Rule, chains: Chains, library: Library) -> tuple[Chain, ...] | None:
+def _way(general: Rule, special: Rule, chains: Chains, matcher: Matcher) -> tuple[Chain, ...] | None:
     """The chains by which all that the special rule concludes follows by the general one, if it does."""
     wanted = {literal.atom.indicator for literal in _positive(general)}
     added = [chain for literal in _positive(special) for chain in chains[literal.atom] if chain.end.indicator in wanted]
     richer = replace(special, premise=(*special.premise, *(Literal(chain.end) for chain in added)))
     for variant in _variants(general, chains):
-        if subsumes(variant.rule, richer, library):
-            needed = _needed(variant.rule, special, added, library)
+        if matcher.subsumes(variant.rule, richer):
+            needed = _needed(variant.rule, special, added, matcher)
             return (*needed, *((variant.chain,) if variant.chain is not None else ()))
     return None
 
 
-def _needed(general: Rule, special: Rule, added: Sequence[Chain], library: Library) -> list[Chain]:
+def _needed(general: Rule, special: Rule, added: Sequence[Chain], matcher: Matcher) -> list[Chain]:
     """The chains without which the premises would not do."""
     needed = list(added)
     for chain in added:
         fewer = [one for one in needed if one is not chain]
-        if subsumes(
-            general, replace(special, premise=(*special.premise, *(Literal(one.end) for one in fewer))), library
+        if matcher.subsumes(
+            general, replace(special, premise=(*special.premise, *(Literal(one.end) for one in fewer)))
         ):
             needed = fewer
     return needed

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from grammar.dependencies import recursive_predicates, strata
+from grammar.dependencies import recursive_predicates, refuse_negative_cycles
 from grammar.errors import HapaxError
 from grammar.prolog_text import SYSTEM_NAMES, atom_goal, clause_text, definition_text, prolog_atom, prolog_value
 from grammar.rules import Library, PredicateKind, PredicateSignature, Rule, type_key
@@ -46,7 +46,7 @@ def build_program(
     `assumed` atoms count as facts here and are stored nowhere; one that is not ground or not known is refused. Raises
     HapaxError for a predicate that rests on its own negation: it has no one meaning.
     """
-    strata(library)
+    refuse_negative_cycles(library)
     known = list(facts)
     writer = _Writer(library, demand)
     lines = [

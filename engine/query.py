@@ -62,7 +62,7 @@ class Theory:
         return self.kb.type_facts() if self.known is None else self.known.types()
 
     def goal(self, text: str) -> Goal:
-        """The goal of a text. Raises RulesRejected, which says of an unknown predicate what the store knows of it."""
+        """The goal of a text. Raises GoalRejected, which says of an unknown predicate what the store knows of it."""
         return parse_goal(text, self.library, self._elsewhere)
 
     def _elsewhere(self, indicator: str) -> str:
@@ -93,7 +93,7 @@ class Theory:
 def run_query(
     theory: Theory, goal_text: str, limits: QueryLimits | None = None, *, session: PrologSession | None = None
 ) -> QueryResult:
-    """The answers of a goal. Raises RulesRejected, GoalRefused or LimitExceeded."""
+    """The answers of a goal. Raises GoalRejected, GoalRefused or LimitExceeded."""
     goal = theory.goal(goal_text)
     part = theory.behind(goals=called_indicators(goal, theory.library))
     with opened(session) as prolog:

@@ -449,15 +449,20 @@ def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
     return tuple(cycles.values())
 
 
-def strata(library: Library) -> tuple[frozenset[str], ...]:
-    """Indicators in layers: each predicate rests on the negation of lower layers only. Raises HapaxError."""
-    import networkx as nx
-
+def refuse_negative_cycles(library: Library) -> None:
+    """Raises HapaxError for a predicate that rests on its own negation."""
     for cycle in negative_cycles(library):
         raise HapaxError(
             f"{cycle[0]} rests on its own negation ({' <- '.join(cycle)}), so it has no truth value. "
             "Take the negation out of the circle."
         )
+
+
+def strata(library: Library) -> tuple[frozenset[str], ...]:
+    """Indicators in layers: each predicate rests on the negation of lower layers only. Raises HapaxError."""
+    refuse_negative_cycles(library)
+    import networkx as nx
+
     graph = predicate_graph(library)
     condensed = nx.condensation(graph)
     home: Mapping[str, int] = condensed.graph["mapping"]

@@ -48,6 +48,10 @@ class RulesRejected(HapaxError):  # noqa: N818 - reads as what happened
         super().__init__("\n".join(map(str, self.diagnostics)))
 
 
+class GoalRejected(RulesRejected):
+    """A goal or an atom that cannot be asked of the rules, which are sound."""
+
+
 def _sentence(words: str) -> str:
     words = words.strip()
     return words if not words or words.endswith((".", "!", "?")) else words + "."
@@ -513,7 +517,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "no variable name",
         "HPX041",
         'the argument "{argument}" names no variable',
-        'Add its name, a capital letter and perhaps digits: "{argument} X". A text is quoted: "\\"{argument}\\"".',
+        'Add its name, a capital letter and perhaps digits: "{argument} X". A text has quotes: "{argument}".',
         ("p(Person, Food A) -> q(Food A)", "p(tom, Food A) -> q(Food A)", "p(Person X) & tasty < 3 -> q(Person X)"),
     ),
     Hint(
@@ -527,7 +531,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "variable in a fact",
         "HPX043",
         'the argument "{argument}" of a fact is not a constant',
-        'Quote texts: "\\"{argument}\\"". A statement about all values is a rule.',
+        'Write texts in quotes: "{argument}". A statement about all values is a rule.',
         ("fact was_born_in(ada, 1815)", "fact was_born_in(Person X, 1815)"),
     ),
     Hint(

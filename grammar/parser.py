@@ -24,6 +24,7 @@ from grammar.errors import (
     TOO_MANY,
     UNREADABLE,
     Diagnostic,
+    GoalRejected,
     HapaxError,
     RulesRejected,
     hint,
@@ -95,7 +96,7 @@ def parse_rule(text: str, library: Library | None = None) -> Rule:
 
 
 def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
-    """The goal of a query, checked against what the library knows. Raises `RulesRejected`.
+    """The goal of a query, checked against what the library knows. Raises `GoalRejected`.
 
     A text in it that Prolog cannot hold is a HapaxError, here or where the goal is written for Prolog.
     """
@@ -103,15 +104,15 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         term = _goal_term(text)
     except _TooMuch:
         fault = hint("goal too large").at(Place("<goal>"), length=str(MAXIMUM_GOAL), depth=str(MAXIMUM_DEPTH))
-        raise RulesRejected([fault]) from None
+        raise GoalRejected([fault]) from None
     except UnexpectedToken as unexpected:
         ends = unexpected.token.type == "$END"
         at = Place("<goal>") if ends else _place("<goal>", unexpected.token)
         found = "its end" if ends else f'"{str(unexpected.token)[:20]}"'
-        raise RulesRejected([hint("goal syntax").at(at, found=found)]) from None
+        raise GoalRejected([hint("goal syntax").at(at, found=found)]) from None
     goal, faults = allowed_goal(term, library, elsewhere)
     if faults:
-        raise RulesRejected(_capped("<goal>", list(faults)))
+        raise GoalRejected(_capped("<goal>", list(faults)))
     return goal
 
 

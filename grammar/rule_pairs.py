@@ -30,7 +30,7 @@ def duplicate_and_subsumed_rules(library: Library) -> Iterator[Diagnostic]:
         known = _Known(rules)
         for rule in rules:
             if matcher.left <= 0:
-                yield _given_up(rule)
+                yield given_up(rule)
                 return
             found = [_Pair(matcher, other, rule, *ways) for other, *ways in known.related(rule)]
             twin = next((pair for pair in found if pair.forward and pair.backward), None)
@@ -119,7 +119,8 @@ class _Pair:
             )
 
 
-def _given_up(rule: Rule) -> Diagnostic:
+def given_up(rule: Rule) -> Diagnostic:
+    """From this rule on all comparisons were given up: none of the tries of a library were left."""
     return faults.NOT_COMPARED.at(
         rule.place,
         f"from rule {rule.name} on, rules were not compared any more: those before it took {MAXIMUM_TRIES_OF_ALL:,} "
@@ -137,7 +138,9 @@ def opposite_conclusions(library: Library) -> Iterator[Diagnostic]:
         told = 0
         for first in earlier.get(predicate, ()):
             if told == CONTRARIES_TOLD or left == 0:
-                yield _not_all_contraries(second, told)
+                yield not_all_contraries(second, told)
+                if left == 0:
+                    return
                 break
             left -= 1
             if can_meet(first, second, library):
@@ -149,13 +152,12 @@ def opposite_conclusions(library: Library) -> Iterator[Diagnostic]:
                     "Add to one premise what keeps them apart",
                     first.place,
                 )
-        if left == 0:
-            return
         if opposite := library.opposite_of(predicate):
             earlier.setdefault(opposite, []).append(second)
 
 
-def _not_all_contraries(rule: Rule, told: int) -> Diagnostic:
+def not_all_contraries(rule: Rule, told: int) -> Diagnostic:
+    """The search for contrary conclusions ended at this rule: `told` were enough, or none of a library's were left."""
     if told == CONTRARIES_TOLD:
         return faults.NOT_COMPARED.at(
             rule.place,

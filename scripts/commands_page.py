@@ -23,7 +23,7 @@ After `make search` or `make test` the program is `.venv/bin/hapax`; `.venv/bin/
 | 1 | failed; one line says what and what to do |
 | 2 | wrong usage |
 | 3 | budget reached; what was answered is kept |
-| 4 | rules rejected |
+| 4 | rules rejected; a goal that cannot be asked of sound rules is 1 |
 | 130 | interrupted; what was answered is kept |
 
 Data goes to stdout, everything else to stderr.

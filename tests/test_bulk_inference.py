@@ -191,6 +191,54 @@ def test_sql_gives_what_prolog_gives(
                 assert stored(kb, library, rule, prolog) == by_prolog(prolog, kb, library, rule)
 
 
+cells = st.sampled_from(VALUES) | st.text() | st.integers() | st.decimals(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(found=st.lists(st.tuples(st.sampled_from("ab"), st.lists(cells, max_size=3)), max_size=12))
+def test_facts_read_together_are_as_read_one_by_one(found: list[tuple[str, list[Value]]]) -> None:
+    """Whatever values facts have, a batch that is read at once gives the same relations as its facts one by one."""
+    told = []
+    for patched in (False, True):
+        with KnowledgeBase() as kb, pytest.MonkeyPatch.context() as patch:
+            kb.add_facts([fact(name, *values) for name, values in found])
+            if patched:
+                patch.setattr("kb.loading._columns", lambda _: None)
+            derive_all(kb, library_of(JOIN), [])
+            numbers = [row[0] for row in kb.database.conn.execute("SELECT number FROM relations")]
+            tables = ["symbols", "relations", *(f"relation_{number}" for number in numbers)]
+            told.append([kb.database.conn.execute(f"SELECT * FROM {one}").fetchall() for one in tables])  # noqa: S608
+
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        ['["x", "y'],
+        ['["x",null]'],
+        ['["x",["y"]]'],
+        ['["x",true]'],
+        ['{"x": "y"}'],
+        ["7"],
+        ["[]]"],
+        ['["x"]\n["y"]'],
+        ['["x","y",', 'null,"z","w"]'],
+        ['["x","y"],["z"', '"w"]'],
+    ],
+)
+def test_a_damaged_fact_is_named(damaged: list[str], fresh_kb: KnowledgeBase) -> None:
+    """Arguments that Hapax did not write are refused with the first such cell, however they would look together."""
+    fresh_kb.add_facts([fact("a", "x", "y"), *(fact("a", str(n), "z") for n in range(len(damaged)))])
+    for ref, arguments in enumerate(damaged, 2):
+        fresh_kb.database.conn.execute("UPDATE facts SET arguments = ? WHERE rowid = ?", (arguments, ref))
+
+    with pytest.raises(HapaxError, match="of a was not written by Hapax") as refusal:
+        derive_all(fresh_kb, library_of(JOIN), [])
+
+    assert repr(damaged[0]) in str(refusal.value)
+
+
 # --- one behaviour each -----------------------------------------------------------------------------------------------
 
 

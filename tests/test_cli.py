@@ -423,8 +423,39 @@ def test_query_refuses_what_is_not_a_goal_of_the_rules(searched: Path, rules: Pa
     """A call outside the allow-list is refused before Prolog sees it."""
     result = run("query", 'shell("touch /tmp/hapax-was-here")', "--rules", rules, "--db", searched)
 
-    assert result.exit_code in (1, 4)
+    assert result.exit_code == 1
     assert not Path("/tmp/hapax-was-here").exists()
+
+
+@pytest.mark.parametrize("atom", ["frobs(butter, hummus)", "uses(Norway,", "uses(Norway)"])
+def test_goals_that_cannot_be_asked_fail_alike(searched: Path, rules: Path, atom: str) -> None:
+    """An unknown predicate, or no goal at all, is exit code 1 in each command: the rules are not at fault."""
+    told = [run(command, atom, "--rules", rules, "--db", searched) for command in ("query", "why", "why-not")]
+    assumed = run("query", "true", "--assume", atom, "--rules", rules, "--db", searched)
+
+    assert [one.exit_code for one in (*told, assumed)] == [1] * 4
+
+
+def test_a_price_without_effect_is_told(rules: Path, tmp_path: Path) -> None:
+    """A price of a model that is not asked, or that costs nothing, warns and names the models that are asked."""
+    (tmp_path / "grid.yaml").write_text("models:\n  - {name: a, knowledge: simulated}\nfiles: [no.rules]\n", "utf-8")
+    models = ("-m", "simulated", "--likelihood", "frequency", "--db", tmp_path / "x.db")
+    planned = run("plan", rules, *models, "--price", "openai:typo=1,2", "--price", "simulated=1,2")
+    silent = run("plan", rules, *models)
+    grid = run("evaluate", "grid", tmp_path / "grid.yaml", "--price", "openai:typo=1,2", "--db", tmp_path / "x.db")
+
+    assert planned.exit_code == 0
+    assert "--price of openai:typo, simulated has no effect. Asked: frequency, simulated." in planned.stderr
+    assert "--price of openai:typo has no effect. Asked: frequency, simulated." in grid.stderr
+    assert "--price" not in silent.stderr
+
+
+def test_a_text_in_a_fact_is_shown_as_it_is_written(tmp_path: Path) -> None:
+    """The remedy of a bare name in a fact is the name in quotes, ready to be copied."""
+    path = tmp_path / "facts.rules"
+    path.write_text("fact was_born_in(ann, 1815)\n", encoding="utf-8")
+
+    assert 'Write texts in quotes: "ann".' in run("check", path).stdout
 
 
 def test_import_and_export_round_trip(tmp_path: Path) -> None:
@@ -498,7 +529,7 @@ def test_query_says_where_an_unknown_predicate_may_come_from(
 
     result = run("query", goal, "--db", searched, "--rules", other)
 
-    assert result.exit_code == 4
+    assert result.exit_code == 1
     assert remedy in " ".join(result.output.split())
 
 
@@ -559,6 +590,16 @@ def test_commands_without_a_model_import_no_torch() -> None:
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip().endswith("[]")
+
+
+def test_a_goal_over_facts_imports_no_graphs(searched: Path, rules: Path) -> None:
+    """`query` imports networkx only where predicates rest on themselves or on derived ones."""
+    code = "import sys, cli\ntry:\n cli.main(sys.argv[1:])\nexcept SystemExit: pass\nprint('networkx' in sys.modules)"
+    goal = ("query", "uses(norway, X)", "--rules", rules, "--db", searched)
+
+    shown = subprocess.run([sys.executable, "-c", code, *goal], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert shown.stdout.strip().endswith("False")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from engine.entailment_checks import entailment_faults
 from engine.session import PrologSession
 from grammar.errors import HapaxError
 from grammar.parser import parse_library
+from grammar.subsumption import Matcher
 from grammar.terms import Atom, Variable
 from kb.store import KnowledgeBase
 
@@ -178,6 +179,16 @@ def test_faulty_lines_are_all_told(tmp_path: Path, line: str, told: str) -> None
     assert not (tmp_path / "x.db").exists()
 
 
+def test_a_file_of_no_entailment_is_refused(tmp_path: Path) -> None:
+    """An empty file stores nothing, and says what its lines should be."""
+    (tmp_path / "edges.tsv").write_text("\n \t\n", "utf-8")
+    result = run("evaluate", "entailment", "facts", tmp_path / "edges.tsv", "--db", tmp_path / "x.db")
+
+    assert result.exit_code == 1
+    assert "edges.tsv: holds no entailment. Write lines of premise TAB" in " ".join(result.stderr.split())
+    assert not (tmp_path / "x.db").exists()
+
+
 def test_declared_types_may_be_left_out(tmp_path: Path) -> None:
     """Types come from the rules at hand."""
     library = parse_library([("x.rules", "oracle eats(Person, Dish)\noracle tastes(Person, Dish)")])
@@ -330,6 +341,37 @@ def test_a_planted_library_of_thirty(session: PrologSession) -> None:
         "contrary_harm": {"HPX415"},
         "contrary_trust": {"HPX415"},
     }
+
+
+def test_rules_without_a_common_predicate_are_not_compared(
+    session: PrologSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With entailments, too, each of many rules is compared with the few that it could be redundant beside."""
+    lines = (
+        f"p{n}(Person X, Shop A) & q{n}(Shop A, City C) -> r{n}(Person X, City C)\n"
+        f"p{n + 1}(Person X, Shop A) & q{n}(Shop A, City C) & s(City C, Shop A) -> r{n}(Person X, City C)\n"
+        for n in range(0, 200, 2)
+    )
+    library = parse_library([("many.rules", "".join(lines))])
+    found = [edge(f"p{n + 1}(Person X, Shop A)", f"p{n}(Person X, Shop A)") for n in range(0, 200, 2)]
+    compared = []
+    subsumes = Matcher.subsumes
+    monkeypatch.setattr(Matcher, "subsumes", lambda *one: compared.append(one) or subsumes(*one))
+    told = list(entailment_faults(library, found, session))
+
+    assert [one.code for one in told] == ["HPX414"] * 100
+    assert len(compared) < 5 * len(library.rules)
+
+
+def test_contrary_conclusions_are_told_up_to_a_limit(session: PrologSession) -> None:
+    """A rule against more than twenty is told of twenty, and that the others were not looked at."""
+    rules = "".join(f"p{n}(Person X, Shop A) & s(Shop A, City C) -> can_pay(Person X, Shop A)\n" for n in range(22))
+    last = "q(Person X, Shop A) & s(Shop A, City C) -> is_poor(Person X, Shop A)\n"
+    library = parse_library([("many.rules", rules + last)])
+    found = [edge("is_poor(Person X, Shop A)", "cannot_pay(Person X, Shop A)")]
+    told = list(entailment_faults(library, found, session))
+
+    assert [one.code for one in told] == ["HPX415"] * 20 + ["HPX303"]
 
 
 def test_check_tells_the_chain(stored: Path, tmp_path: Path) -> None:

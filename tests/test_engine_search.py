@@ -1,13 +1,16 @@
 """Knowledge beam search on a simulated world and on scripted models."""
 
 import gc
+import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.beams import RuleSearch, substitution_subject
 from engine.gates import Judged
-from engine.inquiry import Answer
-from engine.report import SearchSettings, Tally, Unanswerable
+from engine.inquiry import Answer, Inquiry
+from engine.report import SearchSettings, Statements, Tally, Unanswerable
 from engine.search import search, unanswerable
 from evaluation.ablation import Experiment, ablation
 from evaluation.judging import GroundTruth
@@ -15,7 +18,7 @@ from grammar.dependencies import plan
 from grammar.errors import HapaxError
 from grammar.parser import parse_library
 from grammar.terms import Constant
-from kb.records import Distribution, FactRecord, Source
+from kb.records import Distribution, FactRecord, Source, StatementRecord
 from kb.store import KnowledgeBase
 from llm_oracle.calls import Budget, Journal
 from llm_oracle.protocols import ModelIdentity, Models
@@ -53,6 +56,18 @@ is_part_of(Part A, Part B) & belongs_to(Part B, Part C) -> belongs_to(Part A, Pa
 @name repair
 repairs(Person X, Part A) & belongs_to(Part A, Part B) -> can_work_on(Person X, Part B).
 """
+FESTIVAL = """
+oracle hosts(City, Festival): "[1] hosts [2]" / "[1] does not host [2]" / "?".
+@name festival
+likes(Person X, Festival B) & hosts(City A, Festival B) -> may_visit(Person X, City A).
+"""
+REGION = """
+given lies_in(Place, Place): "[1] lies in [2]" / "[1] does not lie in [2]" / "?".
+@name within
+lies_in(Place A, Place B) -> is_within(Place A, Place B).
+@name region
+tours(Person X, Region B) & is_within(City A, Region B) -> may_see(Person X, City A).
+"""
 SMALL = SimulationSettings(entities_per_type=40, facts_per_argument=6.0)
 BOTH = (Distribution.HEAD, Distribution.LONG_TAIL)
 
@@ -89,6 +104,70 @@ def test_derived_steps_rest_on_the_search_itself(source, same):
     assert undisturbed.statements
     assert ([one.to_json() for one in report.rules] == [one.to_json() for one in undisturbed.rules]) is same
     assert (report.statements == undisturbed.statements) is same
+
+
+class Looking(Tally):
+    """Notes, whenever rules begin, of which predicates facts and answers are still in memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.alive = []
+
+    def searching(self, rules, calls):
+        super().searching(rules, calls)
+        gc.collect()
+        found = gc.get_objects()
+        facts = {one.predicate for one in found if isinstance(one, FactRecord)}
+        asked = {each.predicate for one in found if isinstance(one, Inquiry) for each in one.question.patterns}
+        self.alive.append(facts | asked)
+
+
+def test_what_no_later_rule_needs_leaves_the_memory():
+    """Facts and answers stay while a rule that asks about their predicates is to come, and no longer."""
+    library, looking = library_of(ALLERGY, FESTIVAL, HARMLESS, OLDER), Looking()
+    settings = SearchSettings(beam=6, calls_per_question=1, values_per_call=10, rules_together=1)
+    report = search(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=looking)
+
+    assert [one.rule for one in report.rules] == ["allergy", "festival", "harmless", "older_tool"]
+    of_food = {"is_ingredient_in", "is_one_type_of"}
+    predicates = {*of_food, "hosts", "was_invented_in"}
+    assert [one & predicates for one in looking.alive] == [set(), of_food, of_food, set()]
+    assert all(one.statements for one in report.rules[:2])
+
+
+@pytest.mark.parametrize("together", [1, 2, 8])
+def test_a_derived_premise_finds_the_types_of_values_among_the_facts_of_all_rules(together):
+    """What earlier rules found is kept for it, though it asks about none of their predicates."""
+    library, kb = library_of(FESTIVAL, REGION), KnowledgeBase()
+    world = SimulatedWorld(library, 1, SMALL)
+    regions = world.entities("Region")[:2]
+    places = [(city, region) for region in regions for city in world.entities("City")]
+    kb.add_facts(FactRecord("lies_in", pair, ("Place", "Region"), Source.GIVEN) for pair in places)
+    settings = SearchSettings(beam=30, calls_per_question=2, values_per_call=15, rules_together=together)
+    rules = [library.rule(name) for name in ("festival", "region")]
+
+    festival, region = search(library, rules, kb, simulated(library), settings).rules
+
+    cities = {dict(one.substitution)["A"] for one in festival.statements[Distribution.HEAD]}
+    assert cities
+    assert (region.count(Distribution.HEAD) > 0) is (together == 1)
+
+
+@given(st.lists(st.tuples(st.text(), st.integers() | st.decimals(allow_nan=False), st.none() | st.floats(-9, 0))))
+def test_packed_statements_are_those_that_were_packed(cells):
+    """Whatever a model said, a report gives the records that the search derived, and their mean."""
+    records = [
+        StatementRecord(
+            "r", Distribution.HEAD, "run", (("A", text), ("B", number)), text, "c", text, {"steps": []}, score
+        )
+        for text, number, score in cells
+    ]
+    packed = Statements(records)
+    scores = [score for _, _, score in cells if score is not None]
+
+    assert (list(packed), len(packed), packed[1:]) == (records, len(records), records[1:])
+    assert all(packed[place] == one for place, one in enumerate(records))
+    assert packed.mean_log_likelihood == (math.fsum(scores) / len(scores) if scores else None)
 
 
 def test_a_search_leaves_the_collection_of_garbage_as_it_was():

@@ -479,6 +479,28 @@ def test_samples_and_options(world: tuple[Planted, Path, Path], tmp_path: Path) 
     assert {one["name"]: one["dropped"] for one in told["steps"]}["sample"] == {"beyond the sample": 135}
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "triples.jsonl: no triple. Name a corpus"),
+        (
+            '{"subject": "Ann", "predicate": "(visit.1,visit.2)", "object": "Rome", "types": ["person", "location"],'
+            ' "date": "?", "document": "1"}\n',
+            "no triple that can be used (left out: 1 undated)",
+        ),
+    ],
+)
+def test_a_corpus_of_nothing_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    """Without a triple there are no questions: the build fails, says why, and writes no set."""
+    (tmp_path / "triples.jsonl").write_text(text, "utf-8")
+    words = ("--out", tmp_path / "x", "--lexicon", "toy-en", "--db", tmp_path / "x.db")
+    result = run("build", tmp_path / "triples.jsonl", *words)
+
+    assert result.exit_code == 1
+    assert told in " ".join(result.stderr.split())
+    assert not list((tmp_path / "x").glob("*"))
+
+
 def test_wordnets_are_named(world: tuple[Planted, Path, Path], tmp_path: Path) -> None:
     """A WordNet that is not installed is told with those that are, and how to get one."""
     result = run("build", world[1], "--out", tmp_path / "x", "--lexicon", "oewn:2024")

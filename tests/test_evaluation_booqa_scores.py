@@ -544,6 +544,16 @@ def test_wrong_options_are_told(world: Path, words: tuple[str, ...], code: int, 
     assert (result.exit_code, told in " ".join(result.stderr.split())) == (code, True)
 
 
+def test_questions_of_one_label_have_no_figures(world: Path) -> None:
+    """A set without a negative is refused with the reason, in place of a table without figures."""
+    lines = (world / "set" / "dev.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (world / "set" / "dev.jsonl").write_text("".join(line for line in lines if json.loads(line)["label"]), "utf-8")
+    result = score(world)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "set dev: every label is True, so that there is nothing to tell apart" in " ".join(result.stderr.split())
+
+
 def test_a_chinese_set_is_answered(tmp_path: Path) -> None:
     """Chinese prompts, Chinese WordNet, and slices without a year."""
     rows = [

@@ -281,6 +281,16 @@ def test_wrong_scorers_are_told(dev: Path, tmp_path: Path, words: tuple[str, ...
     assert (result.exit_code, told in result.stderr) == (code, True)
 
 
+def test_pairs_of_one_label_have_no_figures(tmp_path: Path) -> None:
+    """Pairs that are all false are refused with the reason, in place of a table without lines."""
+    pairs.write_levy_holt([pair for pair in planted() if not pair.entailed], tmp_path / "false.txt")
+    result = run(tmp_path / "false.txt", "--scorer", "random", "--db", tmp_path / "x.db")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "false.txt: every label is False, so that there is nothing to tell apart" in result.stderr
+    assert "Add what is labelled True." in result.stderr
+
+
 # Predicates of a rule library
 
 RULES = """

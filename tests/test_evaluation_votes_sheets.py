@@ -489,12 +489,15 @@ def test_importing_twice_changes_nothing_and_a_changed_vote_is_told(database: Pa
 
 
 def test_faulty_sheets_fail_the_command(database: Path, tmp_path: Path) -> None:
-    """An empty sheet ends with exit code 1, its faults and the way out."""
-    run("votes", "export", "statements", "--out", tmp_path, "--db", database)
-    result = run("votes", "import", tmp_path / "statements-voter-1.csv", "--db", database)
+    """Empty sheets end with exit code 1, the first 20 faults, how many more there are, and the way out."""
+    written = run("votes", "export", "statements", "--out", tmp_path, "--format", "csv", "--db", database)
+    result = run("votes", "import", *written.stdout.split(), "--db", database)
+    told = result.stderr.splitlines()
 
     assert result.exit_code == 1
-    assert "skip them with --skip-faulty" in " ".join(result.stderr.split())
+    assert sum(".csv:" in line for line in told) == 20
+    assert any(re.match(r"\.\.\. and \d+ more faults", line) for line in told)
+    assert "skip them with --skip-faulty" in " ".join(told)
 
 
 def test_votes_are_imported_into_what_is_there(database: Path, tmp_path: Path) -> None:

@@ -581,6 +581,27 @@ def test_tables_of_nothing_say_how_to_ask(tmp_path: Path) -> None:
     assert "Table 2 (strict reading)" not in told.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (("tables",), "ask"),
+        (("cases", "FILE"), "ask"),
+        (("judged", "FILE"), "import"),
+        (("sheets", "FILE", "--disputed"), "import"),
+    ],
+)
+def test_without_a_knowledge_base_the_command_that_begins_one_is_named(
+    files: dict[str, Path], tmp_path: Path, words: tuple[str, ...], first: str
+) -> None:
+    """What shows stored answers says on a missing file which command stores them, and makes none."""
+    some = str(next(iter(files.values())))
+    named = (some if word == "FILE" else word for word in words)
+    told = run("evaluate", "winograd", *named, "--db", tmp_path / "no.db", code=1)
+
+    assert f"no.db: there is no such knowledge base. Run `hapax evaluate winograd {first}` first" in told.stderr
+    assert not (tmp_path / "no.db").exists()
+
+
 def test_a_prompt_of_ones_own_fills_a_row_of_table_5(files: dict[str, Path], tmp_path: Path) -> None:
     """AoT2 is asked with the user's text before each question; a method's name is refused for it."""
     own = tmp_path / "own.txt"

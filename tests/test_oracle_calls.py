@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from grammar.errors import HapaxError
 from kb import KnowledgeBase
+from kb.records import CallRecord
 from llm_oracle.calls import (
     FREE,
     BatchReport,
@@ -192,6 +195,50 @@ def test_duplicates_are_sent_once(fresh_kb: KnowledgeBase) -> None:
     assert model.batches == [["a", "bb"]]
     assert scores[0] == scores[2] == scores[3] != scores[1]
     assert journal.statistics["critic"] == CallStatistics(2, 2, 10, 2, None)
+
+
+class WatchedStore(KnowledgeBase):
+    """Counts what it is asked for, and lets something happen before it gives the right to ask."""
+
+    def __init__(self, path: Path, before_asking: Callable[[], object] = lambda: None) -> None:
+        super().__init__(path)
+        self.looked_up: list[int] = []
+        self._before_asking = before_asking
+
+    def calls(self, request_ids: Iterable[str] | None = None) -> dict[str, CallRecord]:
+        ids = list(request_ids or ())
+        self.looked_up.append(len(ids))
+        return super().calls(ids)
+
+    def asking(self) -> AbstractContextManager[None]:
+        self._before_asking()
+        return super().asking()
+
+
+def test_nothing_is_looked_up_twice_where_nobody_else_writes(tmp_path: Path) -> None:
+    """One look at the store says what it lacks, however much this process has just written itself."""
+    model = CountingModel()
+    with WatchedStore(tmp_path / "hapax.db") as kb:
+        critic = JournaledCritic(model, Journal(kb))
+        critic.probabilities(["a", "b"])
+        critic.probabilities(["b", "c"])
+
+        assert (kb.looked_up, model.batches) == ([2, 2], [["a", "b"], ["c"]])
+
+
+def test_what_another_process_asked_meanwhile_is_not_asked_again(tmp_path: Path) -> None:
+    """Between the look at the store and the right to ask, another one may have asked: then there is a second look."""
+    model, other = CountingModel(), CountingModel()
+
+    def meanwhile() -> None:
+        with KnowledgeBase(tmp_path / "hapax.db") as its_own:
+            JournaledCritic(other, Journal(its_own)).probabilities(["b"])
+
+    with WatchedStore(tmp_path / "hapax.db", meanwhile) as kb:
+        scores = JournaledCritic(model, Journal(kb)).probabilities(["a", "b"])
+
+        assert (kb.looked_up, model.batches, other.batches) == ([2, 2], [["a"]], [["b"]])
+        assert [score.probability for score in scores] == [1 / 3, 1 / 3]
 
 
 def test_batches_have_the_size_asked_for_and_are_reported(fresh_kb: KnowledgeBase) -> None:

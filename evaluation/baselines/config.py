@@ -79,6 +79,12 @@ class GridConfig:
     judge: str = "auto"
     seed: int | None = None
 
+    @property
+    def asked(self) -> frozenset[str]:
+        """The strings of all models that it names."""
+        entries = [one for entry in self.models for one in (entry.knowledge, entry.critic, entry.likelihood)]
+        return frozenset(one for one in (*entries, self.evaluator, self.judge) if one and one != "auto")
+
 
 def read_config(path: Path) -> GridConfig:
     """The grid of a YAML file. Raises ConfigRejected with every fault of it."""

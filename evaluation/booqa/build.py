@@ -18,6 +18,7 @@ from evaluation.booqa.negatives import PredicateIndex, Replacer
 from evaluation.booqa.records import DEV, REPORT, TEST, Question, write_questions
 from evaluation.booqa.sampling import Item, allotments, drawn, halves, mapped, with_negatives
 from evaluation.entailment.lexicon import Lexicon, SenseChoice
+from grammar.errors import HapaxError
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
 
@@ -87,11 +88,14 @@ class Built:
 def build(paths: Sequence[Path], words: Words, settings: BuildSettings, scratch: Path) -> Built:
     """Read the corpus once into a file for each slice below `scratch`, then work slice by slice.
 
-    In memory are one slice, the occurrences of predicates, and what the filters leave.
+    In memory are one slice, the occurrences of predicates, and what the filters leave. Raises HapaxError for a corpus
+    without a triple that has a date.
     """
     dropped: Counter[str] = Counter()
     occurrences: Counter[Predicate] = Counter()
     corpus = SlicedCorpus.of(_counting(sentences(paths, settings.days, dropped), occurrences), scratch)
+    if not occurrences:
+        raise HapaxError(_nothing_to_build_from(paths, dropped))
     found, filtered = _positives(corpus, occurrences, settings)
     index = PredicateIndex(occurrences, words.lexicon)
     replacer = Replacer(
@@ -127,6 +131,12 @@ def build_into(folder: Path, paths: Sequence[Path], words: Words, settings: Buil
     text = json.dumps(built.to_json(settings), ensure_ascii=False, indent=2)
     (folder / REPORT).write_text(text + "\n", "utf-8")
     return built
+
+
+def _nothing_to_build_from(paths: Sequence[Path], dropped: Mapping[str, int]) -> str:
+    told = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
+    left_out = f" that can be used (left out: {told})" if told else ""
+    return f"{', '.join(map(str, paths))}: no triple{left_out}. Name a corpus; docs/booqa.md tells its form."
 
 
 def _counting(found: Iterable[Sentence], occurrences: Counter[Predicate]) -> Iterator[Sentence]:

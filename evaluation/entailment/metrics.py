@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.estimates import NOTHING, RESAMPLES, Estimate
+from grammar.errors import HapaxError
 
 HALF = 0.5
 """The precision above which AUC has been measured (Hosseini et al. 2018; Schmitt and Schütze 2021)."""
@@ -121,6 +122,15 @@ def best_f1(one: Curve) -> Threshold:
     f1 = np.divide(2 * one.precision * one.recall, both, out=np.zeros_like(both), where=both > 0)
     place = int(np.argmax(f1))
     return Threshold(*(float(part[place]) for part in (f1, one.precision, one.recall, one.thresholds)))
+
+
+def refuse_one_label(truth: Sequence[bool], place: object) -> None:
+    """Raises HapaxError where all labels are alike: nothing is told from anything, so no figure would be one."""
+    if len(set(truth)) == 1:
+        raise HapaxError(
+            f"{place}: every label is {truth[0]}, so that there is nothing to tell apart and no figure. "
+            f"Add what is labelled {not truth[0]}."
+        )
 
 
 Figure = Callable[[Curve], float]
