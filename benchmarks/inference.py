@@ -119,6 +119,8 @@ def join(facts: int, rounds: int, sample: int, seed: int) -> dict[str, Any]:
         path = Path(folder) / "kb.db"
         with KnowledgeBase(path) as kb:
             _fill(kb, ("a", "b", "c"), facts // 3, max(2, int(facts / 3 / SOLUTIONS_A_FACT)), seed)
+        with KnowledgeBase() as none:
+            _derived(none, library)  # so that libraries are imported
         with KnowledgeBase(path) as kb:
             began_with = peak_mb()
             cold, derived = _derived(kb, library)
@@ -381,6 +383,7 @@ def show(found: dict[str, Any], console: Console) -> None:
         "again_to_ctas_int": "to CTAS int",
         "again_to_ctas_text": "to CTAS text",
         "cold_to_from_facts": "cold to SQLite from facts",
+        "cold_to_ctas_text": "cold to CTAS text",
         "pyswip_to_again": "pyswip to again",
         "pyswip_to_cold": "pyswip to cold",
         "again_to_duckdb": "to DuckDB",

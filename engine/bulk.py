@@ -24,9 +24,11 @@ from grammar.dependencies import evaluation_layers, strata
 from grammar.errors import HapaxError
 from grammar.rules import Library, Rule
 from grammar.terms import Atom, BodyLiteral, Constant, Expression, Literal, Substitution, Value
+from kb.loading import columns_of
 from kb.records import Distribution, StatementRecord, content_id
-from kb.relations import Derivation, Extent, Relations, canonical, extent_of
+from kb.relations import Derivation, Relations
 from kb.store import KnowledgeBase
+from kb.symbols import Extent, canonical, extent_of
 
 Engine: TypeAlias = OneOf["auto", "sql", "prolog"]
 
@@ -233,7 +235,7 @@ class _Compiled:
             self.refused[indicator] = f"{indicator} is computed and held as facts or rules, too"
 
     def setting(self) -> Setting:
-        return Setting(self.library, self.tables, self.relations.tag, self.extent)
+        return Setting(self.library, self.tables, self.relations.symbols.tag, self.extent)
 
     def require(self, rule: Rule) -> None:
         """Raises NotCompiled where the rule's premise uses what SQL cannot decide."""
@@ -334,23 +336,23 @@ class _Compiled:
                 self._add(clause, clause.body.select_from([f"{table} AS {alias}"], clause.head, new))
 
     def _add(self, clause: _Clause, select: str) -> None:
-        self.relations.add_atoms(self.tables[clause.rule.conclusion.atom.indicator], len(clause.head), select)
+        indicator = clause.rule.conclusion.atom.indicator
+        self.relations.add_atoms(self.tables[indicator], indicator, select)
 
     def _add_facts(self, indicator: str) -> None:
-        table, arity = self.tables[indicator], int(indicator.rpartition("/")[2])
-        columns = ", ".join(f"a{place}" for place in range(1, arity + 1))
+        table, columns = self.tables[indicator], ", ".join(columns_of(indicator))
         held = self.relations.relation(indicator)
-        self.relations.add_atoms(table, arity, f"SELECT {columns} FROM {held} ORDER BY {columns}")  # noqa: S608  ours
+        self.relations.add_atoms(table, indicator, f"SELECT {columns} FROM {held} ORDER BY {columns}")  # noqa: S608  ours
         for fact in self.library.facts:
             if fact.indicator == indicator:
-                cells = ", ".join(str(self.relations.tag(value)) for value in _values_of([fact]))
-                self.relations.add_atoms(table, arity, f"SELECT {cells}")
+                cells = ", ".join(str(self.relations.symbols.tag(value)) for value in _values_of([fact]))
+                self.relations.add_atoms(table, indicator, f"SELECT {cells}")
 
     def _index(self, tables: Iterable[str], growing: Sequence[str]) -> None:
-        """So that joins can begin at any argument of these derived predicates, those that still grow left out."""
-        indicators = {self.tables[one]: one for one in self.derived if one in self.tables and one not in growing}
+        """So that joins can begin at any argument of these predicates, those that still grow left out."""
+        indicators = {table: one for one, table in self.tables.items() if one not in growing}
         for table in set(tables) & set(indicators):
-            self.relations.index(table, int(indicators[table].rpartition("/")[2]))
+            self.relations.index(table, indicators[table])
 
     def body(self, rule: Rule) -> Body:
         """The premise of a rule whose statements are wanted. Raises NotCompiled."""
@@ -451,7 +453,7 @@ class _Runs:
         self.session.load(build_program(theory.library, theory.facts()) + join.program(theory.library))
         answers = self.session.solutions(join.goal, join.variables, BULK, trusted=True, distinct=True)
         rows = sorted((row[1:] for row in answers.rows), key=repr)
-        values = [[None if isinstance(cell, PrologTerm) else cell for cell in row] for row in rows]
+        values = ([None if isinstance(cell, PrologTerm) else cell for cell in row] for row in rows)
         derivation = self.relations.new_instances(rule.name, "prolog", _fingerprint(self.library, rule), _columns(rule))
         return self.relations.fill_rows(derivation, values)
 
@@ -462,7 +464,7 @@ class _Runs:
 def _substitutions(relations: Relations, rule: Rule, batches: Iterable[Rows]) -> Iterator[list[Substitution]]:
     """What is stored of a rule that Prolog derived; Prolog proves it once more."""
     for batch in batches:
-        values = relations.values(tag for row in batch for tag in row[1:] if tag is not None)
+        values = relations.symbols.values(tag for row in batch for tag in row[1:] if tag is not None)
         yield [_substitution(rule, row[1:], values) for row in batch]
 
 
@@ -476,7 +478,7 @@ def _proved_by_sql(
     proofs = _Proofs(compiled)
     width = len(rule.searched)
     for batch in batches:
-        values = relations.values(tag for row in batch for tag in row[1 : width + 1] if tag is not None)
+        values = relations.symbols.values(tag for row in batch for tag in row[1 : width + 1] if tag is not None)
         rests_on: dict[str, set[int]] = {table: set() for table in tables}
         for place, table in enumerate(tables, width + 1):
             rests_on[table].update(row[place] for row in batch)
@@ -521,8 +523,7 @@ class _Proofs:
     def _leaves(self, indicator: str, refs: set[int]) -> set[int]:
         """The facts among derived atoms."""
         relations, table = self.compiled.relations, self.compiled.tables[indicator]
-        arity = int(indicator.rpartition("/")[2])
-        same = " AND ".join(f"r.a{place} = h.a{place}" for place in range(1, arity + 1))
+        same = " AND ".join(f"r.{column} = h.{column}" for column in columns_of(indicator))
         wanted = relations.wanted("wanted", refs)
         select = (
             f"SELECT r.ref FROM {wanted} AS w CROSS JOIN {table} AS h ON h.ref = w.ref "  # noqa: S608  ours
@@ -550,7 +551,7 @@ class _Proofs:
 
     def _instances(self, found: Sequence[tuple[_Clause, tuple[int, ...]]]) -> dict[Atom, list[Instance]]:
         """The instances by conclusion, in the order in which `derivations` would give them."""
-        values = self.compiled.relations.values(tag for _, row in found for tag in row)
+        values = self.compiled.relations.symbols.values(tag for _, row in found for tag in row)
         rows = []
         for clause, tags in found:
             cells = tuple(values[tag] for tag in tags)

@@ -1,4 +1,4 @@
-"""A rule's premise as one SQL SELECT over tagged integers (`kb/relations.py`), with exactly the meaning of its Prolog.
+"""A rule's premise as one SQL SELECT over tagged integers (`kb/symbols.py`), with exactly the meaning of its Prolog.
 
 Pure text: nothing is run here. What SQL would decide otherwise than Prolog, or not exactly, is refused with the reason,
 and stays with Prolog. No text of a rule or fact ever enters the SQL: constants are their tags, names are ours.
@@ -26,7 +26,7 @@ from grammar.terms import (
     Value,
     Variable,
 )
-from kb.relations import TAGGED_BITS, Extent
+from kb.symbols import TAGGED_BITS, Extent
 
 MOST_JOINED = 60
 """Relations in one SELECT; SQLite joins at most 64."""
