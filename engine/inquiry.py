@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.gates import CriticGate, Judged, Verdict
@@ -34,6 +34,10 @@ class Inquiry:
     claimed: tuple[Pattern, ...]
     prior: tuple[float, ...] = ()
     values: int | None = None
+
+    def is_about(self, indicators: Collection[str]) -> bool:
+        """Whether all its patterns are of these predicates."""
+        return all(f"{one.predicate}/{len(one.arguments)}" in indicators for one in self.question.patterns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ a question that is exhausted is answered from its stored candidates, whose score
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
@@ -138,6 +138,13 @@ class Oracle:
         self._finish(verdicts)
         self._answers.update((one.inquiry, one.answer(self._given(one.inquiry), verdicts[one])) for one in waiting)
         return {inquiry: self._answers[inquiry] for inquiry in inquiries}
+
+    def keep_only(self, indicators: Collection[str]) -> None:
+        """Free the answers and verdicts about all other predicates, once nobody will ask for them again."""
+        for inquiry in [one for one in self._answers if not one.is_about(indicators)]:
+            del self._answers[inquiry]
+        for atom in [one for one in self._judged if one.indicator not in indicators]:
+            del self._judged[atom]
 
     # -- ground atoms
 

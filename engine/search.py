@@ -18,13 +18,22 @@ from engine.derive import BULK, derive_statements, relevant_library
 from engine.inquiry import Answer, Inquiry
 from engine.oracle import Oracle, RoundResult, journaled, model_name
 from engine.query import Theory
-from engine.report import GateCount, RuleReport, SearchProgress, SearchReport, SearchSettings, Tally, Unanswerable
+from engine.report import (
+    GateCount,
+    RuleReport,
+    SearchProgress,
+    SearchReport,
+    SearchSettings,
+    Statements,
+    Tally,
+    Unanswerable,
+)
 from engine.session import PrologSession, PrologTerm
 from grammar.dependencies import SearchPlan, plan
 from grammar.errors import HapaxError
 from grammar.rules import Library, Place, PredicateKind, Rule, type_key
 from grammar.terms import Atom, Constant, Literal, Value
-from kb.records import PredicateRecord, RuleRecord, RunRecord, StatementRecord, content_id
+from kb.records import Distribution, PredicateRecord, RuleRecord, RunRecord, StatementRecord, content_id
 from kb.store import KnowledgeBase
 from llm_oracle.calls import KNOWLEDGE, BatchReport, Journal
 from llm_oracle.protocols import Models
@@ -81,6 +90,9 @@ def search(
 def _seldom_collected() -> Iterator[None]:
     """A search makes millions of records that stay; looking through them for cycles takes a fifth of its time."""
     before = gc.get_threshold()
+    if before[0] == COLLECTED_AFTER:  # another thread's search has seen to it, and will set it back
+        yield
+        return
     gc.set_threshold(COLLECTED_AFTER, *before[1:])
     try:
         yield
@@ -147,10 +159,12 @@ class _Search:
         together = 1 if _is_limited(self.oracle.journal) else self.settings.rules_together
         with _told(self.oracle, progress) as told:
             told.started(len(plans), _expected_calls(plans))
+            uses = _Uses([one.rule for one in plans], self.library)
             for start in range(0, len(plans), together):
                 group = plans[start : start + together]
                 told.searching([one.rule.name for one in group], _expected_calls(group))
                 reports.update((report.rule, report) for report in self._group(group))
+                self._forget(uses, start + len(group))
         reached = self.oracle.budget_reached
         return SearchReport(
             self.oracle.run_id,
@@ -159,6 +173,14 @@ class _Search:
             "budget" if reached else "done",
             str(reached) if reached else None,
         )
+
+    def _forget(self, uses: _Uses, number: int) -> None:
+        """Free what is known of predicates that no rule from this one on rests on: memory does not grow by the rule."""
+        later = uses.later(number)
+        self.oracle.keep_only(later)
+        self._sent.difference_update([one for one in self._sent if not one.is_about(later)])
+        if number > uses.last_derived:
+            self.oracle.known.keep_only(later)
 
     def _group(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Some rules through all their steps; rules that are over wait for the others."""
@@ -171,7 +193,9 @@ class _Search:
             self.kb.add_decisions(decision for one in walking for decision in one.decisions)
             for one in walking:
                 one.decisions.clear()
-        return [self._report(one) for one in searches]
+        reports = [self._report(one) for one in searches]
+        self._counts.clear()
+        return reports
 
     # -- the three phases of a step
 
@@ -319,21 +343,21 @@ class _Search:
     def _report(self, one: RuleSearch) -> RuleReport:
         rule, counts = one.plan.rule, self._counts[one]
         statements = self._statements(one) if one.step_number == len(one.plan.steps) else []
+        most = self.settings.max_statements
         by_distribution = {
-            distribution: tuple(each for each in statements if each.distribution is distribution)[
-                : self.settings.max_statements
-            ]
+            distribution: [each for each in statements if each.distribution is distribution][:most]
             for distribution in self.settings.distributions
         }
         self.kb.add_statements(each for several in by_distribution.values() for each in several)
         return RuleReport(
             rule.name,
             rule.domain,
-            by_distribution,
+            {distribution: Statements(several) for distribution, several in by_distribution.items()},
             one.gates,
             len(counts.questions),
             counts.calls,
             counts.hits,
+            len(set.intersection(*({each.id for each in by_distribution.get(end, ())} for end in Distribution))),
             cut=one.cut,
         )
 
@@ -345,6 +369,27 @@ class _Search:
         statements = derive_statements(self.session, self.library, rule, one.substitutions(), facts, self.oracle.run_id)
         scores = self.oracle.log_likelihoods((each.text for each in statements), evaluator=True)
         return [replace(each, log_likelihood=scores.get(each.text)) for each in statements]
+
+
+class _Uses:
+    """Which predicates the rules of a run ask about or rest on, and which rule is the last to do so.
+
+    `last_derived`: the last rule with a derived premise, -1 without any. Until then facts are kept, because a derived
+    premise looks among all of them for the types of values.
+    """
+
+    def __init__(self, rules: Sequence[Rule], library: Library) -> None:
+        self._last = {
+            signature.indicator: number
+            for number, rule in enumerate(rules)
+            for signature in relevant_library(library, rule).signatures
+        }
+        derived = [any(origin_of(one, library) is Origin.DERIVED for one in rule.literals) for rule in rules]
+        self.last_derived = max((number for number, is_so in enumerate(derived) if is_so), default=-1)
+
+    def later(self, number: int) -> set[str]:
+        """The indicators that the rule with this number or one after it uses."""
+        return {indicator for indicator, last in self._last.items() if last >= number}
 
 
 @dataclass(slots=True)

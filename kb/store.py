@@ -96,6 +96,11 @@ class KnowledgeBase:
         """Within it no other process asks models for this file; see `asking.asking`."""
         return asking.asking(self.path) if self.path else nullcontext()
 
+    def writes_elsewhere(self) -> int:
+        """Another number than before once another process, or another connection, has written to the file."""
+        with translated(self.place):
+            return int(self.database.conn.execute("PRAGMA data_version").fetchone()[0])
+
     def record_call(self, call: CallRecord) -> None:
         """Keep a paid answer; when this returns, it is on the disk. The first answer to a request stays."""
         self.record_calls([call])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -58,9 +58,14 @@ class CallStore(Protocol):
 
 @runtime_checkable
 class Shared(Protocol):
-    """A store that several processes may use: within `asking` no other one asks models on its behalf."""
+    """A store that several processes may use: within `asking` no other one asks models on its behalf.
+
+    `writes_elsewhere` gives another number once another process has written to it.
+    """
 
     def asking(self) -> AbstractContextManager[None]: ...
+
+    def writes_elsewhere(self) -> int: ...
 
 
 class Unwritten:
@@ -280,11 +285,15 @@ class Journal:
         PutOff, likewise, once all others were asked.
         """
         wanted = list(dict.fromkeys(call.id for call in calls))
+        shared = self.store if isinstance(self.store, Shared) else None
+        written = shared.writes_elsewhere() if shared else 0
         known = dict(self.store.calls(wanted)) if wanted else {}
         missing = [call_id for call_id in wanted if call_id not in known]
-        with self.store.asking() if missing and isinstance(self.store, Shared) else nullcontext():
-            if missing:
-                known.update(self.store.calls(missing))  # another process may have asked while this one waited
+        if shared is None or not missing:
+            return self._answers(asker, calls, known, send)
+        with shared.asking():
+            if shared.writes_elsewhere() != written:  # by who had asked when this one looked, or while it waited
+                known.update(self.store.calls(missing))
             return self._answers(asker, calls, known, send)
 
     def _answers(

@@ -217,8 +217,8 @@ class WatchedStore(KnowledgeBase):
 
 def test_nothing_is_looked_up_twice_where_nobody_else_writes(tmp_path: Path) -> None:
     """One look at the store says what it lacks, however much this process has just written itself."""
-    model = CountingModel()
-    with WatchedStore(tmp_path / "hapax.db") as kb:
+    model, kb = CountingModel(), WatchedStore(tmp_path / "hapax.db")
+    with kb:
         critic = JournaledCritic(model, Journal(kb))
         critic.probabilities(["a", "b"])
         critic.probabilities(["b", "c"])
@@ -234,7 +234,8 @@ def test_what_another_process_asked_meanwhile_is_not_asked_again(tmp_path: Path)
         with KnowledgeBase(tmp_path / "hapax.db") as its_own:
             JournaledCritic(other, Journal(its_own)).probabilities(["b"])
 
-    with WatchedStore(tmp_path / "hapax.db", meanwhile) as kb:
+    kb = WatchedStore(tmp_path / "hapax.db", meanwhile)
+    with kb:
         scores = JournaledCritic(model, Journal(kb)).probabilities(["a", "b"])
 
         assert (kb.looked_up, model.batches, other.batches) == ([2, 2], [["a"]], [["b"]])
