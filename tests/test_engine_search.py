@@ -112,14 +112,20 @@ class Looking(Tally):
     def __init__(self):
         super().__init__()
         self.alive = []
+        self.others = {id(one): one for one in _held()}  # what earlier tests have left; kept, so that no id is given anew
 
     def searching(self, rules, calls):
         super().searching(rules, calls)
-        gc.collect()
-        found = gc.get_objects()
-        facts = {one.predicate for one in found if isinstance(one, FactRecord)}
-        asked = {each.predicate for one in found if isinstance(one, Inquiry) for each in one.question.patterns}
+        found = [one for one in _held() if id(one) not in self.others]
+        facts = {one.predicate for one in found if type(one) is FactRecord}
+        asked = {each.predicate for one in found if type(one) is Inquiry for each in one.question.patterns}
         self.alive.append(facts | asked)
+
+
+def _held():
+    """All facts and inquiries in memory."""
+    gc.collect()
+    return [one for one in gc.get_objects() if type(one) in (FactRecord, Inquiry)]
 
 
 def test_what_no_later_rule_needs_leaves_the_memory():
