@@ -1,4 +1,4 @@
-"""Whether two knowledge bases hold the same: row by row, by table."""
+"""Whether two knowledge bases hold the same: row by row, by table. What `derive` made of the facts is left out."""
 
 from __future__ import annotations
 

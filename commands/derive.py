@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +23,14 @@ from commands.options import (
     with_json,
     with_paths,
 )
+from commands.whole_files import filled_whole, replaced_whole
 from grammar.words import counted
 
 if TYPE_CHECKING:
     from engine.bulk import Derived, Engine
+    from grammar.rules import Library, Rule
+    from kb import KnowledgeBase
+    from kb.records import StatementRecord
 
 
 @click.command()
@@ -66,9 +72,7 @@ def derive(  # noqa: PLR0917  one parameter an option
     hapax derive my.rules --rule allergy -o statements.jsonl
     hapax derive --tables bulk
     """
-    from itertools import chain
-
-    from engine.bulk import derive_all, read_statements
+    from engine.bulk import derive_all
     from engine.derive import relevant_library
     from evaluation.derived import check_ending, write_derived, write_tables
 
@@ -83,11 +87,20 @@ def derive(  # noqa: PLR0917  one parameter an option
         derived = derive_all(kb, library, rules, engine)
         _print_derived(derived, as_json)
         if output is not None:
-            count = write_derived(output, chain.from_iterable(read_statements(kb, library, rule) for rule in rules))
+            with closing(_statements(kb, library, rules)) as found, replaced_whole(output) as path:
+                count = write_derived(path, found)
             err.print(f"{counted(count, 'statement')} in {escape(str(output))}")
         if tables is not None:
-            count = write_tables(tables, kb, library, rules)
+            with filled_whole(tables) as folder:
+                count = write_tables(folder, kb, library, rules)
             err.print(f"{counted(count, 'table')} and rules.sql in {escape(str(tables))}")
+
+
+def _statements(kb: KnowledgeBase, library: Library, rules: Sequence[Rule]) -> Generator[StatementRecord]:
+    from engine.bulk import read_statements
+
+    for rule in rules:
+        yield from read_statements(kb, library, rule)
 
 
 def _print_derived(derived: Derived, as_json: bool) -> None:

@@ -61,6 +61,9 @@ class Executor:
     def __init__(self, library: Library, options: Mapping[str, Any]) -> None:
         self._spread = _spread(library, options) if options["executor"] == "ray" else None
         self._report: ClusterReport | None = None
+        workers = options["workers"]
+        self._workers = counted(workers, "worker") if workers else "a worker for each processor"
+        self._starts = self._spread is not None and options["ray_address"] == "local"
 
     def search(
         self,
@@ -80,6 +83,8 @@ class Executor:
             return search(library, rules, kb, models, settings, progress=progress, journal=journal)
         from engine.cluster.running import search_spread
 
+        if self._starts:
+            err.print(f"Starting a Ray cluster on this machine, {self._workers}", soft_wrap=True)
         report, self._report = search_spread(
             library, rules, kb, models, self._spread, settings=settings, progress=progress, journal=journal
         )
@@ -90,7 +95,8 @@ class Executor:
         if self._report is None or self._spread is None:
             return
         one = self._report
-        lines = [f"{counted(one.workers, 'worker')}; {counted(one.walks, 'walk')} of rules ahead of the search"]
+        walks = f"; {counted(one.walks, 'walk')} of rules ahead of the search" if one.walks else ""
+        lines = [f"{counted(one.workers, 'worker')}{walks}"]
         if one.walks_failed:
             lines.append(f"{counted(one.walks_failed, 'walk')} failed and cost time alone: {'; '.join(one.faults)}")
         if one.taken_in:

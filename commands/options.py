@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from engine.session import QueryLimits
     from grammar.rules import Library, Rule
     from kb.store import KnowledgeBase
-    from llm_oracle.backends.openai_batch import BatchQueue
     from llm_oracle.calls import Foreseeing, Journal, Price
     from llm_oracle.protocols import Models
     from llm_oracle.registry import OpeningOptions
@@ -124,15 +123,19 @@ def warn_of_prices(prices: Mapping[str, Price], asked: Collection[str]) -> None:
         err.print(f"[yellow]warning[/] {escape(told)} {remedy}", soft_wrap=True)
 
 
+def _named(options: Mapping[str, Any]) -> set[str]:
+    """The models that the options of a command name."""
+    given = [options[one] for one in NAMING if options.get(one)]
+    return {name for names in given for name in (names if isinstance(names, tuple) else (names,))}
+
+
 def _priced(command: F) -> F:
     """The command behind a warning of idle prices, where its options name its models."""
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> Any:
-        given = [options[one] for one in NAMING if one in options]
-        if given:
-            several = [one if isinstance(one, tuple) else (one,) for one in given if one]
-            warn_of_prices(dict(options["prices"]), {name for names in several for name in names})
+        if any(one in options for one in NAMING):
+            warn_of_prices(dict(options["prices"]), _named(options))
         return command(*arguments, **options)
 
     return run  # type: ignore[return-value]  # click calls both by name
@@ -183,20 +186,17 @@ with_budget = together(
 
 
 class Queueing:
-    """The queue of --queue and --results. It is begun, over an earlier one, when the first model is opened.
+    """The queue of --queue and --results. It takes the place of an earlier one when the command has come to its end.
 
-    Behind the command it says what stands where; what is missing makes the exit code that of a budget.
+    Behind the command it says what stands where; what is missing makes the exit code that of a budget. A command that
+    fails leaves the earlier queue. Raises HapaxError where the file is another's or cannot be written, or a file of
+    results holds none.
     """
 
     def __init__(self, path: Path, results: Sequence[Path]) -> None:
-        self._path, self._results = path, results
-
-    @cached_property
-    def queue(self) -> BatchQueue:
-        """Raises HapaxError where the file is another's, or a file of results holds none."""
         from llm_oracle.backends.openai_batch import BatchQueue
 
-        return BatchQueue(self._path, self._results)
+        self.queue = BatchQueue(path, results)
 
     def __enter__(self) -> Queueing:
         return self
@@ -204,13 +204,28 @@ class Queueing:
     def __exit__(self, _: object, fault: BaseException | None, __: object) -> None:
         from llm_oracle.calls import BudgetReached
 
-        if fault is not None and not isinstance(fault, SystemExit | BudgetReached):
+        is_done = fault is None or (isinstance(fault, SystemExit) and fault.code in (None, DONE))
+        is_stopped = isinstance(fault, BudgetReached) or (
+            isinstance(fault, SystemExit) and fault.code == BUDGET_REACHED
+        )
+        try:
+            if is_done or is_stopped:
+                self.queue.land()
+        finally:
+            self.queue.discard()
+        if not (is_done or is_stopped):
             return
         for line in self.queue.told():
             err.print(escape(line), soft_wrap=True)
-        is_done = fault is None or (isinstance(fault, SystemExit) and fault.code in (None, DONE))
         if is_done and self.queue.count:
             sys.exit(BUDGET_REACHED)
+
+
+def warn_of_no_queue(asked: Collection[str]) -> None:
+    """A queue for models that run in this process stays empty: say so."""
+    if asked and not any(one.startswith("openai:") for one in asked):
+        told = f"--queue has no effect and stays empty. Asked: {', '.join(sorted(asked))}."
+        err.print(f"[yellow]warning[/] {escape(told)} It takes the requests of models openai:...", soft_wrap=True)
 
 
 def _queueing(command: F) -> F:
@@ -223,6 +238,7 @@ def _queueing(command: F) -> F:
         if queue is None or options.get("dry_run"):
             return command(*arguments, queue=None, **options)
         with Queueing(queue, results) as one:
+            warn_of_no_queue(_named(options))
             return command(*arguments, queue=one, **options)
 
     return run  # type: ignore[return-value]  # click calls both by name
@@ -232,7 +248,8 @@ with_queue = together(
     click.option(
         "--queue",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Write what openai models would be asked to this file, as OpenAI Batch JSONL, and send nothing.",
+        help="Write what openai models would be asked to this file, as OpenAI Batch JSONL, and send nothing but "
+        "probes; state `logprobs` in an alias to send none.",
     ),
     click.option(
         "--results",

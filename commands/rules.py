@@ -13,7 +13,7 @@ import click
 from rich.markup import escape
 
 from commands.console import DONE, RULES_REJECTED, err, out, print_diagnostics, print_table
-from commands.options import chosen_rules, open_kb, read_library, with_chosen, with_json, with_paths
+from commands.options import SHIPPED_RULES, chosen_rules, open_kb, read_library, with_chosen, with_json, with_paths
 from grammar.errors import Severity
 from grammar.words import counted
 
@@ -35,12 +35,14 @@ def check(paths: tuple[Path, ...], database: str | None, every: bool, as_json: b
     hapax check my.rules
     hapax check rules --db hapax.db
     """
-    from grammar.checks import check_library
+    from grammar.checks import check_read
+    from grammar.parser import read_rules
 
-    library = read_library(paths)
-    diagnostics = list(check_library(library))
+    read = read_rules(list(paths) or [SHIPPED_RULES])
+    library = read.library
+    diagnostics = list(check_read(read))
     findings: tuple[KbFinding, ...] = ()
-    if database is not None:
+    if database is not None and not read.faults:
         from engine.kb_checks import check_kb
         from engine.session import PrologSession
 

@@ -23,8 +23,8 @@ from engine.sql import Body, NotCompiled, Setting, compile_body, head_cells
 from grammar.dependencies import evaluation_layers, strata
 from grammar.errors import HapaxError
 from grammar.rules import Library, Rule
-from grammar.terms import Atom, BodyLiteral, Constant, Expression, Literal, Substitution, Value
-from kb.loading import columns_of
+from grammar.terms import Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Substitution, Value
+from kb.loading import MOST_ARGUMENTS, columns_of
 from kb.records import Distribution, StatementRecord, content_id
 from kb.relations import Derivation, Relations
 from kb.store import KnowledgeBase
@@ -75,8 +75,8 @@ def derive_all(
     defined = [one.conclusion.atom.indicator for one in library.rules if library.is_definition(one)]
     part = relevant_library(library, *rules, goals=defined)
     strata(part)
-    with opened(session) as prolog, kb.transaction():
-        relations = Relations(kb)
+    relations = Relations(kb)
+    with opened(session) as prolog, kb.transaction(), relations.interruptible():
         began = time.perf_counter()
         read = relations.bring_up_to_date()
         seconds = time.perf_counter() - began
@@ -216,14 +216,18 @@ class _Compiled:
         self.layers = [*(frozenset([one]) for one in sorted(stated - placed)), *layers]
         self.derived = self.concluded | stated
         self.extent = Extent()
-        for indicator in used - self.derived:
+        wide = {one for one in used | self.derived if len(columns_of(one)) > MOST_ARGUMENTS}
+        self.refused = dict.fromkeys(sorted(wide), f"it names a predicate of more than {MOST_ARGUMENTS} arguments")
+        for indicator in used - self.derived - wide:
             self.tables[indicator] = self.relations.relation(indicator)
         for indicator in used:
             self.extent |= self.relations.extent(indicator)
-        for value in _constants((*self.rules, *library.rules), library.facts):
+        definitions = [one.definition for one in library.signatures if one.definition is not None]
+        for value in _constants((*self.rules, *library.rules), library.facts, definitions):
             self.extent |= extent_of(value)
         for signature in library.signatures:
-            self._refuse_mixed(signature.indicator)
+            if signature.indicator not in wide:
+                self._refuse_mixed(signature.indicator)
 
     def _refuse_mixed(self, indicator: str) -> None:
         """A computed predicate that facts or rules speak of too has two meanings that only Prolog puts together."""
@@ -254,6 +258,8 @@ class _Compiled:
         found: dict[str, int] = {}
         for layer in self.layers:
             members = sorted(layer & self.derived)
+            if self._refuse_wide(members):
+                continue
             fingerprint = content_id("derived", *members, *_told(relevant_library(self.library, goals=members)))
             held = {one: self.relations.atoms(one, fingerprint) for one in members}
             is_new = None in held.values()
@@ -269,21 +275,42 @@ class _Compiled:
             found |= {one: self.relations.highest(self.tables[one]) for one in members if one in self.concluded}
         return found
 
+    def _refuse_wide(self, members: Sequence[str]) -> bool:
+        """Whether a predicate of the layer has more arguments than a table gets columns; no table is made then."""
+        wide = [one for one in members if len(columns_of(one)) > MOST_ARGUMENTS]
+        for one in members if wide else ():
+            self.refused[one] = self.refused[wide[0]]
+        return bool(wide)
+
     def _compile(self, members: Sequence[str]) -> None:
-        for number, rule in enumerate(self.library.rules):
-            indicator = rule.conclusion.atom.indicator
-            if indicator not in members or rule.conclusion.negated:
-                continue
-            try:
-                self.require(rule)
-                body = compile_body(join_order(rule).premise, self.setting())
-                clause = _Clause(number, rule, body, head_cells(rule.conclusion.atom, body, self.setting()))
-                if body.calculates and self._is_recursive(clause, members):
-                    raise NotCompiled("it calculates in a circle, perhaps without end")
-            except NotCompiled as refusal:
-                raise NotCompiled(f"{indicator} needs Prolog for rule {rule.name}: {refusal}") from None
-            self.extent |= Extent(body.largest)
-            self.clauses.setdefault(indicator, []).append(clause)
+        """The clauses of a layer. Only those that rest on lower predicates alone may calculate, so they come first.
+
+        Each of them sees the numbers of the predicates below, and those that go in circles all that the others give: in
+        whatever order the rules are written, none meets a number larger than it was compiled for.
+        """
+        own = [
+            (number, rule)
+            for number, rule in enumerate(self.library.rules)
+            if rule.conclusion.atom.indicator in members and not rule.conclusion.negated
+        ]
+        circular = [number for number, rule in own if any(one.atom.indicator in members for one in rule.literals)]
+        lower = [self._clause(number, rule) for number, rule in own if number not in circular]
+        for clause in lower:
+            self.extent |= Extent(clause.body.largest)
+        upper = [self._clause(number, rule, circular=True) for number, rule in own if number in circular]
+        for clause in sorted((*lower, *upper), key=lambda one: one.number):
+            self.clauses.setdefault(clause.rule.conclusion.atom.indicator, []).append(clause)
+
+    def _clause(self, number: int, rule: Rule, circular: bool = False) -> _Clause:
+        indicator = rule.conclusion.atom.indicator
+        try:
+            self.require(rule)
+            body = compile_body(join_order(rule).premise, self.setting())
+            if circular and (body.calculates or body.largest > self.extent.largest):
+                raise NotCompiled("it calculates in a circle, perhaps without end")
+            return _Clause(number, rule, body, head_cells(rule.conclusion.atom, body, self.setting()))
+        except NotCompiled as refusal:
+            raise NotCompiled(f"{indicator} needs Prolog for rule {rule.name}: {refusal}") from None
 
     def _is_recursive(self, clause: _Clause, members: Sequence[str]) -> bool:
         return any(self.tables[one] in clause.body.tables for one in members)
@@ -398,15 +425,17 @@ def _reached(begin: Iterable[int], steps: Mapping[int, Sequence[int]]) -> set[in
     return found
 
 
-def _constants(rules: Iterable[Rule], facts: Iterable[Atom]) -> Iterator[Value]:
+def _constants(rules: Iterable[Rule], facts: Iterable[Atom], definitions: Iterable[Comparison]) -> Iterator[Value]:
     """The constants that can become a variable's value: those of atoms, and whole sides of equations."""
     yield from _values_of(facts)
+    comparisons = list(definitions)
     for rule in rules:
         yield from _values_of(rule.atoms)
-        for comparison in rule.comparisons:
-            if comparison.operator == "=":
-                sides: tuple[Expression, ...] = (comparison.left, comparison.right)
-                yield from (one.value for one in sides if isinstance(one, Constant))
+        comparisons += rule.comparisons
+    for comparison in comparisons:
+        if comparison.operator == "=":
+            sides: tuple[Expression, ...] = (comparison.left, comparison.right)
+            yield from (one.value for one in sides if isinstance(one, Constant))
 
 
 def _values_of(atoms: Iterable[Atom]) -> Iterator[Value]:
@@ -502,7 +531,7 @@ class _Proofs:
     def prover(self, rests_on: dict[str, set[int]]) -> Prover:
         """A prover of what these tables hold under these refs."""
         relations, library = self.compiled.relations, self.compiled.library
-        atoms = {self.compiled.tables[one]: one for one in self.compiled.derived}
+        atoms = {table: one for one, table in self.compiled.tables.items() if one in self.compiled.derived}
         facts: set[int] = set()
         seen: dict[str, set[int]] = {table: set() for table in atoms}
         found: list[tuple[_Clause, tuple[int, ...]]] = []

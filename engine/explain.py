@@ -11,12 +11,12 @@ from engine.derive import BULK, FactIndex, Prover, atom_key, derivations
 from engine.oracle import short_model_name
 from engine.program import build_program, is_asked, join_order
 from engine.proof import By, Proof, instantiated, proof_from_json, reason
-from engine.query import Theory, opened, parse_atom
+from engine.query import Theory, opened
 from engine.session import PrologSession, PrologTerm
 from engine.stored import models_of, stored_rule, with_stored_predicates
 from grammar.arithmetic import assigned
 from grammar.dependencies import plan
-from grammar.errors import HapaxError
+from grammar.errors import GoalRejected, HapaxError
 from grammar.prolog_text import atom_goal, clause_text, prolog_value
 from grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
@@ -69,7 +69,7 @@ def why(theory: Theory, text: str, session: PrologSession | None = None) -> Stor
     statement = _statement(theory.kb, text)
     if statement is not None:
         return why_statement(spoken, statement)
-    atom = _atom(text, spoken.library)
+    atom = _atom(text, spoken)
     proof = prove(spoken, atom, session)
     if proof is None:
         unheard = "" if theory.library.knows(atom.indicator) else f" {_unheard(atom)}"
@@ -111,11 +111,14 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).rstrip(".").casefold()
 
 
-def _atom(text: str, library: Library) -> Atom:
+def _atom(text: str, theory: Theory) -> Atom:
     try:
-        return parse_atom(text, library)
+        return theory.atom(text)
+    except GoalRejected as rejected:
+        told = " ".join(one.told for one in rejected.diagnostics)
     except HapaxError as fault:
-        raise HapaxError(f"No statement has this id or text, and as an atom it cannot be read: {fault}") from None
+        told = str(fault)
+    raise HapaxError(f"No statement has this id or text, and as an atom it cannot be read: {told}")
 
 
 class _Teller:
@@ -297,7 +300,7 @@ def why_not(theory: Theory, text: str, session: PrologSession | None = None) -> 
     Raises HapaxError if the atom does hold, naming `why`.
     """
     spoken = with_stored_predicates(theory)
-    atom = parse_atom(text, spoken.library)
+    atom = spoken.atom(text)
     with opened(session) as prolog:
         if prove(spoken, atom, prolog) is not None:
             raise HapaxError(f"{atom} does hold. `hapax why '{text.strip()}'` tells by what.")

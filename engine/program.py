@@ -15,6 +15,7 @@ from grammar.errors import HapaxError
 from grammar.prolog_text import SYSTEM_NAMES, atom_goal, clause_text, definition_text, prolog_atom, prolog_value
 from grammar.rules import Library, PredicateKind, PredicateSignature, Rule, type_key
 from grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
+from kb.loading import is_sayable
 from kb.records import FactRecord, Pattern, TypeFact
 
 OWN_NAMES = "hapax_"
@@ -145,7 +146,7 @@ class _Writer:
 
     def facts(self, known: Sequence[FactRecord], assumed: Sequence[Atom]) -> Iterator[str]:
         given = [(atom.predicate, _values(atom)) for atom in (*self.library.facts, *assumed)]
-        every = {(f.predicate, f.arguments): None for f in known if _is_sayable(f)} | dict.fromkeys(given)
+        every = {(f.predicate, f.arguments): None for f in known if is_sayable(f.arguments)} | dict.fromkeys(given)
         lines: dict[str, list[str]] = {}
         for predicate, arguments in every:
             indicator = f"{predicate}/{len(arguments)}"
@@ -167,7 +168,7 @@ class _Writer:
                 spelling.setdefault(type_key(data_type), data_type)
         pairs: dict[tuple[str, str], None] = {}
         for fact in known:
-            if f"{fact.predicate}/{len(fact.arguments)}" in self.signatures and _is_sayable(fact):
+            if f"{fact.predicate}/{len(fact.arguments)}" in self.signatures and is_sayable(fact.arguments):
                 for value, data_type in zip(fact.arguments, fact.types, strict=False):
                     pairs[self.value(value), data_type] = None
         for found in type_facts:
@@ -244,11 +245,6 @@ class _Writer:
         if found is None:
             found = self._quoted[key] = prolog_value(value)
         return found
-
-
-def _is_sayable(fact: FactRecord) -> bool:
-    """Whether Prolog can hold the fact. One with U+0000 is left out: no goal could name it either."""
-    return not any(isinstance(value, str) and "\0" in value for value in fact.arguments)
 
 
 def _values(atom: Atom) -> tuple[Value, ...]:

@@ -12,7 +12,7 @@ from engine.known import KnownFacts
 from engine.program import build_program
 from engine.session import PrologSession, PrologTerm, QueryLimits, Row
 from grammar.errors import HapaxError
-from grammar.goals import Compound, Goal, called_indicators, goal_text
+from grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text
 from grammar.parser import parse_goal
 from grammar.rules import Library, Rule
 from grammar.terms import Atom, Constant, Value
@@ -61,6 +61,10 @@ class Theory:
         """The types that values are known to have."""
         return self.kb.type_facts() if self.known is None else self.known.types()
 
+    def atom(self, text: str) -> Atom:
+        """The ground atom of a text. Raises as `goal`, and HapaxError for what is none."""
+        return parse_atom(text, self.library, self._elsewhere)
+
     def goal(self, text: str) -> Goal:
         """The goal of a text. Raises GoalRejected, which says of an unknown predicate what the store knows of it."""
         return parse_goal(text, self.library, self._elsewhere)
@@ -75,10 +79,19 @@ class Theory:
         if any(one.indicator == indicator for one in self.kb.predicates()):
             return f"{facts}, from a search with other rule files: name them with --rules."
         if not count:
-            return ""
+            return self._derived(indicator)
         name, _, arity = indicator.rpartition("/")
         line = f"given {name}({', '.join(['Object'] * int(arity))})"
         return f"{facts}, and no loaded rule file declares it: name one with --rules. The line `{line}` is enough."
+
+    def _derived(self, indicator: str) -> str:
+        """What `hapax derive` has stored; of which predicates its rules' statements are, their files alone say."""
+        ask = "name its rules with --rules FILE."
+        if indicator in self.kb.derived_predicates():
+            return f"{self.kb.place} holds derived statements of {indicator.rpartition('/')[0]}: {ask}"
+        names = list(self.kb.derived_counts())
+        some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+        return f"{self.kb.place} holds derived statements of {some}: if one concludes it, {ask} " if names else ""
 
     def behind(self, *rules: Rule, goals: Iterable[str] = ()) -> Theory:
         """The part that the rules' premises or the goals (indicators) rest on; nothing else can matter to them."""
@@ -115,9 +128,9 @@ def _in_order(row: Row) -> list[tuple[int, Value | str]]:
     ]
 
 
-def parse_atom(text: str, library: Library) -> Atom:
+def parse_atom(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Atom:
     """One ground atom in the notation of goals: `is_allergic_to(tom, shellfish)`."""
-    term = parse_goal(text, library).term
+    term = parse_goal(text, library, elsewhere).term
     if not isinstance(term, Compound) or not library.knows(term.indicator):
         raise HapaxError(
             f"{_short(text)} is no single atom of the rules. Write one, such as is_allergic_to(tom, shellfish)."

@@ -31,6 +31,12 @@ from kb.symbols import TAGGED_BITS, Extent
 MOST_JOINED = 60
 """Relations in one SELECT; SQLite joins at most 64."""
 
+MOST_CONDITIONS = 400
+"""Conditions of one SELECT; SQLite takes expressions 1,000 levels deep, and each further condition is a level."""
+
+_LONGEST = 2_000
+"""Characters of one calculation, which stay far from that depth."""
+
 _EXACT_BITS = 62
 """Results of arithmetic stay below two to this power; beyond 64 bits SQLite would go on with rounded numbers."""
 
@@ -121,6 +127,8 @@ def compile_body(premise: Iterable[BodyLiteral], setting: Setting) -> Body:
         compiler.item(item)
     if len(compiler.tables) > MOST_JOINED:
         raise NotCompiled(f"it joins more than {MOST_JOINED} atoms")
+    if len(compiler.conditions) > MOST_CONDITIONS:
+        raise NotCompiled(f"it sets more than {MOST_CONDITIONS} conditions")
     largest = max((cell.largest for cell in compiler.values.values()), default=0)
     conditions = tuple(dict.fromkeys(compiler.conditions))
     return Body(tuple(compiler.tables), conditions, compiler.values, largest, compiler.calculates)
@@ -147,6 +155,8 @@ class _Number:
     def __post_init__(self) -> None:
         if self.largest >= 1 << _EXACT_BITS or self.over >= 1 << _EXACT_BITS:
             raise NotCompiled("its arithmetic could need more than 64 bits")
+        if len(self.text) > _LONGEST:
+            raise NotCompiled(f"a calculation in it is longer than {_LONGEST} characters of SQL")
 
     def times(self, factor: int) -> _Number:
         """The same number over a `factor` times larger denominator."""
@@ -201,7 +211,7 @@ class _Compiler:
         """A term whose value is known by now."""
         if isinstance(term, Constant):
             tag = self.setting.tag(term.value)
-            return Cell(str(tag), abs(tag >> 1))
+            return Cell(str(tag), abs(tag >> 1) if tag & 1 else 0)
         if term.name not in self.values:
             raise NotCompiled(f"it tests {term.name} before anything gives it a value")
         return self.values[term.name]

@@ -28,7 +28,7 @@ def instrumented(name: str) -> AbstractContextManager[object]:
     try:
         import atheris
     except ImportError:
-        sys.exit("atheris is missing. Install it with: pip install '.[fuzz]'")
+        sys.exit("atheris is missing. Install it with: pip install --editable '.[fuzz]'")
     manager: AbstractContextManager[object] = atheris.instrument_imports(include=WATCHED)
     return manager
 

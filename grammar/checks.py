@@ -7,7 +7,7 @@ predicates in `predicate_checks.py`, those of pairs of rules in `rule_pairs.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from grammar import faults
 from grammar.dependencies import negative_cycles, unreachable_variables
@@ -18,13 +18,30 @@ from grammar.rules import GenericBy, Library, Place, PredicateKind, Rule
 from grammar.satisfiable import contradiction
 from grammar.terms import Arithmetic, Comparison, Constant, Expression, Variable
 
+if TYPE_CHECKING:
+    from grammar.parser import Read
+
 Check: TypeAlias = Callable[[Library], Iterable[Diagnostic]]
 
 
 def check_library(library: Library) -> tuple[Diagnostic, ...]:
     """Everything the checks find, by file, line and column."""
-    found = dict.fromkeys(diagnostic for check in CHECKS for diagnostic in check(library))
-    return tuple(sorted(found, key=lambda one: (one.place.file, one.place.line, one.place.column, one.code)))
+    return _found(CHECKS, library)
+
+
+def check_read(read: Read) -> tuple[Diagnostic, ...]:
+    """The faults of reading and what the checks find in the rest, as far as what could not be read cannot mend it."""
+    checks: dict[str, tuple[Check, ...]] = {"nothing": CHECKS, "rules": CHECKS_OF_RULES_ALONE, "declarations": ()}
+    return _sorted([*read.faults, *_found(checks[read.lacks], read.library)])
+
+
+def _found(checks: Iterable[Check], library: Library) -> tuple[Diagnostic, ...]:
+    return _sorted(diagnostic for check in checks for diagnostic in check(library))
+
+
+def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    places = dict.fromkeys(diagnostics)
+    return tuple(sorted(places, key=lambda one: (one.place.file, one.place.line, one.place.column, one.code)))
 
 
 def unbound_conclusion_variable(library: Library) -> Iterator[Diagnostic]:
@@ -308,3 +325,17 @@ CHECKS: tuple[Check, ...] = (
     duplicate_and_subsumed_rules,
     opposite_conclusions,
 )
+
+CHECKS_OF_RULES_ALONE: tuple[Check, ...] = (
+    unbound_conclusion_variable,
+    variable_with_two_types,
+    unconnected_premise,
+    tautology,
+    premise_that_never_holds,
+    unreachable_variable,
+    comparison_of_texts,
+    computed_predicate_concluded,
+    duplicate_and_subsumed_rules,
+    opposite_conclusions,
+)
+"""What they find in some rules, no other rule takes back."""

@@ -36,8 +36,12 @@ class Diagnostic:
 
     def __str__(self) -> str:
         also = f" (see also {', '.join(map(str, self.related))})" if self.related else ""
-        words = f"{_sentence(self.message)} {_sentence(self.remedy)}{also}".rstrip()
-        return f"{self.place}: {self.severity} {self.code}: {words}"
+        return f"{self.place}: {self.severity} {self.code}: {self.told}{also}"
+
+    @property
+    def told(self) -> str:
+        """The fault and its remedy, without place and code."""
+        return f"{_sentence(self.message)} {_sentence(self.remedy)}".rstrip()
 
 
 class RulesRejected(HapaxError):  # noqa: N818 - reads as what happened

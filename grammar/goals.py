@@ -124,7 +124,9 @@ INFIX = frozenset(
 
 
 Elsewhere: TypeAlias = Callable[[str], str]
-"""Says of an indicator that the library lacks where it is known and what to do about it, or nothing."""
+"""Says of an indicator that the library lacks where it is known and what to do about it, or nothing.
+
+What ends with a blank may be of another predicate; the usual remedy follows it."""
 
 
 def allowed_goal(
@@ -217,7 +219,9 @@ class _Check:
         near = [one for name in get_close_matches(term.functor, known, n=3, cutoff=0.6) for one in known[name]]
         question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
         usual = question + "Goals call predicates of rule files; --rules names other files."
-        self._refuse("unknown predicate", term.place, self.elsewhere(term.indicator) or usual, name=term.indicator)
+        told = self.elsewhere(term.indicator)
+        remedy = told + usual if not told or told.endswith(" ") else told
+        self._refuse("unknown predicate", term.place, remedy, name=term.indicator)
 
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, pairwise, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedToken
@@ -55,7 +55,7 @@ def parse_library(sources: Iterable[tuple[str, str]]) -> Library:
 
     Raises `RulesRejected` with every fault of every source, at most 50 a source and a count of the rest.
     """
-    return _library([_read_statements(file, text) for file, text in sources])
+    return _accepted(_library([_read_statements(file, text) for file, text in sources]))
 
 
 def load_library(paths: Sequence[str | Path]) -> Library:
@@ -63,19 +63,31 @@ def load_library(paths: Sequence[str | Path]) -> Library:
 
     Raises `RulesRejected`, also for files that cannot be read.
     """
+    return _accepted(read_rules(paths))
+
+
+def read_rules(paths: Sequence[str | Path]) -> Read:
+    """What can be read of files and folders as `load_library` reads them, beside the faults of the rest."""
     read: list[_Source] = []
     for path in rule_files(paths):
         try:
-            read.append(_read_file(path))
+            source = _read_file(path)
+            is_facts = bool(source.faults) and path.suffix in _FACTS
+            read.append(_unreadable(path, "it holds no rules", _IMPORT.format(path)) if is_facts else source)
         except OSError as fault:
             read.append(_unreadable(path, fault.strerror or str(fault), _CHECK_PATH))
         except UnicodeDecodeError as fault:
-            reason = f"it is not UTF-8 (byte {fault.start})"
-            read.append(_unreadable(path, reason, "Save it as UTF-8."))
+            read.append(_no_text(path, fault))
         except HapaxError as fault:  # JSON of another form than LINK's
             reason = str(fault).removeprefix(f"{path}: ")
             read.append(_unreadable(path, reason, ""))
     return _library(read)
+
+
+def _no_text(path: Path, fault: UnicodeDecodeError) -> _Source:
+    if fault.object.startswith(_SQLITE):
+        return _unreadable(path, "it is a knowledge base", f"Name it by --db {path}.")
+    return _unreadable(path, f"it is not UTF-8 (byte {fault.start})", "Save it as UTF-8.")
 
 
 def parse_addition(file: str, text: str, library: Library) -> Library:
@@ -125,18 +137,53 @@ class _Source:
     faults: list[Diagnostic] = field(default_factory=list)
 
 
+Lacking: TypeAlias = Literal["nothing", "rules", "declarations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The statements that could be read, as a library, and the faults of the others.
+
+    `lacks`: what the library misses of them: "rules" (or facts), or "declarations" too. A rule whose name was given
+    before is in it.
+    """
+
+    library: Library
+    faults: tuple[Diagnostic, ...]
+    lacks: Lacking
+
+
+NAME_TWICE = hint("name twice").code
 _CHECK_PATH = "Check the path and its permissions."
+_FACTS = frozenset((".csv", ".jsonl"))
+_IMPORT = "Facts go in by `hapax import {}`."
+_SQLITE = b"SQLite format 3\0"
+_RULES_ALONE = frozenset(("", "@", "fact"))
+"""Kinds of broken statements that declare nothing."""
 
 
-def _library(sources: Sequence[_Source]) -> Library:
+def _accepted(read: Read) -> Library:
+    if read.faults:
+        raise RulesRejected(read.faults)
+    return read.library
+
+
+def _library(sources: Sequence[_Source]) -> Read:
     library, meaning_faults = assemble([(source.file, source.lines) for source in sources], Library())
     found: dict[str, list[Diagnostic]] = {source.file: [] for source in sources}
     for fault in chain(chain.from_iterable(source.faults for source in sources), meaning_faults):
         found[fault.place.file].append(fault)
     listed = [fault for file, faults in found.items() for fault in _capped(file, faults)]
-    if listed:
-        raise RulesRejected(listed)
-    return library.completed()
+    return Read(library.completed(), tuple(listed), _lacking(sources, meaning_faults, library))
+
+
+def _lacking(sources: Sequence[_Source], faults: Sequence[Diagnostic], library: Library) -> Lacking:
+    lines = [line for source in sources for line in source.lines]
+    broken = {line.kind for line in lines if isinstance(line, syntax.BrokenLine)}
+    declared = sum(isinstance(line, syntax.DeclarationLine) for line in lines)
+    if broken - _RULES_ALONE or len(library.signatures) < declared:
+        return "declarations"
+    return "rules" if broken or any(fault.code != NAME_TWICE for fault in faults) else "nothing"
 
 
 def _capped(file: str, faults: list[Diagnostic]) -> list[Diagnostic]:

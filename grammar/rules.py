@@ -264,8 +264,9 @@ class Library:
         """The rule of that name (the first, where a name was given twice)."""
         found = self._rules.get(name)
         if found is None:
-            near = _suggestion(name, self._rules) or " `hapax plan` lists the rules."
-            raise HapaxError(f"No rule is named {name}.{near}")
+            files = _some(dict.fromkeys(rule.place.file for rule in self.rules if rule.place.file), 3)
+            near = _suggestion(name, self._rules) or (f" There are {_some(self._rules, 5)}." if self._rules else "")
+            raise HapaxError(f"No rule is named {name}{f' in {files}' if files else ''}.{near}")
         return found
 
     @cached_property
@@ -382,6 +383,11 @@ def _position_type(terms: list[Term]) -> str:
         if isinstance(term, Variable):
             return term.data_type
     return OBJECT if any(isinstance(term.value, str) for term in terms if not isinstance(term, Variable)) else NUMBER
+
+
+def _some(names: Iterable[str], most: int) -> str:
+    listed = list(names)
+    return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

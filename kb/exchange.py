@@ -1,7 +1,8 @@
 """Facts from and to files: CSV and JSONL in, CSV, JSONL and Prolog out. What is written reads back as the same facts.
 
 A CSV row is `predicate,argument,...`; a first row that begins with `predicate` is a header. Where a header numbers its
-columns (`argument1`, `arg2`), they may stand in any order, and others beside them. A cell is a number if it is written
+columns (`argument1`, `arg2`), they may stand in any order, and others beside them; a row then has a cell for each of
+them, empty where its predicate has fewer arguments, and none beyond. A cell is a number if it is written
 like one (`1876`, `3.5`), otherwise a text. A text that looks like a number, begins with a quotation mark or like a
 spreadsheet's formula, or has blanks at its ends stands as a JSON string inside the cell: `"1984"`. Empty cells at the
 end of a row do not count, as spreadsheets write them to fill rows up; an empty text is `""`.
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -110,6 +112,8 @@ class _Reading:
     file: str
     types: Mapping[str, tuple[str, ...]]
     """Argument types by indicator, for rows that name none."""
+    known: Callable[[], Iterable[str]] = tuple
+    """The indicators of which there are facts or declarations."""
     facts: list[FactRecord] = field(default_factory=list)
     faults: list[FactFault] = field(default_factory=list)
     unused: dict[str, int] = field(default_factory=dict)
@@ -147,7 +151,8 @@ def import_facts(
     """
     file = str(source) if isinstance(source, str | Path) else str(getattr(source, "name", "<stream>"))
     read = _reader(form or Path(file).suffix.lstrip(".").lower(), file)
-    reading = _Reading(file, {predicate.indicator: predicate.argument_types for predicate in kb.predicates()})
+    types = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
+    reading = _Reading(file, types, cache(lambda: frozenset((*types, *kb.fact_counts()))))
     if isinstance(source, str | Path):
         with _opened(Path(source)) as stream:
             read(stream, reading)
@@ -228,6 +233,7 @@ def _read_csv(stream: IO[str], reading: _Reading) -> None:
             try:
                 predicate, *rest = columns.chosen(cells)
                 arguments = [parse_cell(cell) for cell in _without_padding(rest)]
+                columns.refuse_short(cells, f"{predicate.strip()}/{len(arguments)}", reading)
             except ValueError as error:
                 reading.fault(line, str(error))
             else:
@@ -251,6 +257,17 @@ class _Columns:
         if len(_without_padding(cells)) > self.width:
             raise ValueError(f"the row has more cells than the {self.width} columns of the header; name all columns")
         return [cells[place] if place < len(cells) else "" for place in self.places]
+
+    def refuse_short(self, cells: list[str], indicator: str, reading: _Reading) -> None:
+        """A row that ends before its header's arguments may lack one. Raises ValueError, unless its fact is of a
+        predicate that is known with so few.
+        """
+        wanted = max(self.places) + 1 if self.places else 0
+        if len(cells) < wanted and indicator not in reading.known():
+            raise ValueError(
+                f"the row has {counted(len(cells), 'cell')} where the header has {wanted}, and {indicator} is not "
+                "known; add the argument, or an empty cell where there is none"
+            )
 
 
 def _header(cells: list[str], file: str) -> _Columns | None:
@@ -278,8 +295,6 @@ def _header(cells: list[str], file: str) -> _Columns | None:
         raise refused(f"the header has no column `argument{missing}`; number the arguments from 1 on")
     places = (names.index("predicate"), *(numbers[one] for one in sorted(numbers)))
     unused = tuple(cell.strip() for place, cell in enumerate(cells) if place not in places and cell.strip())
-    if places == tuple(range(len(_without_padding(cells)))):
-        return _Columns()
     return _Columns(places, len(cells), unused)
 
 
@@ -376,18 +391,23 @@ def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str |
 
     A fact that the format cannot hold is left out and reported.
     """
-    writers = {"prolog": _prolog_line, "csv": _csv_line, "jsonl": _jsonl_line}
+    writers: dict[str, Callable[[FactRecord, int], str]] = {
+        "prolog": _prolog_line,
+        "csv": _csv_line,
+        "jsonl": _jsonl_line,
+    }
     if form not in writers:
         raise HapaxError(f"{kb.place}: facts are exported as {', '.join(writers)}, not as {form!r}. Name one of these.")
     # Prolog wants the clauses of one name and arity together.
     facts = sorted(kb.facts(predicate), key=lambda fact: (fact.predicate, len(fact.arguments)))
     if predicate is not None and not facts:
         _refuse_unknown(kb, predicate)
-    stream.write(_opening(form, facts))
+    arity = max((len(fact.arguments) for fact in facts), default=0)
+    stream.write(_opening(form, arity))
     written, left_out = 0, []
     for fact in facts:
         try:
-            line = writers[form](fact)
+            line = writers[form](fact, arity)
         except HapaxError as error:
             left_out.append(LeftOut(fact, str(error)))
             continue
@@ -412,27 +432,26 @@ def _refuse_unknown(kb: KnowledgeBase, predicate: str) -> None:
     raise HapaxError(f"{kb.place}: there are no facts of {_short(predicate)}. {remedy}")
 
 
-def _opening(form: str, facts: list[FactRecord]) -> str:
+def _opening(form: str, arity: int) -> str:
     """The line before the facts."""
     if form == "csv":
-        arity = max((len(fact.arguments) for fact in facts), default=0)
         return ",".join(["predicate", *(f"argument{position}" for position in range(1, arity + 1))]) + "\n"
     return ":- encoding(utf8).\n" if form == "prolog" else ""
 
 
-def _prolog_line(fact: FactRecord) -> str:
+def _prolog_line(fact: FactRecord, _: int) -> str:
     indicator = f"{fact.predicate}/{len(fact.arguments)}"
     if indicator in SYSTEM_NAMES:
         raise HapaxError(f"{indicator} is Prolog's own and cannot be defined. Rename the predicate.")
     return f"{prolog_atom(fact.predicate)}({', '.join(map(prolog_value, fact.arguments))})."
 
 
-def _csv_line(fact: FactRecord) -> str:
-    cells = (fact.predicate, *map(cell_text, fact.arguments))
+def _csv_line(fact: FactRecord, arity: int) -> str:
+    cells = (fact.predicate, *map(cell_text, fact.arguments), *[""] * (arity - len(fact.arguments)))
     return ",".join('"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\r\n') else cell for cell in cells)
 
 
-def _jsonl_line(fact: FactRecord) -> str:
+def _jsonl_line(fact: FactRecord, _: int) -> str:
     return json.dumps(
         {
             "predicate": fact.predicate,

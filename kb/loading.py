@@ -14,12 +14,16 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from grammar.errors import HapaxError
+from grammar.prolog_text import MAXIMUM_POWER
 from grammar.terms import Value
 from kb import values
 from kb.symbols import Extent, canonical, extent_of
 
 if TYPE_CHECKING:
     from kb.relations import Relations
+
+MOST_ARGUMENTS = 100
+"""Arguments of a fact that gets a row in a relation: SQLite's tables and indexes have an end, and SQL a depth."""
 
 _FACTS = 2_000
 """Facts that are read at a time: so few fit the processor's cache, and leave Python little to clear away."""
@@ -82,7 +86,7 @@ class _Loader:
         by_arity: dict[int, list[tuple[Value, ...]]] = {}
         for text, ref in zip(texts, refs, strict=True):
             cells = cells_of(predicate, text)
-            if cells and is_sayable(cells):
+            if 0 < len(cells) <= MOST_ARGUMENTS and is_sayable(cells):
                 by_arity.setdefault(len(cells), []).append((*cells, ref))
         for arity, facts in by_arity.items():
             *mixed, kept = zip(*facts, strict=True)
@@ -148,7 +152,9 @@ def _columns(texts: Sequence[str]) -> list[list[Value]] | None:
         return None
     columns = [cells[place :: width + 1] for place in range(width)]
     kinds = {*map(type, chain.from_iterable(columns))}
-    return columns if columns and kinds <= {str, int, Decimal} else None
+    if not 0 < width <= MOST_ARGUMENTS or not kinds <= {str, int, Decimal}:
+        return None
+    return columns if Decimal not in kinds or all(map(is_sayable, columns)) else None
 
 
 def cells_of(predicate: str, arguments: str) -> tuple[Value, ...]:
@@ -166,5 +172,11 @@ def cells_of(predicate: str, arguments: str) -> tuple[Value, ...]:
 
 
 def is_sayable(cells: Iterable[Value]) -> bool:
-    """Prolog cannot hold U+0000, so no rule speaks of such a fact."""
-    return not any(isinstance(cell, str) and "\0" in cell for cell in cells)
+    """Whether Prolog can hold a fact with these arguments; others are left out, since no rule or goal could name them.
+
+    It holds neither U+0000 nor, as exact rationals, numbers beyond `MAXIMUM_POWER` powers of ten.
+    """
+    return not any(
+        "\0" in cell if isinstance(cell, str) else isinstance(cell, Decimal) and abs(cell.adjusted()) > MAXIMUM_POWER
+        for cell in cells
+    )

@@ -9,12 +9,14 @@ variables, and for each premise the `ref` of the fact or atom below it.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from grammar.errors import HapaxError
 from grammar.terms import Value
 from kb import rows
 from kb.connection import translated
@@ -23,13 +25,14 @@ from kb.records import FactRecord
 from kb.symbols import Extent, Symbols
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from kb.store import KnowledgeBase
 
 
 BATCH = 20_000
 """Rows that are held in memory at a time."""
+
+_STEPS = 200_000
+"""Steps of SQLite's machine, some milliseconds, after which it lets Python look for signals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,15 +265,30 @@ class Relations:
         self._conn.execute("UPDATE derivations SET statements = ? WHERE rule = ?", (count, derivation.rule))
         return count
 
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Within it Ctrl-C and SIGTERM end a long statement: what their handlers raise is raised from the block."""
+        raised: list[BaseException] = []
+        self._conn.set_progress_handler(_looking(raised).__next__, _STEPS)
+        try:
+            yield
+        except (sqlite3.Error, HapaxError):
+            if raised:
+                raise raised[0] from None
+            raise
+        finally:
+            self._conn.set_progress_handler(None, 0)
+
     # -- reading
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All reading inside sees one state of the file, whoever writes meanwhile."""
+        """All reading inside sees one state of the file, whoever writes meanwhile. It can be interrupted."""
         with translated(self._kb.place):
             self._conn.execute("BEGIN")
             try:
-                yield
+                with self.interruptible():
+                    yield
             finally:
                 self._conn.execute("ROLLBACK")
 
@@ -300,3 +318,18 @@ class Relations:
         """The facts behind the refs of relations."""
         wanted = json.dumps(sorted(set(refs)))
         return self._kb.select(rows.FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))
+
+
+def _looking(raised: list[BaseException]) -> Iterator[int]:
+    """What SQLite calls while it works: 0 has it go on, 1 stops it, after a signal's handler has raised.
+
+    A generator, since Python runs handlers where a function begins or goes on, and SQLite drops what a function raises:
+    this one goes on inside its `try`.
+    """
+    while True:
+        try:
+            yield int(bool(raised))
+        except GeneratorExit:
+            return
+        except BaseException as error:  # noqa: BLE001  it is raised from `interruptible`
+            raised.append(error)

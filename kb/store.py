@@ -353,6 +353,11 @@ class KnowledgeBase:
         with translated(self.place):
             return dict(self.database.conn.execute("SELECT rule, statements FROM derivations ORDER BY rowid"))
 
+    def derived_predicates(self) -> frozenset[str]:
+        """Indicators of the predicates whose derived atoms are stored: those that other rules rest on."""
+        with translated(self.place):
+            return frozenset(one for (one,) in self.database.conn.execute("SELECT indicator FROM derived_predicates"))
+
     def story(self, predicate: str, arguments: Sequence[Value], texts: Iterable[str] = ()) -> story.FactStory:
         """Everything known about a fact, held or not. `texts`: claims about it whose scores belong to the story."""
         return story.tell(self, predicate, tuple(arguments), tuple(texts))

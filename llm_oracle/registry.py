@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grammar.errors import HapaxError
-from llm_oracle.calls import CRITIC, EVALUATOR, FREE, KNOWLEDGE, LIKELIHOOD, Journal, Price
+from llm_oracle.calls import CRITIC, EVALUATOR, FREE, KNOWLEDGE, LIKELIHOOD, BudgetReached, Journal, Price
 from llm_oracle.protocols import Critic, Generator, LikelihoodModel, Models
 
 if TYPE_CHECKING:
@@ -230,18 +230,32 @@ def _open_openai(opened: Opened, model: str, argument: str, role: str) -> Any:
         raise HapaxError(lack)
     served = opened.once(model, lambda: _connect(argument, opened))
     playing = {KNOWLEDGE: served.generator, CRITIC: served.critic}.get(role, served.likelihood)
-    return opened.once(f"{model} {LIKELIHOOD if role == EVALUATOR else role}", playing)
+    try:
+        return opened.once(f"{model} {LIKELIHOOD if role == EVALUATOR else role}", playing)
+    except BudgetReached:
+        raise
+    except HapaxError as fault:
+        if opened.options.queue is None or served.served.logprobs is not None:
+            raise
+        raise HapaxError(f"{fault} {_SENDING_NONE}") from fault
+
+
+_SENDING_NONE = "With --queue nothing but probes is sent; state `logprobs` in an alias (--aliases) to send none."
 
 
 def _connect(argument: str, opened: Opened) -> OpenAIModel:
-    from llm_oracle.backends.openai_aliases import served_model
+    from llm_oracle.backends.openai_aliases import KeyMissing, served_model
     from llm_oracle.backends.openai_findings import Prober
     from llm_oracle.backends.openai_models import OpenAIModel
     from llm_oracle.backends.openai_transport import HttpTransport
 
     options = opened.options
     usual = os.environ.get(ALIASES_NAME)
-    served = served_model(argument, options.aliases or (Path(usual) if usual else None), os.environ)
+    aliases, queued = options.aliases or (Path(usual) if usual else None), options.queue is not None
+    try:
+        served = served_model(argument, aliases, os.environ, queued)
+    except KeyMissing as fault:
+        raise HapaxError(f"{fault} {_SENDING_NONE}") if queued else fault from None
     if f"openai:{argument}" in options.prices:
         served = replace(served, price=options.prices[f"openai:{argument}"])
     opened.learn_price(served.name, served.price)

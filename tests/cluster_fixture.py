@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -45,9 +45,12 @@ class Slow(Noted):
 
     seconds = 0.0
 
-    def _note(self, call_ids: Sequence[str]) -> None:
-        super()._note(call_ids)
-        time.sleep(self.seconds)
+    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
+        def slowly(*question: Any) -> Sequence[Any]:
+            time.sleep(self.seconds)
+            return answer(*question)
+
+        return super()._answered(role, asked, slowly, *more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ BATCHES_IN_FLIGHT = 1
 COMMITTING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP", "PRAGMA journal_mode")
 """How statements begin that change the file by themselves where no transaction is open."""
 
-MANY = " of many rows"
-"""Follows a commit in the notes that rows of several statements go into the file by."""
+MANY = " of rows: "
+"""Follows a commit in the notes that rows of several statements go into the file by, before their number."""
 
 SLOW = 0.03
 """Seconds that a slowed model takes for a batch."""
@@ -209,24 +209,35 @@ class Stage:
         assert Counter(killed.asked() + resumed.asked()) == Counter(whole.asked() + in_flight), place
         assert is_same(self.database("whole"), database), place
 
-    def check_every_commit(self, code: int = 0) -> int:
+    def check_every_commit(self, code: int = 0, *, at_every_row: bool = False) -> int:
         """Kill the command at each commit that it makes, and play it to its end. Gives the number of commits.
 
         Killed before a commit, or amidst its rows, it leaves nothing of it; killed after it, all of it: the same, row
-        by row, as when killed before the next one. From there it ends as if nothing had been.
+        by row, as when killed before the next one. From there it ends as if nothing had been. `at_every_row`: within
+        a commit it is killed after each of its rows, not after the first alone.
         """
         whole, ended = self.played("whole")
         assert ended.code == code, ended.stderr
         points = whole.points()
         for number, point in enumerate(points, 1):
-            before, after, *_ = self.killed(number, "before", "after", *(["within"] if point.endswith(MANY) else []))
+            rows = int(point.partition(MANY)[2] or 1)
+            amidst = [f"within-{row}" for row in range(1, rows if at_every_row else min(rows, 2))]
+            before, after, *_ = self.killed(number, "before", "after", *amidst)
             if number > 1:
                 assert is_same(self.database(f"after-{number - 1}"), self.database(f"before-{number}")), number
-            if point.endswith(MANY):
-                assert is_same(self.database(f"before-{number}"), self.database(f"within-{number}")), number
+            for moment in amidst:
+                assert is_same(self.database(f"before-{number}"), self.database(f"{moment}-{number}")), (number, moment)
             self.check_resumed(before, whole, code)
         self.check_resumed(after, whole, code)
         return len(points)
+
+
+def wait_until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Look again and again; fails where it does not happen."""
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(SLOW / 10)
 
 
 def is_same(first: Path, second: Path) -> bool:
@@ -286,14 +297,14 @@ class _Points:
             self.rows = 0
         elif writes and connection.in_transaction:
             self.rows += 1
-            if self.rows > 1:  # the first row is written
-                self.at("within", self.count + 1)
+            if self.rows > 1:  # the rows before this one are written
+                self.at(f"within-{self.rows - 1}", self.count + 1)
         elif writes or statement == "COMMIT":
             self.at("before", self.count + 1)
             self.count += 1
             self.open_point = True
             with self.notes.open("a", encoding="utf-8") as stream:
-                stream.write(statement.split(maxsplit=1)[0] + (MANY if self.rows > 1 else "") + "\n")
+                stream.write(statement.split(maxsplit=1)[0] + (f"{MANY}{self.rows}" if self.rows > 1 else "") + "\n")
             self.rows = 0
 
     def ended(self) -> None:
@@ -304,7 +315,8 @@ class _Points:
 
 
 def watch(notes: Path, at: Callable[[str, int], None]) -> None:
-    """Call `at("before" | "within" | "after", number)` around the commits of every connection."""
+    """Call `at("before" | "after", number)` around the commits of every connection, and `at("within-<rows>", number)`
+    between the rows of one."""
     points = _Points(notes, at)
 
     class Traced(sqlite3.Connection):
@@ -334,7 +346,7 @@ def note_points(notes: Path) -> None:
 
 
 def die_at(notes: Path, place: str, number: int) -> None:
-    """SIGKILL before or after the commit with this number, or within its transaction, when some of it is written."""
+    """SIGKILL before or after the commit with this number, or within its transaction, when so many rows are written."""
     watch(notes, lambda *here: os.kill(os.getpid(), signal.SIGKILL) if here == (place, number) else None)
 
 
@@ -380,6 +392,12 @@ def simulate(log: Path, after: int | None = None, fault: Fault | None = None, sl
 def die() -> None:
     """SIGKILL."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_when_told(told: Path) -> None:
+    """SIGKILL as soon as there is this file."""
+    wait_until(told.exists)
+    die()
 
 
 def kill_prolog() -> None:

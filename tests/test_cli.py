@@ -574,7 +574,8 @@ def test_a_message_stays_one_line_where_no_terminal_shows_it(tmp_path: Path) -> 
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert told.returncode == 1
-    assert told.stderr == f"error: {missing}: No such file or directory. Nothing that was answered is lost.\n"
+    remedy = "Make it, or name another file for --queue."
+    assert told.stderr == f"error: {missing}: there is no such folder. {remedy}\n"
 
 
 def test_models_and_doctor_print_json() -> None:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from cluster_fixture import SETTINGS, Threads, alone, answered, asked, noted, opening, spread
+from cluster_fixture import SETTINGS, Threads, alone, answered, asked, noted, opening, shipped, spread
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.common import SHIPPED, chosen_rules
 from benchmarks.comparison import differences
 from cli import main
-from engine.cluster.gathering import GATHERED, Gathering, locked
-from engine.cluster.owner import Opening, Owner, Post
+from engine.cluster.gathering import GATHERED, LOCK, Gathering, locked
+from engine.cluster.owner import PLACE, Opening, Owner, Post
 from engine.cluster.routing import Nothing, owner_of, routed
 from engine.cluster.running import Spread, search_spread
 from engine.cluster.walking import Walking
 from engine.oracle import model_name
+from engine.search import search
 from grammar.errors import HapaxError
+from kb import asking
 from kb.records import CallRecord, content_id
 from kb.store import KnowledgeBase
 from llm_oracle.backends.frequency import FrequencyLikelihood
@@ -137,6 +143,49 @@ def test_an_answer_that_is_not_needed_is_kept(tmp_path: Path) -> None:
         assert call("nobody asks this").request_id not in kb.calls()
 
 
+class Announcing(Threads):
+    """A cluster that tells when it is asked first."""
+
+    def __init__(self, worker_count: int) -> None:
+        super().__init__(worker_count)
+        self.is_asked = threading.Event()
+
+    def begin(self, number: int, method: str, *arguments: Any) -> Any:
+        if method == "ask":
+            self.is_asked.set()
+        return super().begin(number, method, *arguments)
+
+
+def test_nobody_else_asks_while_walks_do(tmp_path: Path) -> None:
+    """A second search of the same knowledge base waits for the first, and asks nothing that walks have asked."""
+    cluster = Announcing(2)
+    library, rules = shipped()
+
+    def other() -> None:
+        assert cluster.is_asked.wait(60)
+        with KnowledgeBase(tmp_path / "spread.db") as kb:
+            model = noted(tmp_path / "asked.log", Journal(kb))
+            search(library, rules[::-1], kb, Models(model, model, model, FrequencyLikelihood()), SETTINGS)
+
+    with ThreadPoolExecutor(1) as thread:
+        beside = thread.submit(other)
+        spread(tmp_path, cluster, seconds=0.01)
+        beside.result()
+
+    assert max(Counter(asked(tmp_path)).values()) == 1
+
+
+def test_a_search_on_a_cluster_waits_for_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives up behind another process that keeps asking for the same knowledge base."""
+    monkeypatch.setattr(asking, "WAIT_SECONDS", 0.1)
+    with KnowledgeBase(tmp_path / "spread.db") as kb, kb.asking(), ThreadPoolExecutor(1) as thread:
+        searching = thread.submit(spread, tmp_path, Threads(1))
+        with pytest.raises(HapaxError, match=r"spread\.db-asking"):
+            searching.result()
+
+    assert asked(tmp_path) == []
+
+
 @contextmanager
 def gathering(folder: Path, count: int = 2) -> Iterator[tuple[Threads, Gathering]]:
     """Workers, and who gathers from them, for a knowledge base that knows one answer of the model `m`.
@@ -151,6 +200,50 @@ def gathering(folder: Path, count: int = 2) -> Iterator[tuple[Threads, Gathering
     ):
         simulated = model_name(noted(folder / "asked.log", Journal(Nothing())))
         yield cluster, Gathering(owners, folder / "shards", folder / "known.db", ["m", simulated])
+
+
+def ended(folder: Path, dies_at: int, monkeypatch: pytest.MonkeyPatch) -> int | None:
+    """How many answers a run keeps that dies before so many changes to files at its end; None: it died."""
+    steps = iter(range(dies_at))
+    real = {name: getattr(Path, name) for name in ("unlink", "rename", "replace")}
+
+    def step(name: str) -> Any:
+        def does(path: Path, *more: Any, **options: Any) -> Any:
+            if next(steps, None) is None:
+                raise KeyboardInterrupt
+            return real[name](path, *more, **options)
+
+        return does
+
+    with gathering(folder) as (_, one):
+        one.begin()
+        with monkeypatch.context() as patched:
+            for name in real:
+                patched.setattr(Path, name, step(name))
+            try:
+                return one.end()
+            except KeyboardInterrupt:
+                return None
+
+
+def test_a_search_killed_at_its_end_keeps_what_was_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it dies as it clears up, the next search finds the answers that this one did not need."""
+    kept: int | None = None
+    dies_at = 0
+    while kept is None:
+        folder = tmp_path / str(dies_at)
+        (folder / "shards").mkdir(parents=True)
+        with KnowledgeBase(folder / "shards" / GATHERED) as pool:
+            pool.record_calls([call("nobody asks this")])
+
+        kept = ended(folder, dies_at, monkeypatch)
+
+        assert ended(folder, 1000, monkeypatch) == 1
+        assert {path.name for path in (folder / "shards").iterdir()} == {GATHERED, LOCK, PLACE}
+        with KnowledgeBase(folder / "shards" / GATHERED, read_only=True) as pool:
+            assert list(pool.calls()) == [call("nobody asks this").request_id]
+        dies_at += 1
+    assert dies_at > 4
 
 
 def shard_calls(owner: Owner) -> set[str]:
@@ -200,9 +293,98 @@ def test_a_fault_of_a_worker_is_told_with_its_number(tmp_path: Path) -> None:
     assert "cannot be read" in Owner(post, owner._opening).identities().fault
 
 
+def test_a_failed_sending_is_repeated_by_one_thread_at_a_time(tmp_path: Path) -> None:
+    """Five threads ask the same; the first one's sending fails: the next one alone sends it again, and no other."""
+    owner = Owner(Post(0, 1, tmp_path, "run"), opening(tmp_path / "log"))
+    count, sending, pause = 5, threading.Lock(), threading.Event()
+    sent: list[list[str]] = []
+    kept: set[str] = set()
+    asking_now: list[int] = []
+
+    def answers(requests: Sequence[str]) -> list[str]:
+        assert sending.acquire(blocking=False), "two send at a time"
+        try:
+            if missing := [one for one in requests if one not in kept]:
+                sent.append(missing)
+                if len(sent) == 1:
+                    while len(asking_now) < count:
+                        pause.wait(0.01)
+                    pause.wait(0.1)
+                    raise HapaxError("The server is gone.")
+                pause.wait(0.05)
+                kept.update(missing)
+            return [one.upper() for one in requests]
+        finally:
+            sending.release()
+
+    def ask(number: int) -> Sequence[str]:
+        asking_now.append(number)
+        return owner._answers(["1", "2", "1"], ["a", "b", "a"], (), answers)
+
+    with ThreadPoolExecutor(count) as threads:
+        ended = [threads.submit(ask, number) for number in range(count)]
+    faults = [one.exception() for one in ended]
+
+    assert [str(one) for one in faults if one] == ["The server is gone."]
+    assert [one.result() for one in ended if not one.exception()] == [["A", "B", "A"]] * (count - 1)
+    assert sent == [["a", "b"], ["a", "b"]]
+
+
 def test_a_folder_serves_one_search_at_a_time(tmp_path: Path) -> None:
     """A second search with the same folder of shards is refused, and told what helps."""
-    with locked(tmp_path), pytest.raises(HapaxError, match="--shards"), locked(tmp_path):
+    with locked(tmp_path), pytest.raises(HapaxError, match=r"another search.*--shards"), locked(tmp_path):
+        pass
+
+
+def test_a_folder_of_the_user_stays(tmp_path: Path) -> None:
+    """Only a folder that a search made goes, be it one that was killed; whatever else lies there stays in any case."""
+    with locked(tmp_path / "made" / "here"):
+        (tmp_path / "made" / "here" / PLACE).touch()
+        (tmp_path / "made" / "here" / "killed").touch()
+    (tmp_path / "made" / "here" / "killed").unlink()
+    with locked(tmp_path / "made" / "here"):
+        pass
+    assert not (tmp_path / "made" / "here").exists()
+
+    (tmp_path / "own").mkdir()
+    with locked(tmp_path / "own"):
+        (tmp_path / "own" / PLACE).touch()
+    assert [path.name for path in (tmp_path / "own").iterdir()] == [LOCK]
+
+
+def test_a_lock_that_its_holder_deleted_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gets the lock of a file that the last holder has just deleted locks the file that is there now."""
+    flock = fcntl.flock
+    deleted: list[Any] = []
+
+    def late(file: Any, operation: int) -> None:
+        if not deleted:
+            deleted.append(file)
+            (tmp_path / "shards" / LOCK).unlink()
+            (tmp_path / "shards").rmdir()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with (
+        locked(tmp_path / "shards"),
+        pytest.raises(HapaxError, match="another search"),
+        locked(tmp_path / "shards"),
+    ):
+        pass
+    assert not (tmp_path / "shards").exists()
+
+
+def test_a_folder_that_cannot_be_locked_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system without locks, or a file in the folder's place, is not taken for another search."""
+    (tmp_path / "file").touch()
+    with pytest.raises(HapaxError, match=r"cannot be made and locked \(.+\)"), locked(tmp_path / "file"):
+        pass
+
+    def without(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    with pytest.raises(HapaxError, match=r"No locks available.*--shards"), locked(tmp_path / "shards"):
         pass
 
 

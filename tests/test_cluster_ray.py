@@ -17,6 +17,7 @@ import pytest
 from cluster_fixture import alone, answered, asked
 
 from benchmarks.comparison import differences
+from engine.cluster.routing import AT_ONCE
 
 pytestmark = [
     pytest.mark.cluster,
@@ -28,8 +29,10 @@ WORKERS = 3
 SECONDS = 0.05
 """What a batch takes, so that kills meet requests in flight."""
 
-IN_FLIGHT = 128
-"""Requests of one batch: what one kill may lose of each worker."""
+IN_FLIGHT = AT_ONCE
+"""What one kill may lose of each worker. It sends a model in its own process one call at a time, whoever asks: walks and
+the search have up to `CALLS_AHEAD` more each waiting, which cost nothing. (To a server it sends as many calls as Ray lets
+in, `ASKED_AT_ONCE`.)"""
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +173,20 @@ def test_a_killed_search_goes_on(undisturbed: Path, tmp_path: Path) -> None:
     assert watch.lost <= 3 * WORKERS * IN_FLIGHT
     assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
     assert not (tmp_path / "shards").exists()
+
+
+def test_a_search_on_ray_says_what_starts_and_nothing_of_ray(tmp_path: Path) -> None:
+    """Standard error has the cluster and its workers, no log of Ray's own, and no walks where none were made."""
+    pytest.importorskip("ray")
+    rules = tmp_path / "a.rules"
+    rules.write_text("is_in(Part A, Whole B) & has(Person X, Whole B) -> has_too(Person X, Part A)\n", encoding="utf-8")
+    models = ("-m", "simulated", "--likelihood", "simulated", "--evaluator", "simulated", "--no-progress")
+    ray = ("--executor", "ray", "--workers", "2", "--db", tmp_path / "kb.db")
+
+    told = subprocess.run(
+        [sys.executable, "cli.py", "search", rules, *models, *ray], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stderr
+
+    assert "Starting a Ray cluster on this machine, 2 workers\n" in told
+    assert "RAY_BACKEND_LOG_LEVEL" not in told
+    assert " 0 walks" not in told

@@ -112,7 +112,9 @@ class Looking(Tally):
     def __init__(self):
         super().__init__()
         self.alive = []
-        self.others = {id(one): one for one in _held()}  # what earlier tests have left; kept, so that no id is given anew
+        self.others = {
+            id(one): one for one in _held()
+        }  # what earlier tests have left; kept, so that no id is given anew
 
     def searching(self, rules, calls):
         super().searching(rules, calls)

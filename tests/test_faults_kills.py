@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -11,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fault_harness import SEARCH, Stage, Warm, die, lost, simulate, with_rules
+from fault_harness import SEARCH, Command, Stage, Warm, die, is_same, journal, lost, simulate, with_rules
 from openai_fake import FakeServer
 from test_oracle_openai import RULES as MONEY
 from test_oracle_openai import WORLD
@@ -19,6 +20,11 @@ from test_oracle_openai_batch import answered
 from votes_fixture import fill_csv
 
 from commands.console import BUDGET_REACHED
+from engine.bulk import derive_all, read_statements
+from grammar.errors import HapaxError
+from grammar.parser import parse_library
+from kb import KnowledgeBase
+from kb.records import FactRecord, Source, StatementRecord
 
 FACTS = "predicate,argument1,argument2\nowns,Ada,plough\nowns,Bob,loom\nis_sealed,radio,\n"
 
@@ -40,6 +46,14 @@ def test_a_search_survives_death_at_every_commit(warm: Warm, tmp_path: Path) -> 
     assert commits > 40
 
 
+def test_a_small_search_survives_death_at_every_row(warm: Warm, tmp_path: Path) -> None:
+    """Whichever row is the last that it writes before a commit, nothing of that commit is in the file."""
+    model = ("-m", "simulated:12", "--evaluator", "simulated:12", "--beam", "1", "--calls", "1", "--values", "1")
+    search = ("search", "world.rules", "--rule", "fits", "--db", "kb.db", "--no-progress", *model)
+
+    assert Stage(warm, search, tmp_path, with_rules).check_every_commit(at_every_row=True) > 10
+
+
 def test_a_search_survives_death_between_answer_and_commit(warm: Warm, tmp_path: Path) -> None:
     """Killed when a batch is answered and not yet kept, whichever batch it is, it asks for that one again."""
     stage = Stage(warm, SEARCH, tmp_path, with_rules)
@@ -49,7 +63,28 @@ def test_a_search_survives_death_between_answer_and_commit(warm: Warm, tmp_path:
         place = f"answered-{number}"
         killed = stage.killed_by(place, partial(simulate, tmp_path / place / "killed.asked", number, die))
         assert sorted(lost(killed, stage.database(place))) == sorted(batch)
-    stage.check_resumed(killed, whole)
+        stage.check_resumed(killed, whole)
+
+
+def test_a_search_that_dies_again_and_again_comes_to_its_end(warm: Warm, tmp_path: Path) -> None:
+    """Killed at the second batch of each play, it goes on by one batch a time, and in the end has nothing to ask."""
+    stage = Stage(warm, SEARCH, tmp_path, with_rules)
+    whole, _ = stage.played("whole")
+    known = set[str]()
+    for number in range(1, 2 * len(whole.batches())):
+        dying = partial(simulate, tmp_path / "mortal" / f"{number}.asked", 2, die)
+        mortal = stage.command("mortal", f"{number}", asked=dying)
+        ended = warm.run(mortal)
+        assert not known.intersection(mortal.asked()), number
+        known = journal(stage.database("mortal"))
+        if not ended.code:
+            break
+        assert ended.code == -signal.SIGKILL, ended.stderr
+
+    assert number >= len(whole.batches())
+    assert is_same(stage.database("whole"), stage.database("mortal"))
+    again, ended = stage.played("mortal", "again")
+    assert (ended.code, again.asked()) == (0, [])
 
 
 def beginning_with(kb: Path, **files: str) -> Callable[[Path], None]:
@@ -116,6 +151,46 @@ def test_a_migration_survives_death_at_every_commit(warm: Warm, tmp_path: Path) 
         (folder / "facts.csv").write_text(FACTS, encoding="utf-8")
 
     assert Stage(warm, ("import", "facts.csv", "--db", "kb.db"), tmp_path, prepare).check_every_commit() >= 3
+
+
+def test_a_derivation_survives_death_at_every_commit(warm: Warm, tmp_path: Path) -> None:
+    """Killed before its commit, `derive` leaves what was derived before, and told as out of date; then it mends it."""
+    rules = "@name join\n@generic none\na(Thing X, Thing Y) & b(Thing Y, Thing Z) -> c(Thing X, Thing Z).\n"
+    rules += "@name on\n@generic none\nc(Thing X, Thing Y) & c(Thing Y, Thing Z) -> c(Thing X, Thing Z).\n"
+    library = parse_library([("join.rules", rules)])
+
+    def facts(first: int) -> list[FactRecord]:
+        pairs = [(name, str(number), str(number + 1)) for number in range(first, first + 5) for name in "ab"]
+        return [FactRecord(name, cells, ("Thing", "Thing"), Source.GIVEN) for name, *cells in pairs]
+
+    def statements(place: str) -> list[StatementRecord]:
+        with KnowledgeBase(stage.database(place)) as kb:
+            return [one for rule in library.rules for one in read_statements(kb, library, rule)]
+
+    def prepare(folder: Path) -> None:
+        (folder / "join.rules").write_text(rules, encoding="utf-8")
+        with KnowledgeBase(folder / "kb.db") as kb:
+            kb.add_facts(facts(0))
+            derive_all(kb, library, library.rules, "sql")
+            kb.add_facts(facts(5))
+
+    stage = Stage(warm, ("derive", "join.rules", "--rule", "join", "--rule", "on", "--db", "kb.db"), tmp_path, prepare)
+    commits = stage.check_every_commit()
+    whole = statements("whole")
+    stats_of = ("stats", "--db", "kb.db")
+    stats = [warm.run(Command(stats_of, tmp_path / "whole", name="told")).stdout]
+
+    assert commits >= 1
+    assert len(whole) > 10
+    for number in range(1, commits + 1):
+        for place in (f"before-{number}", f"after-{number}"):
+            if place.startswith("before") or number < commits:
+                with pytest.raises(HapaxError, match="facts or rules have changed since rule join was derived"):
+                    statements(place)
+        assert statements(f"before-{number}-resumed") == whole
+        stats.append(warm.run(Command(stats_of, tmp_path / f"before-{number}-resumed", name="told")).stdout)
+    assert statements(f"after-{commits}") == statements(f"after-{commits}-resumed") == whole
+    assert len(set(stats)) == 1
 
 
 def test_an_import_of_batch_results_survives_death_at_every_commit(warm: Warm, tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def test_one_predicate_can_be_exported_alone(fresh_kb):
     fresh_kb.export_facts("csv", by_name, "p")
     fresh_kb.export_facts("csv", by_indicator, "p/2")
 
-    assert by_name.getvalue() == "predicate,argument1,argument2\np,1\np,1,2\n"
+    assert by_name.getvalue() == "predicate,argument1,argument2\np,1,\np,1,2\n"
     assert by_indicator.getvalue() == "predicate,argument1,argument2\np,1,2\n"
 
 
@@ -311,6 +311,21 @@ def test_a_row_wider_than_its_header_is_a_fault():
     """Where columns are numbered, a cell beyond them belongs to none."""
     with pytest.raises(FactsRejected, match=r"^<stream>:3: the row has more cells than the 3 columns"):
         imported("predicate,argument2,argument1\np,1,2\np,1,2,3\n")
+
+
+def test_a_row_that_does_not_fit_its_numbered_header_is_a_fault(fresh_kb):
+    """Too many cells, and too few where neither an empty cell nor the knowledge base says that it is meant."""
+    text = "predicate,argument1,argument2\nnear,Oslo,Bergen\nnear,Oslo\nnosuch,1,2,3\nis_old,Ur,\n"
+    with pytest.raises(FactsRejected) as caught:
+        fresh_kb.import_facts(io.StringIO(text), form="csv")
+    report = fresh_kb.import_facts(io.StringIO(text), form="csv", skip_faulty=True)
+    known = fresh_kb.import_facts(io.StringIO("predicate,argument1,argument2\nis_old,Troy\n"), form="csv")
+
+    assert [fault.line for fault in caught.value.faults] == [3, 4]
+    assert "the row has 2 cells where the header has 3, and near/1 is not known" in str(caught.value)
+    assert "more cells than the 3 columns" in str(caught.value)
+    assert report.predicates == {"near/2": 1, "is_old/1": 1}
+    assert known.predicates == {"is_old/1": 1}
 
 
 def test_unknown_fields_of_a_jsonl_line_are_told(fresh_kb):

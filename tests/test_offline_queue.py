@@ -193,6 +193,87 @@ def test_a_command_that_fails_before_it_asks_leaves_the_queue(place: Path) -> No
     assert "of before" in (place / "next.jsonl").read_text("utf-8")
 
 
+FAILING = {
+    "rules": (("search", "faulty.rules"), 4),
+    "aliases": (("search", "money.rules", "--aliases", "none.yaml"), 1),
+    "model": (("search", "money.rules", "-m", "nonsense"), 1),
+    "likelihood": (("search", "money.rules", "--likelihood", "openai:chat"), 1),
+    "results": (("search", "money.rules", "--results", "schemas.csv"), 1),
+    "database": (("search", "money.rules", "--db", "money.rules"), 1),
+    "usage": (("search", "money.rules", "--beam", "0"), 2),
+    "goal": (("query", "nosuch(", "--ask"), 1),
+}
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("fault", FAILING)
+def test_a_command_that_fails_leaves_the_queue_byte_for_byte(fault: str, there: bool, place: Path) -> None:
+    """Whatever goes wrong, the requests of before stay in their files, and no new file is made."""
+    earlier = [place / "next.jsonl", place / "next-2.jsonl"]
+    for path in earlier if there else ():
+        path.write_text('{"custom_id": "of before"}\n', "utf-8")
+    (place / "faulty.rules").write_text("no rule", "utf-8")
+    chat = {"model_id": "chat", "model_name": "tiny", "api_base": NOWHERE, "logprobs": "none"}
+    aliases = json.loads((place / "models.yaml").read_text("utf-8"))
+    (place / "models.yaml").write_text(json.dumps([*aliases, chat]), "utf-8")
+    words, code = FAILING[fault]
+    given = ["-m", "openai:small", "--aliases", "models.yaml", "--db", "kb.db", "--queue", "next.jsonl"]
+
+    result = CliRunner().invoke(cli.main, [words[0], *given, *words[1:]])
+
+    assert result.exit_code == code, result.output
+    assert [path.exists() for path in earlier] == [there, there]
+    assert all("of before" in path.read_text("utf-8") for path in earlier if there)
+    assert not [one for one in place.iterdir() if one.name.startswith((".next", "next")) and one not in earlier]
+
+
+def test_an_interrupted_command_leaves_the_queue(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault after requests were queued takes them away and leaves those of before."""
+    from llm_oracle.backends.openai_batch import BatchQueue
+
+    (place / "next.jsonl").write_text('{"custom_id": "of before"}\n', "utf-8")
+    add = BatchQueue.add
+
+    def added(self: BatchQueue, *arguments: Any) -> None:
+        add(self, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(BatchQueue, "add", added)
+    result = run("search", "--queue", "next.jsonl")
+
+    assert result.exit_code not in (0, 3)
+    assert (place / "next.jsonl").read_text("utf-8") == '{"custom_id": "of before"}\n'
+    assert not list(place.glob(".next*"))
+
+
+def test_a_queue_for_a_model_in_this_process_is_warned_of(place: Path) -> None:
+    """It stays empty, which is told at the start."""
+    line = ["search", "money.rules", "-m", "scripted:script.json", "--db", "new.db", "--queue", "next.jsonl"]
+    result = CliRunner().invoke(cli.main, [*line, "--no-progress"])
+
+    assert result.exit_code == 0, result.output
+    assert "--queue has no effect and stays empty" in result.output
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-x", f"openai:tiny@{NOWHERE}"])
+def test_without_key_or_server_the_way_out_is_named(model: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probes are all that a queue sends; an alias that states `logprobs` needs none, nor a key."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    entry = {"model_id": "mine", "model_name": "gpt-x", "logprobs": "output", "attempts": 1}
+    (place / "mine.yaml").write_text(json.dumps([entry]), "utf-8")
+    given = ["--likelihood", "frequency", "--db", "new.db", "--queue", "next.jsonl"]
+
+    probing = CliRunner().invoke(cli.main, ["search", "money.rules", "-m", model, *given])
+    stating = CliRunner().invoke(
+        cli.main, ["search", "money.rules", "-m", "openai:mine", "--aliases", "mine.yaml", *given]
+    )
+
+    assert probing.exit_code == 1
+    assert "state `logprobs` in an alias (--aliases) to send none" in " ".join(probing.output.split())
+    assert stating.exit_code == 3, stating.output
+
+
 def test_what_was_put_off_is_raised_behind_the_last() -> None:
     """The first of several that were put off is raised at the end; any other fault at once."""
     going_on = GoingOn()

@@ -203,7 +203,7 @@ def test_files_of_an_earlier_round_go(tmp_path: Path) -> None:
         path.write_text('{"custom_id": "x", "response": null}\n', encoding="utf-8")
     foreign.write_text("not ours\n", encoding="utf-8")
 
-    BatchQueue(tmp_path / "next.jsonl", [given])
+    BatchQueue(tmp_path / "next.jsonl", [given]).land()
 
     assert [path.exists() for path in (old, foreign, lettered, given)] == [False, True, True, True]
 
@@ -214,6 +214,7 @@ def test_requests_of_two_servers_do_not_share_an_answer(tmp_path: Path) -> None:
     for server in (HERE, THERE):
         with pytest.raises(Queued):
             queue.to(server).ask([ASK], lambda reply, ask: reply)
+    queue.land()
 
     assert [str(file).partition(":")[2] for file in queue.files] == [
         " /v1/completions of tiny at here",
@@ -232,6 +233,7 @@ def test_a_batch_is_no_larger_than_openai_takes(
     asks = [Ask("completions", {"model": "tiny", "prompt": f"{number}"}) for number in range(8)]
     with pytest.raises(Queued):
         queue.to(HERE).ask(asks, lambda reply, ask: reply)
+    queue.land()
 
     assert [file.path.name for file in queue.files] == ["next.jsonl", "next-2.jsonl", "next-3.jsonl"]
     assert sum(file.count for file in queue.files) == 8
@@ -272,3 +274,24 @@ def test_a_refused_result_is_not_queued_again(
 
     assert first not in queue.read_text("utf-8")
     assert "1 request was refused" in result.output
+
+
+def test_a_queue_lands_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Until it lands the earlier queue stays; one that is discarded leaves no file."""
+    earlier = tmp_path / "next.jsonl"
+    earlier.write_text('{"custom_id": "of before"}\n', "utf-8")
+    queues = [BatchQueue(earlier), BatchQueue(earlier)]
+    for queue in queues:
+        with pytest.raises(Queued):
+            queue.to(HERE).ask([ASK], lambda reply, ask: reply)
+        assert "of before" in earlier.read_text("utf-8")
+        (queue.discard if queue is queues[0] else queue.land)()
+
+    assert json.loads(earlier.read_text("utf-8"))["body"] == ASK.body
+    assert list(tmp_path.iterdir()) == [earlier]
+
+
+def test_a_queue_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
+    """A folder that is not there is an error before anything is asked."""
+    with pytest.raises(HapaxError, match="no such folder"):
+        BatchQueue(tmp_path / "nowhere" / "next.jsonl")

@@ -160,3 +160,66 @@ def test_questions_of_a_probe_are_counted_before_they_are_asked(place: Path) -> 
 
     assert told["requests"] >= 13
     assert json.loads(run(*asked, "--dry-run", "--json").output)["requests"] == 0
+
+
+VISITS = """given has_pass(Person, Country)
+given lets_in(Country, Country)
+@name visits
+has_pass(Person X, Country A) & lets_in(Country B, Country A) -> can_visit(Person X, Country B)
+"""
+FREE = "can_visit(Person X, Country A) & lets_in(Country A, Country B) -> is_free_in(Person X, Country B)\n"
+
+
+def test_a_goal_about_derived_statements_names_the_option_that_asks_for_them(place: Path) -> None:
+    """A predicate whose derived atoms are stored is known of; otherwise the derived rules are, beside the guesses."""
+    (place / "facts.csv").write_text("predicate,argument1,argument2\nhas_pass,Ada,UK\nlets_in,France,UK\n", "utf-8")
+    run("import", "facts.csv", "--db", "own.db")
+    told = []
+    for rules in (VISITS, VISITS + FREE):
+        (place / "visits.rules").write_text(rules, "utf-8")
+        run("derive", "visits.rules", "--db", "own.db")
+        asked = ("query", "can_visit(Who, Where)", "--db", "own.db", "--rules", "my.rules")
+        told.append(run(*asked, code=1).output)
+    why = run("why", 'can_visit("Ada","France")', "--db", "own.db", "--rules", "my.rules", code=1).output
+
+    assert "own.db holds derived statements of visits: if one concludes it, name its rules with --rules" in told[0]
+    assert "--rules names other files" in told[0]
+    for one in (told[1], why):
+        assert "own.db holds derived statements of can_visit: name its rules with --rules FILE." in one
+    assert why.count("error") == 1
+
+
+def test_a_file_that_holds_no_rules_is_told_where_it_goes(place: Path) -> None:
+    """A knowledge base goes by --db, facts by `hapax import`."""
+    KnowledgeBase(place / "own.db").close()
+    (place / "facts.csv").write_text("predicate,argument1\np,1\n", "utf-8")
+
+    assert "it is a knowledge base. Name it by --db own.db." in run("check", "own.db", code=4).output
+    assert "Facts go in by `hapax import facts.csv`." in run("check", "facts.csv", code=4).output
+
+
+def test_an_unknown_rule_is_told_with_files_and_names(place: Path) -> None:
+    """The files that were read and the names that are near, or those that there are."""
+    (place / "visits.rules").write_text(VISITS, "utf-8")
+
+    near = run("plan", "visits.rules", "--rule", "visit", code=1).output
+    far = run("plan", "visits.rules", "--rule", "nosuch", code=1).output
+
+    assert "No rule is named visit in visits.rules. Did you mean visits?" in near
+    assert "No rule is named nosuch in visits.rules. There are visits." in far
+
+
+def test_check_tells_the_faults_of_other_rules_beside_a_doubled_name_and_a_broken_rule(place: Path) -> None:
+    """What cannot be read takes nothing back of what is wrong with the rest; what it may have declared would."""
+    rule = "p(Person X, Food A) & q(Food A, Place B) -> r(Person X, Place {})\n"
+    doubled = "@name a\n" + rule.format("B") + "@name a\n" + rule.format("C")
+    codes = {}
+    for name, more in (("doubled", ""), ("rule", "p(Person X -> q\n"), ("declaration", "oracle p(Person\n")):
+        (place / f"{name}.rules").write_text(doubled + more, "utf-8")
+        found = json.loads(run("check", f"{name}.rules", "--json", code=4).stdout)
+        codes[name] = {one["code"] for one in found}
+
+    assert {"HPX053", "HPX101", "HPX201"} <= codes["doubled"]
+    assert {"HPX053", "HPX101"} <= codes["rule"]
+    assert "HPX201" not in codes["rule"]
+    assert "HPX101" not in codes["declaration"]

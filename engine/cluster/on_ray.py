@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -173,22 +174,41 @@ class RayWalkers:
 def _connect(address: str, worker_count: int | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address == LOCAL:
-        ray.init(
-            address=LOCAL,
-            num_cpus=worker_count,
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            **quiet,
-        )
+        with _without_log_level():
+            ray.init(
+                address=LOCAL,
+                num_cpus=worker_count,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                **quiet,
+            )
         return
     try:
         _knock(address)
-        ray.init(address=address, **quiet)
+        with _without_log_level():
+            ray.init(address=address, **quiet)
     except (OSError, RayError, ValueError, ImportError) as fault:
         told = str(fault).strip().partition("\n")[0].rstrip(".")
         raise HapaxError(
             f"No Ray cluster at {address!r}: {told}. Start one by `ray start --head`, or give --ray-address local."
         ) from None
+
+
+@contextmanager
+def _without_log_level() -> Iterator[None]:
+    """Within it stderr is held back, and lacks the line by which Ray's native part says what level it logs at."""
+    shown = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(shown, 2)
+            os.close(shown)
+            held.seek(0)
+            for line in held:
+                if b"RAY_BACKEND_LOG_LEVEL" not in line:
+                    os.write(2, line)
 
 
 def _knock(address: str) -> None:

@@ -23,7 +23,9 @@ from llm_oracle.calls import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Journal
 from llm_oracle.protocols import ModelIdentity, Models, Streaming
 from llm_oracle.registry import OpeningOptions, open_models
 
-SHARDS = "shard-*.db"
+SHARDS = "shard-*"
+"""Shards, and what lies beside them."""
+
 PLACE = "place"
 """The file with a folder's mark."""
 
@@ -137,24 +139,29 @@ class Owner:
         parameters: Sequence[Any],
         answers: Callable[..., Sequence[Any]],
     ) -> Sequence[Any]:
-        """The answers, no request being sent by two threads."""
-        with self._lock:
-            others = {one: self._sent[one] for one in ids if one in self._sent}
-            own = {one: place for place, one in enumerate(ids) if one not in others}
-            over = threading.Event()
-            self._sent.update(dict.fromkeys(own, over))
-        try:
-            found = answers([asked[place] for place in own.values()], *parameters)
-        finally:
+        """The answers, no request being sent by two threads at a time.
+
+        What others were waited for is asked again here: the shard has it, unless their sending failed.
+        """
+        requests = dict(zip(ids, asked, strict=True))
+        found: dict[str, Any] = {}
+        while waiting := [one for one in requests if one not in found]:
             with self._lock:
-                for one in own:
-                    del self._sent[one]
-            over.set()
-        if len(own) == len(asked):
-            return found
-        for other in others.values():
-            other.wait()
-        return answers(asked, *parameters)
+                others = {one: self._sent[one] for one in waiting if one in self._sent}
+                own = [one for one in waiting if one not in others]
+                over = threading.Event()
+                self._sent.update(dict.fromkeys(own, over))
+            try:
+                if own:
+                    found.update(zip(own, answers([requests[one] for one in own], *parameters), strict=True))
+            finally:
+                with self._lock:
+                    for one in own:
+                        del self._sent[one]
+                over.set()
+            for other in others.values():
+                other.wait()
+        return [found[one] for one in ids]
 
     def identities(self) -> Reply:
         """The identities of the four models."""
@@ -205,14 +212,16 @@ class Owner:
     # -- shards of earlier runs
 
     def left_over(self) -> list[str]:
-        """The shards in the folder that other runs have left, by file name."""
-        return sorted(
-            path.name for path in self._post.folder.glob(SHARDS) if not path.name.startswith(f"shard-{self._post.run}-")
-        )
+        """The shards in the folder that other runs have left, by file name; of some only what lay beside them."""
+        names = {f"{path.name.partition('.')[0]}.db" for path in self._post.folder.glob(SHARDS)}
+        return sorted(name for name in names if not name.startswith(f"shard-{self._post.run}-"))
 
     def left_after(self, name: str, row: int, most: int) -> tuple[list[CallRecord], int]:
         """As `after`, of a shard that was left."""
-        with KnowledgeBase(self._post.folder / name, read_only=True) as kb:
+        path = self._post.folder / name
+        if not path.exists():  # a run was killed as it deleted it: its answers are elsewhere
+            return [], row
+        with KnowledgeBase(path, read_only=True) as kb:
             return kb.calls_after(row, most)
 
     def forget(self, name: str) -> None:

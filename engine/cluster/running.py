@@ -82,15 +82,17 @@ def search_spread(
 ) -> tuple[SearchReport, ClusterReport]:
     """As `engine.search.search`; `models` are those that `spread.opening` opens, which are asked by the workers alone.
 
-    Raises HapaxError for a knowledge base in memory, and where a worker opens other models or is gone for good.
-    Whatever ends it early, the same call again goes on from what the workers answered.
+    From beginning to end no other process asks models for the knowledge base, because it could not see what walks ask.
+    Raises HapaxError for a knowledge base in memory, where another process keeps asking for it, and where a worker
+    opens other models or is gone for good. Whatever ends it early, the same call again goes on from what the workers
+    answered.
     """
     if kb.path is None:
         raise HapaxError("A search on a cluster needs a knowledge base in a file. Name one.")
     journal = journal or Journal(kb)
     roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
     names = {model_name(one) for one in roles}
-    with locked(spread.folder), spread.cluster.workers(spread.opening, spread.folder) as owners:
+    with locked(spread.folder), kb.asking(), spread.cluster.workers(spread.opening, spread.folder) as owners:
         gathering = Gathering(owners, spread.folder, kb.path, names)
         remote = routed(models, owners)
         ahead = Ahead(library, tuple(one for one in kb.facts() if one.source is Source.GIVEN), remote, settings)

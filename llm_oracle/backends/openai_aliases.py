@@ -52,15 +52,32 @@ class ServedModel:
         return f"openai/{self.server.place}/{self.model}"
 
 
-def served_model(argument: str, aliases: Path | None, environment: Mapping[str, str]) -> ServedModel:
-    """The model that follows `openai:`. Raises HapaxError with place and remedy for what cannot be meant."""
+class KeyMissing(HapaxError):  # noqa: N818  # named after the situation, as all our errors are
+    """OpenAI would be asked without a key."""
+
+
+def served_model(
+    argument: str, aliases: Path | None, environment: Mapping[str, str], queued: bool = False
+) -> ServedModel:
+    """The model that follows `openai:`. Raises HapaxError with place and remedy for what cannot be meant.
+
+    `queued`: its requests are written down, so that a model whose alias states `logprobs` needs no key.
+    """
+    served = _meant(argument, aliases, environment)
+    server = served.server
+    if server.base_url == OPENAI and not server.key and not (queued and served.logprobs is not None):
+        raise KeyMissing(f"OpenAI wants a key. Set {server.key_name}, or {URL_NAME} for a server of your own.")
+    return served
+
+
+def _meant(argument: str, aliases: Path | None, environment: Mapping[str, str]) -> ServedModel:
     known = read_aliases(aliases) if aliases else {}
     if argument in known:
         return _from_alias(known[argument], environment)
     usual = environment.get(URL_NAME) or OPENAI
     match = _WITH_URL.fullmatch(argument)
     if known and not match and usual == OPENAI and not environment.get(KEY_NAME):
-        raise HapaxError(
+        raise KeyMissing(
             f"{aliases} has no alias {argument}, and OpenAI, which may know it, wants a key. Name one of "
             f"{', '.join(known)}, or set {KEY_NAME}."
         )
@@ -74,11 +91,10 @@ def _server(url: str, key_name: str, environment: Mapping[str, str], where: str)
     key = environment.get(key_name, "").strip() if key_name else ""
     if not _SHOWN_KEY.fullmatch(key):
         raise HapaxError(f"{key_name} holds blanks or characters that no key has. Set it to the key alone.")
-    if base == OPENAI and not key:
-        raise HapaxError(f"OpenAI wants a key. Set {key_name or KEY_NAME}, or {URL_NAME} for a server of your own.")
     parts = urlsplit(base)
     path = parts.path.removesuffix("/v1").strip("/")
-    return Server(base, f"{parts.netloc}/{path}" if path else parts.netloc, key, key_name or "its key")
+    remedy = key_name or (KEY_NAME if base == OPENAI else "its key")
+    return Server(base, f"{parts.netloc}/{path}" if path else parts.netloc, key, remedy)
 
 
 def _base(url: str, where: str) -> str:

@@ -4,14 +4,18 @@ A request is known by a hash over its path and body, so that results answer it w
 through the journal like any other; a request without one is queued and its question stays open.
 
 A batch is of one server, endpoint and model, and no larger than OpenAI takes, so a queue may be several files: the one
-named and, beside it, others with -2, -3 ... behind its name.
+named and, beside it, others with -2, -3 ... behind its name. They are written beside their places and put there at the
+end, so that a command that fails leaves the queue of before.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +48,7 @@ class Queued(PutOff):
 
 @dataclass
 class QueueFile:
-    """One batch: requests to one endpoint and model of one server."""
+    """One batch: requests to one endpoint and model of one server. `path`: where it is to stand in the end."""
 
     path: Path
     place: str
@@ -59,8 +63,13 @@ class QueueFile:
     def has_room(self, line: bytes) -> bool:
         return self.count < MOST_REQUESTS and self.size + len(line) <= MOST_BYTES
 
+    @property
+    def beside(self) -> Path:
+        """Where it is written until then."""
+        return _beside(self.path)
+
     def add(self, line: bytes) -> None:
-        with self.path.open("ab") as file:
+        with _writing(self.path), self.beside.open("ab") as file:
             file.write(line)
         self.count += 1
         self.size += len(line)
@@ -68,6 +77,8 @@ class QueueFile:
 
 class BatchQueue:
     """Answers from results files, and queue files for the rest. Nothing is sent.
+
+    Either `land` or `discard` ends it; until then what stood under the names of its files stays.
 
     `files`: the batches written so far; `faulty`: results that hold no usable answer, whose requests are queued again.
     """
@@ -80,10 +91,24 @@ class BatchQueue:
         self._results = {name: body for file in results for name, body in _results(file)}
         self._queued: set[str] = set()
         self._refuse_foreign(path)
-        path.write_text("", encoding="utf-8")
-        for earlier in _numbered(path):
-            if _begins(earlier) == BEGINS and earlier.resolve() not in self._inputs:
-                earlier.unlink()
+
+    def land(self) -> None:
+        """Put the files in their places, over those of an earlier queue; without requests one empty file."""
+        with _writing(self.path):
+            if not self.files:
+                _beside(self.path).touch()
+            for path in [file.path for file in self.files] or [self.path]:
+                if path.exists():
+                    shutil.copymode(path, _beside(path))
+                _beside(path).replace(path)
+            for earlier in set(_numbered(self.path)) - {file.path for file in self.files}:
+                if _begins(earlier) == BEGINS and earlier.resolve() not in self._inputs:
+                    earlier.unlink()
+
+    def discard(self) -> None:
+        """Take away what was written, and leave the earlier queue as it was."""
+        for file in self.files:
+            file.beside.unlink(missing_ok=True)
 
     @property
     def count(self) -> int:
@@ -127,6 +152,10 @@ class BatchQueue:
         """A queue is written anew each time, over an earlier queue but over no other file."""
         if _begins(path) not in (b"", BEGINS) or path.resolve() in self._inputs:
             raise HapaxError(f"{path} is no queue of Hapax and would be overwritten. Name another file for --queue.")
+        if not path.parent.is_dir():
+            raise HapaxError(f"{path}: there is no such folder. Make it, or name another file for --queue.")
+        if not os.access(path if path.exists() else path.parent, os.W_OK) or not os.access(path.parent, os.W_OK):
+            raise HapaxError(f"{path}: the queue cannot be written there. Allow writing, or name another file.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +199,21 @@ def _numbered(path: Path) -> Iterator[Path]:
     named = re.compile(rf"{re.escape(path.stem)}-\d+{re.escape(path.suffix)}")
     if path.parent.is_dir():
         yield from [one for one in path.parent.iterdir() if named.fullmatch(one.name) and one.is_file()]
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raises HapaxError where the system does not let the queue be written."""
+    try:
+        yield
+    except OSError as fault:
+        raise HapaxError(
+            f"{path}: the queue cannot be written ({fault.strerror}). Free some space, or name another file."
+        ) from fault
 
 
 def _begins(path: Path) -> bytes:
