@@ -4,13 +4,13 @@ SHELL := /bin/bash
 PYTHON_VENV := .venv/bin/python
 ARGS ?=
 
-.PHONY: search test test-opt-in lint types docs model card clean
+.PHONY: search test test-opt-in lint types docs model card lock figures mutation clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
 
-test: .venv/installed lint types  ## tests with coverage, lint and type checks
-	@$(PYTHON_VENV) -m pytest --cov --cov-report=term $(ARGS)
+test: .venv/installed lint types  ## tests with coverage on all processors, lint and type checks; the slowest are listed
+	@$(PYTHON_VENV) -m pytest --numprocesses=auto --dist=loadfile --cov --cov-report=term --durations=20 $(ARGS)
 
 test-opt-in: .venv/opt-in  ## tests that need more: real servers on loopback, other people's evaluation programs, Ray
 	@$(PYTHON_VENV) -m pytest -m "servers or harness or cluster" $(ARGS)
@@ -23,19 +23,28 @@ types: .venv/installed
 	@$(PYTHON_VENV) -m mypy
 
 docs: .venv/installed  ## write the generated pages again
-	@$(PYTHON_VENV) -m grammar.reference > docs/language.md
+	@$(PYTHON_VENV) -m hapax.grammar.reference > docs/language.md
 	@$(PYTHON_VENV) -m scripts.commands_page > docs/commands.md
 
 model: .venv/installed  ## train the embedded model anew (about an hour on two cores)
-	@$(PYTHON_VENV) -m llm_oracle.embedded.train $(ARGS)
+	@$(PYTHON_VENV) -m tools.embedded.train $(ARGS)
 
 card: .venv/installed  ## measure the embedded model and write its card
-	@$(PYTHON_VENV) -m evaluation.embedded_card $(ARGS)
+	@$(PYTHON_VENV) -m tools.embedded.card $(ARGS)
+
+lock:  ## resolve the ranges in pyproject.toml anew and write requirements.lock
+	@scripts/lock.sh
+
+mutation: .venv/installed  ## change the code at random places, and list the changes that no test notices
+	@$(PYTHON_VENV) -m tools.mutation --count 60 --seed 1 $(ARGS)
+
+figures: .venv/installed  ## figures of the code: lengths, names, comments, import circles
+	@$(PYTHON_VENV) -m tools.house $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
 
-.venv/installed: pyproject.toml scripts/set_up.sh
+.venv/installed: pyproject.toml requirements.lock scripts/set_up.sh
 	@scripts/set_up.sh
 
 .venv/opt-in: .venv/installed

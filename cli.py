@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from commands import (
+from hapax.commands import (
     baselines,
     booqa,
     dataset,
@@ -25,7 +25,7 @@ from commands import (
     winograd,
     winograd_rules,
 )
-from commands.console import Commands
+from hapax.commands.console import Commands
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "HAPAX"})

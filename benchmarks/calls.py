@@ -1,12 +1,12 @@
-"""Calls and wall time of LINK's call pattern and of Hapax, on one simulated server with a latency.
+"""Calls and wall time of LINK's call pattern and of Hapax, on a simulated server with a latency.
 
     python -m benchmarks.calls --rules 10 -o calls.json
     python -m benchmarks.calls --rules 10 --judges local
 
-LINK's released code makes one call after the other: up to 4 for each of up to 200 beams, for head and for long tail. It
-asks again what another beam has asked, and keeps nothing. Its search here is Hapax's under `--compat released`, prompts
-and gates included; only who asks what and when is LINK's. It runs by a simulated clock, calls x latency, because it
-would take hours; a small search on the real server checks the clock.
+LINK's released code makes one call after another: up to 4 for each of up to 200 beams, for head and for long tail. It
+repeats the questions of other beams, and stores no answers. Its search here is that of Hapax under `--compat released`,
+including prompts and gates; only the order and the repetition of calls are LINK's. Because it would take hours, it runs
+by a simulated clock, calls x latency; a small search on the real server checks the clock.
 """
 
 from __future__ import annotations
@@ -24,37 +24,49 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Beside, chosen_rules, machine, simulated, write_figures
-from benchmarks.server import MODEL, Obedient, counts, served
-from engine.beams import Origin, RuleSearch, origin_of
-from engine.inquiry import Answer, Inquiry
-from engine.oracle import Oracle
-from engine.report import SearchSettings
-from engine.search import search
-from grammar.dependencies import plan
-from grammar.rules import Library, Rule
-from kb.records import CallRecord, Distribution
-from kb.store import KnowledgeBase
-from llm_oracle.backends.frequency import FrequencyLikelihood
-from llm_oracle.calls import CRITIC, KNOWLEDGE, LIKELIHOOD, Journal
-from llm_oracle.protocols import CriticScore, Generation, GenerationParameters, GenerationRequest, LogLikelihood, Models
-from llm_oracle.registry import OpeningOptions, open_models
-from llm_oracle.simulated import SimulatedModel
+from benchmarks.common import DelegatingModel, chosen_rules, machine, simulated, write_figures
+from benchmarks.server import MODEL, ExclusionReader, counts, served
+from hapax.engine.search.beams import Origin, RuleSearch, origin_of
+from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.oracle import Oracle
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.dependencies import plan
+from hapax.grammar.rules import Library, Rule
+from hapax.kb.records import CallRecord, Distribution
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import (
+    CRITIC,
+    KNOWLEDGE,
+    LIKELIHOOD,
+    CriticScore,
+    Generation,
+    GenerationParameters,
+    GenerationRequest,
+    LogLikelihood,
+    Models,
+)
+from hapax.llm_oracle.registry import open_models
+from hapax.llm_oracle.simulated import SimulatedModel
 
 ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD)
 
 CHECK = SearchSettings(beam=2, calls_per_question=2, values_per_call=5, compat="released", plan="link")
-"""The small search that checks the clock: some dozens of calls."""
+"""The small search that checks the clock, with a few dozen calls."""
 
 
 # --- LINK's call pattern ---------------------------------------------------------------------------------------------
 
 
-class OneByOne(Beside):
-    """A model that is asked one request at a time, and counts them by role.
+class SequentialModel(DelegatingModel):
+    """A model that is asked one request at a time, and counts the requests by role.
 
-    The bias against rejected values is put into words: it goes with a request of LINK's, and the simulated model has no
-    tokens that a bias could be against.
+    LINK biases its requests against the tokens of rejected values. The simulated model has no tokens, so the values are
+    excluded by name.
     """
 
     def __init__(self, models: Models, asked: Counter[str]) -> None:
@@ -62,16 +74,18 @@ class OneByOne(Beside):
         self._asked = asked
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        told = [replace(one, excluded_values=one.banned_tokens_of, banned_tokens_of=()) for one in requests]
-        return super().generate(told, parameters)
+        worded = []
+        for request in requests:
+            worded.append(replace(request, excluded_values=request.banned_tokens_of, banned_tokens_of=()))
+        return super().generate(worded, parameters)
 
     def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
         self._asked[role] += len(asked)
-        return [found for one in asked for found in answer([one], *more)]
+        return [found for request in asked for found in answer([request], *more)]
 
 
-class Forgetful:
-    """A journal's store that keeps nothing, so that everything is asked again."""
+class EmptyCallStore:
+    """A journal store that keeps nothing, so that every question is asked again."""
 
     def calls(self, request_ids: Sequence[str]) -> Mapping[str, CallRecord]:  # noqa: ARG002  # it knows none
         return {}
@@ -80,15 +94,15 @@ class Forgetful:
         pass
 
 
-class _Undone(Exception):  # noqa: N818  # nothing went wrong
-    """Leaves a transaction without keeping what it wrote."""
+class _RollBack(Exception):  # noqa: N818  # nothing went wrong
+    """Leaves a transaction without committing it."""
 
 
 @dataclass
 class ReleasedPattern:
-    """LINK's search of one rule after the other, and of each beam after the other, with nothing shared.
+    """LINK's search, rule by rule and beam by beam, with nothing shared but the list of the first variable.
 
-    Only the first variable's list serves both distributions. `statements` counts the complete substitutions.
+    `statements` counts the complete substitutions.
     """
 
     library: Library
@@ -98,67 +112,67 @@ class ReleasedPattern:
     statements: int = 0
 
     def search(self, rule: Rule) -> None:
-        """Both distributions of a rule."""
+        """Search both distributions of a rule."""
         with KnowledgeBase() as kb:
-            first: Answer | None = None
+            first: QuestionAnswer | None = None
             for distribution in Distribution:
                 settings = replace(self.settings, distributions=(distribution,))
-                one = RuleSearch(plan(rule, self.library, settings.plan), self.library, settings, "")
-                while one.step is not None:
-                    inquiries = one.inquiries()
-                    if one.origin is Origin.COMPUTED:
-                        one.compute()
-                    elif one.step_number == 0:
-                        first = first or self._answer(kb, inquiries[one.beams[0]])
-                        one.extend({one.beams[0]: first})
+                search = RuleSearch(plan(rule, self.library, settings.plan), self.library, settings, "")
+                while search.step is not None:
+                    inquiries = search.inquiries()
+                    if search.origin is Origin.COMPUTED:
+                        search.compute()
+                    elif search.step_number == 0:
+                        first = first or self._answer(kb, inquiries[search.beams[0]])
+                        search.extend({search.beams[0]: first})
                     else:
-                        one.extend({beam: self._answer(kb, inquiry) for beam, inquiry in inquiries.items()})
-                    self._close(one, kb)
-                    self._rank(one, kb)
-                if one.step_number == len(one.plan.steps):
-                    self.statements += len(one.beams)
+                        search.extend({beam: self._answer(kb, inquiry) for beam, inquiry in inquiries.items()})
+                    self._close(search, kb)
+                    self._rank(search, kb)
+                if search.step_number == len(search.plan.steps):
+                    self.statements += len(search.beams)
 
     def _oracle(self, kb: KnowledgeBase) -> Oracle:
-        """An oracle that knows of no other beam's answers."""
-        model = OneByOne(self.models, self.asked)
+        """A new oracle, which does not know the answers of other beams."""
+        model = SequentialModel(self.models, self.asked)
         models = Models(model, model, model, model)
-        return Oracle(kb, self.library, models, self.settings.oracle, journal=Journal(Forgetful()))
+        return Oracle(kb, self.library, models, self.settings.oracle, journal=Journal(EmptyCallStore()))
 
-    def _answer(self, kb: KnowledgeBase, inquiry: Inquiry) -> Answer:
-        with suppress(_Undone), kb.transaction():
+    def _answer(self, kb: KnowledgeBase, inquiry: Inquiry) -> QuestionAnswer:
+        with suppress(_RollBack), kb.transaction():
             answer = self._oracle(kb).answers([inquiry])[inquiry]
-            raise _Undone
+            raise _RollBack
         return answer
 
-    def _close(self, one: RuleSearch, kb: KnowledgeBase) -> None:
-        one.compare()
-        start = self.settings.oracle.fact_rule.start
-        for literal in one.checked():
+    def _close(self, search: RuleSearch, kb: KnowledgeBase) -> None:
+        search.compare()
+        start = self.settings.oracle.truth_threshold
+        for literal in search.checked():
             passed = []
-            for atom in one.ground(literal):
+            for atom in search.ground(literal):
                 score = self._oracle(kb).probabilities([atom])[atom] or 0.0
                 passed.append(score <= 1 - start if literal.negated else score >= start)
-            one.close(literal, passed, "critic")
+            search.close(literal, passed, "critic")
 
-    def _rank(self, one: RuleSearch, kb: KnowledgeBase) -> None:
-        if not one.is_ranked:
-            one.advance_unranked()
+    def _rank(self, search: RuleSearch, kb: KnowledgeBase) -> None:
+        if not search.is_ranked:
+            search.advance_unranked()
             return
-        texts = one.texts()
+        texts = search.texts()
         scores: dict[str, float] = {}
         for text in texts.values():
             scores |= self._oracle(kb).log_likelihoods([text])
-        one.rank(texts, scores)
+        search.rank(texts, scores)
 
 
 def is_link_rule(rule: Rule, library: Library) -> bool:
-    """Whether LINK could search the rule: a model says everything that arithmetic does not."""
-    constraints = [one for one in rule.literals if not rule.is_information(one)]
-    return all(origin_of(one, library) in (Origin.MODEL, Origin.COMPUTED) for one in constraints)
+    """True if LINK could search the rule: a model answers each literal that arithmetic does not decide."""
+    constraints = [literal for literal in rule.literals if not rule.is_information(literal)]
+    return all(origin_of(literal, library) in (Origin.MODEL, Origin.COMPUTED) for literal in constraints)
 
 
-class Remembering(Obedient):
-    """The server's model in this process; what it says of a claim or text is worked out once, and counted each time."""
+class CachingModel(ExclusionReader):
+    """The server's model in this process. A score is computed once for each claim or text."""
 
     def __init__(self, model: SimulatedModel) -> None:
         super().__init__(model)
@@ -176,9 +190,12 @@ class Remembering(Obedient):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """What is compared. `judges`: whether critic and likelihood are asked on the server, too, or in this process, as
-    LINK's are; calls in this process take no time and are not counted."""
+class CallBenchmark:
+    """Settings of the comparison.
+
+    `judges`: critic and likelihood on the server (`server`) or, like LINK's, in this process (`local`), where calls
+    take no time and are not counted.
+    """
 
     paths: tuple[Path, ...] = ()
     rules: int = 10
@@ -193,14 +210,14 @@ class Bench:
         return ROLES if self.judges == "server" else (KNOWLEDGE,)
 
 
-def in_process(library: Library, bench: Bench) -> Models:
-    """The server's model without the server."""
-    model = Remembering(simulated(library, bench.world))
+def in_process(library: Library, bench: CallBenchmark) -> Models:
+    """The server's model in this process, without the server."""
+    model = CachingModel(simulated(library, bench.world))
     return Models(model, model, model, FrequencyLikelihood())
 
 
-def on_server(url: str, library: Library, bench: Bench, in_flight: int) -> Models:
-    """The model behind the server, by the way that every OpenAI-compatible server is asked."""
+def on_server(url: str, library: Library, bench: CallBenchmark, in_flight: int) -> Models:
+    """The model on the server, through the client for OpenAI-compatible servers."""
     with tempfile.TemporaryDirectory() as folder:
         aliases = Path(folder) / "aliases.yaml"
         alias = {"model_id": MODEL, "model_name": MODEL, "api_base": url, "max_concurrency": in_flight}
@@ -210,8 +227,8 @@ def on_server(url: str, library: Library, bench: Bench, in_flight: int) -> Model
     return opened if bench.judges == "server" else replace(here, knowledge=opened.knowledge)
 
 
-def released(library: Library, rules: Sequence[Rule], bench: Bench) -> dict[str, Any]:
-    """LINK's pattern by a clock that only counts: each call takes the latency, and what comes between takes nothing."""
+def released(library: Library, rules: Sequence[Rule], bench: CallBenchmark) -> dict[str, Any]:
+    """LINK's pattern by the simulated clock: a call takes the latency, and nothing else takes any time."""
     settings = SearchSettings(beam=bench.beam, compat="released", plan="link")
     pattern = ReleasedPattern(library, in_process(library, bench), settings)
     most = 0
@@ -223,8 +240,8 @@ def released(library: Library, rules: Sequence[Rule], bench: Bench) -> dict[str,
     return {**_figures(pattern.statements, pattern.asked, bench, seconds), "most_knowledge_calls_of_a_rule": most}
 
 
-def clock_check(library: Library, rule: Rule, bench: Bench) -> dict[str, Any]:
-    """A small search in LINK's pattern on the real server: what it took, and what the clock says of as many calls."""
+def clock_check(library: Library, rule: Rule, bench: CallBenchmark) -> dict[str, Any]:
+    """The time of a small search in LINK's pattern on the real server, and that by the simulated clock."""
     with served(bench.paths, bench.world, bench.latency) as url:
         pattern = ReleasedPattern(library, on_server(url, library, bench, in_flight=1), CHECK)
         begun = time.perf_counter()
@@ -234,7 +251,7 @@ def clock_check(library: Library, rule: Rule, bench: Bench) -> dict[str, Any]:
     return {"calls": calls, "seconds": round(seconds, 2), "clock_seconds": round(calls * bench.latency, 2)}
 
 
-def hapax(library: Library, rules: Sequence[Rule], bench: Bench) -> dict[str, Any]:
+def hapax(library: Library, rules: Sequence[Rule], bench: CallBenchmark) -> dict[str, Any]:
     """Hapax's search on the real server, by the wall clock."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -243,14 +260,14 @@ def hapax(library: Library, rules: Sequence[Rule], bench: Bench) -> dict[str, An
     ):
         models = on_server(url, library, bench, bench.in_flight)
         begun = time.perf_counter()
-        report = search(library, rules, kb, models, SearchSettings(beam=bench.beam))
+        report = search(SearchJob(library, rules, kb, models, SearchSettings(beam=bench.beam)))
         seconds = time.perf_counter() - begun
         most_at_once = counts(url)["most_at_once"]
-    asked = Counter({role: one.calls for role, one in report.statistics.items()})
+    asked = Counter({role: statistics.calls for role, statistics in report.statistics.items()})
     return {**_figures(len(report.statements), asked, bench, seconds), "most_calls_at_once": most_at_once}
 
 
-def _figures(statements: int, asked: Mapping[str, int], bench: Bench, seconds: float) -> dict[str, Any]:
+def _figures(statements: int, asked: Mapping[str, int], bench: CallBenchmark, seconds: float) -> dict[str, Any]:
     calls = {role: asked[role] for role in bench.roles}
     total = sum(calls.values())
     return {
@@ -263,20 +280,15 @@ def _figures(statements: int, asked: Mapping[str, int], bench: Bench, seconds: f
     }
 
 
-def compared(bench: Bench) -> dict[str, Any]:
-    """Both patterns over the same rules, and how many times as much LINK's takes."""
+def compared(bench: CallBenchmark) -> dict[str, Any]:
+    """The figures of both patterns over the same rules, and the ratios of LINK's figures to those of Hapax."""
     library, rules = chosen_rules(bench.paths, bench.rules)
     rules = [rule for rule in rules if is_link_rule(rule, library)]
     link, ours = released(library, rules, bench), hapax(library, rules, bench)
-    ratios = {
-        "knowledge_calls_per_statement": _ratio(
-            link["calls_per_statement"][KNOWLEDGE], ours["calls_per_statement"][KNOWLEDGE]
-        ),
-        **{
-            name: _ratio(link[name], ours[name])
-            for name in ("all_calls_per_statement", "seconds", "seconds_per_statement")
-        },
-    }
+    link_calls, our_calls = link["calls_per_statement"], ours["calls_per_statement"]
+    ratios = {"knowledge_calls_per_statement": _ratio(link_calls[KNOWLEDGE], our_calls[KNOWLEDGE])}
+    for name in ("all_calls_per_statement", "seconds", "seconds_per_statement"):
+        ratios[name] = _ratio(link[name], ours[name])
     return {
         "bench": {**asdict(bench), "paths": [str(path) for path in bench.paths], "rules": len(rules)},
         "clock_check": clock_check(library, rules[0], bench),
@@ -286,26 +298,26 @@ def compared(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _ratio(one: float | None, other: float | None) -> float | None:
-    """None where there is nothing to divide by."""
-    return None if one is None or not other else round(one / other, 3)
+def _ratio(dividend: float | None, divisor: float | None) -> float | None:
+    """The rounded ratio; None if it is undefined."""
+    return None if dividend is None or not divisor else round(dividend / divisor, 3)
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
-def told(figures: dict[str, Any]) -> Iterator[str]:
-    """The figures in lines."""
+def lines(figures: dict[str, Any]) -> Iterator[str]:
+    """The figures as lines of text."""
     bench, check = figures["bench"], figures["clock_check"]
     where = "on the server" if bench["judges"] == "server" else "in this process, not counted"
     yield (f"{bench['rules']} rules, beam {bench['beam']}, {bench['latency']} s a call; critic and likelihood {where}")
     yield ""
-    for name, one in (("LINK's pattern", figures["link"]), ("Hapax", figures["hapax"])):
-        calls = ", ".join(f"{role} {count}" for role, count in one["calls"].items())
-        each = ", ".join(f"{role} {count}" for role, count in one["calls_per_statement"].items())
-        yield f"{name}: {one['statements']} statements; calls {calls}"
-        yield f"  calls per statement: {each}; all {one['all_calls_per_statement']}"
-        yield f"  {one['seconds']} s, {one['seconds_per_statement']} s per statement"
+    for name, pattern in (("LINK's pattern", figures["link"]), ("Hapax", figures["hapax"])):
+        calls = ", ".join(f"{role} {count}" for role, count in pattern["calls"].items())
+        per_statement = ", ".join(f"{role} {count}" for role, count in pattern["calls_per_statement"].items())
+        yield f"{name}: {pattern['statements']} statements; calls {calls}"
+        yield f"  calls per statement: {per_statement}; all {pattern['all_calls_per_statement']}"
+        yield f"  {pattern['seconds']} s, {pattern['seconds_per_statement']} s per statement"
     yield f"  at most {figures['hapax']['most_calls_at_once']} calls at once"
     yield ""
     yield f"LINK's seconds are calls x {bench['latency']} s, not measured: nothing else is counted against it."
@@ -320,7 +332,7 @@ def told(figures: dict[str, Any]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calls", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", nargs="*", type=Path, help="rule files and folders (default: rules/library)")
     parser.add_argument("--rules", type=int, default=10, help="so many, spread evenly (default: %(default)s)")
@@ -339,9 +351,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, help="write the figures to this file, as JSON")
     chosen = vars(parser.parse_args(arguments))
     output = chosen.pop("output")
-    figures = compared(Bench(**{**chosen, "paths": tuple(chosen["paths"])}))
+    figures = compared(CallBenchmark(**{**chosen, "paths": tuple(chosen["paths"])}))
     figures = {"benchmark": "calls", "machine": machine(), **figures}
-    print("\n".join(told(figures)))
+    print("\n".join(lines(figures)))
     write_figures(output, figures)
     return 0
 

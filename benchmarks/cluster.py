@@ -1,11 +1,11 @@
-"""Wall time of one process and of a Ray cluster with more and more workers, on one simulated server with a latency.
+"""Wall time of a single process and of Ray clusters of increasing size, on a simulated server with a latency.
 
     python -m benchmarks.cluster -o cluster.json
     python -m benchmarks.cluster --rules 8 --beam 10 --workers 2
 
-Everything is searched on one server, in turns, and every cluster's result is compared row by row with that of one
-process. The search that counts stays in one process, so the same search with all answers known (`replay`) bounds what
-any number of workers can gain (Amdahl).
+All searches run in turn on the same server, and the result of each cluster is compared row by row with that of a single
+process. The main search stays in one process, so the same search with all answers known (`replay`) bounds the speed-up
+by any number of workers (Amdahl's law).
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ from typing import Any
 from benchmarks.common import chosen_rules, machine, write_figures
 from benchmarks.comparison import differences
 from benchmarks.server import MODEL, counts, served
-from engine.cluster.owner import Opening
-from engine.cluster.routing import Owners
-from engine.cluster.running import Cluster, Spread, search_spread
-from engine.cluster.walking import Ahead, Walkers
-from engine.report import SearchReport, SearchSettings
-from engine.search import search
-from grammar.errors import HapaxError
-from grammar.rules import Library, Rule
-from kb.store import KnowledgeBase
-from llm_oracle.calls import Journal
-from llm_oracle.registry import OpeningOptions
+from hapax.engine.cluster.owner import Opening
+from hapax.engine.cluster.routing import Owners
+from hapax.engine.cluster.running import Cluster, Spread, search_spread
+from hapax.engine.cluster.walking import Ahead, Walkers
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.report import SearchReport
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, Rule
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """What is searched how. `in_flight`: requests at once of all workers together, and of the one process."""
+class ClusterBenchmark:
+    """The searches to compare. `in_flight`: concurrent requests of all workers together, or of the single process."""
 
     paths: tuple[Path, ...] = ()
     rules: int = 32
@@ -51,8 +53,8 @@ class Bench:
 
 
 @dataclass
-class Timed:
-    """A cluster that notes how long its processes took to start."""
+class TimedCluster:
+    """A cluster that records how long its processes take to start."""
 
     cluster: Cluster
     start_seconds: float = 0.0
@@ -69,10 +71,10 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Searches:
-    """Searches of one task, each into a file of its own in one folder."""
+class ClusterSearches:
+    """Searches of the same rules, each into a file of its own in `folder`."""
 
-    bench: Bench
+    bench: ClusterBenchmark
     library: Library
     rules: Sequence[Rule]
     opening: Opening
@@ -83,12 +85,12 @@ class Searches:
         return SearchSettings(beam=self.bench.beam)
 
     def alone(self) -> dict[str, Any]:
-        """In this process; gives seconds and what was found."""
+        """Search in this process, and return the figures."""
         with KnowledgeBase(self.folder / "alone.db") as kb:
             return self._alone(kb)
 
     def replayed(self) -> dict[str, Any]:
-        """In this process, into a new file that knows all answers and nothing else."""
+        """Search in this process, into a new file that has all answers of `alone` and nothing else."""
         with KnowledgeBase(self.folder / "alone.db") as known, KnowledgeBase(self.folder / "replay.db") as kb:
             kb.record_calls(known.calls().values())
             return self._alone(kb)
@@ -97,28 +99,27 @@ class Searches:
         journal = Journal(kb)
         models = self.opening.open(journal, 1)
         begun = time.perf_counter()
-        report = search(self.library, self.rules, kb, models, self.settings, journal=journal)
+        report = search(SearchJob(self.library, self.rules, kb, models, self.settings, journal))
         return _figures(report, time.perf_counter() - begun)
 
     def spread(self, cluster: Cluster, name: str) -> dict[str, Any]:
-        """Over a cluster; gives besides how long it took to start and how many rows differ from the one process's."""
-        timed = Timed(cluster)
+        """Search over a cluster. Also reports the start time and the number of rows that differ from `alone`."""
+        timed = TimedCluster(cluster)
         with KnowledgeBase(self.folder / f"{name}.db") as kb:
             journal = Journal(kb)
             models = self.opening.open(journal, 1)
-            one = Spread(timed, self.opening, self.folder / f"{name}.shards")
+            spreading = Spread(timed, self.opening, self.folder / f"{name}.shards")
             begun = time.perf_counter()
-            report, told = search_spread(
-                self.library, self.rules, kb, models, one, settings=self.settings, journal=journal
-            )
+            job = SearchJob(self.library, self.rules, kb, models, self.settings, journal)
+            report, spread_report = search_spread(job, spreading)
             seconds = time.perf_counter() - begun
         different = sum(differences(self.folder / "alone.db", self.folder / f"{name}.db").values())
         return {
             **_figures(report, seconds),
             "start_seconds": round(timed.start_seconds, 2),
-            "walks": told.walks,
-            "walks_failed": told.walks_failed,
-            "answers_in_vain": told.kept,
+            "walks": spread_report.walks,
+            "walks_failed": spread_report.walks_failed,
+            "answers_in_vain": spread_report.kept,
             "different_rows": different,
         }
 
@@ -127,19 +128,19 @@ def _figures(report: SearchReport, seconds: float) -> dict[str, Any]:
     return {
         "seconds": round(seconds, 2),
         "statements": len(report.statements),
-        "calls_sent": sum(one.calls for role, one in report.statistics.items() if role != "evaluator"),
+        "calls_sent": sum(statistics.calls for role, statistics in report.statistics.items() if role != "evaluator"),
     }
 
 
 def on_ray(count: int) -> Cluster:
-    """A Ray cluster of this machine with so many workers."""
-    from engine.cluster.on_ray import RayCluster
+    """A Ray cluster on this machine with `count` workers."""
+    from hapax.engine.cluster.on_ray import RayCluster
 
     return RayCluster(worker_count=count)
 
 
-def measured(bench: Bench, cluster_of: Callable[[int], Cluster] = on_ray) -> dict[str, Any]:
-    """The figures of one process, of the replay, and of clusters by their number of workers."""
+def measured(bench: ClusterBenchmark, cluster_of: Callable[[int], Cluster] = on_ray) -> dict[str, Any]:
+    """The figures of the single process, of the replay, and of each cluster."""
     library, rules = chosen_rules(bench.paths, bench.rules)
     with tempfile.TemporaryDirectory() as name, served(bench.paths, bench.world, bench.latency) as url:
         folder = Path(name)
@@ -147,7 +148,7 @@ def measured(bench: Bench, cluster_of: Callable[[int], Cluster] = on_ray) -> dic
         (folder / "aliases.yaml").write_text(json.dumps([alias]), "utf-8")  # JSON is YAML
         options = OpeningOptions(library=library, aliases=folder / "aliases.yaml")
         opening = Opening(f"openai:{MODEL}", None, None, "frequency", options)
-        searches = Searches(bench, library, rules, opening, folder)
+        searches = ClusterSearches(bench, library, rules, opening, folder)
         alone = searches.alone()
         alone["requests_at_the_server"] = counts(url)["asked"]
         replay = searches.replayed()
@@ -173,27 +174,27 @@ def measured(bench: Bench, cluster_of: Callable[[int], Cluster] = on_ray) -> dic
     }
 
 
-def told(figures: dict[str, Any]) -> Iterator[str]:
-    """The figures in lines."""
+def lines(figures: dict[str, Any]) -> Iterator[str]:
+    """The figures as lines of text."""
     bench, alone, replay = figures["bench"], figures["alone"], figures["replay"]
     yield f"{bench['rules']} rules, beam {bench['beam']}, {bench['latency']} s a call, {bench['in_flight']} at once"
     yield f"one process: {alone['seconds']} s, {alone['statements']} statements, {alone['calls_sent']} calls"
     yield f"with all answers known: {replay['seconds']} s; no cluster is more than {replay['most_ratio']} times as fast"
-    for one in figures["clusters"]:
+    for cluster in figures["clusters"]:
         yield (
-            f"{one['workers']} workers: {one['seconds']} s, {one['start_seconds']} s of it starting Ray; "
-            f"{one['ratio']} times as fast, {one['ratio_without_start']} without the start; "
-            f"{one['requests_at_the_server']} requests, {one['answers_in_vain']} answers in vain, "
-            f"{one['different_rows']} rows differ"
+            f"{cluster['workers']} workers: {cluster['seconds']} s, {cluster['start_seconds']} s of it starting Ray; "
+            f"{cluster['ratio']} times as fast, {cluster['ratio_without_start']} without the start; "
+            f"{cluster['requests_at_the_server']} requests, {cluster['answers_in_vain']} answers in vain, "
+            f"{cluster['different_rows']} rows differ"
         )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 1: a search failed, or a cluster's result was another one."""
+    """Run the command line. Returns 1 if a search fails or the result of a cluster differs."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cluster", description=(__doc__ or "").partition("\n")[0]
     )
-    usual = Bench()
+    usual = ClusterBenchmark()
     parser.add_argument("paths", nargs="*", type=Path, help="rule files and folders (default: rules/library)")
     parser.add_argument("--rules", type=int, default=usual.rules, help="so many, spread evenly (default: %(default)s)")
     parser.add_argument("--beam", type=int, default=usual.beam, help="(default: %(default)s)")
@@ -206,15 +207,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, help="write the figures to this file, as JSON")
     chosen = vars(parser.parse_args(arguments))
     output = chosen.pop("output")
-    bench = Bench(**{**chosen, "paths": tuple(chosen["paths"]), "workers": tuple(chosen["workers"])})
+    bench = ClusterBenchmark(**{**chosen, "paths": tuple(chosen["paths"]), "workers": tuple(chosen["workers"])})
     try:
         figures = measured(bench)
     except (HapaxError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print("\n".join(told(figures)))
+    print("\n".join(lines(figures)))
     write_figures(output, {"benchmark": "cluster", "machine": machine(), **figures})
-    return 1 if any(one["different_rows"] for one in figures["clusters"]) else 0
+    return 1 if any(cluster["different_rows"] for cluster in figures["clusters"]) else 0
 
 
 if __name__ == "__main__":

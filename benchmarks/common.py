@@ -1,4 +1,4 @@
-"""What the benchmarks share: which rules, which world, on which machine, and where the figures go."""
+"""Shared parts of the benchmarks: rules, simulated world, description of the machine, and output of figures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from grammar.parser import load_library
-from grammar.rules import Library, Rule
-from llm_oracle.calls import CRITIC, KNOWLEDGE, LIKELIHOOD
-from llm_oracle.protocols import (
+from hapax.grammar.parser import load_library
+from hapax.grammar.rules import Library, Rule
+from hapax.llm_oracle.protocols import (
+    CRITIC,
+    KNOWLEDGE,
+    LIKELIHOOD,
     CriticScore,
     Generation,
     GenerationParameters,
@@ -23,7 +25,8 @@ from llm_oracle.protocols import (
     LogLikelihood,
     Models,
 )
-from llm_oracle.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
 
 LIBRARY = Path(__file__).parent.parent / "rules" / "library"
 SHIPPED = LIBRARY.parent
@@ -32,7 +35,7 @@ FACTS = SimulationSettings().facts_per_argument
 
 
 def chosen_rules(paths: Sequence[Path], count: int | None = None) -> tuple[Library, list[Rule]]:
-    """The rules of these files and folders (default: the library); of these so many, spread evenly over all."""
+    """The rules of these files and folders (default: the library), or `count` of them, spread evenly."""
     library = load_library(list(paths) or [LIBRARY])
     rules = [rule for rule in library.rules if not library.is_definition(rule)]
     if count is None or count >= len(rules):
@@ -41,12 +44,12 @@ def chosen_rules(paths: Sequence[Path], count: int | None = None) -> tuple[Libra
 
 
 def simulated(library: Library, seed: int, facts: float = FACTS) -> SimulatedModel:
-    """The model of a world over the rules, in which a question has so many right values."""
+    """The model of a simulated world over the rules; `facts` is the mean number of right values of a question."""
     return SimulatedModel(SimulatedWorld(library, seed, SimulationSettings(facts_per_argument=facts)))
 
 
-class Beside(ABC):
-    """A model that hands everything it is asked, in whichever role, to others' answers by way of `_answered`."""
+class DelegatingModel(ABC):
+    """A model that passes the requests of all roles, together with the method that answers them, to `_answered`."""
 
     def __init__(self, models: Models) -> None:
         self.identity = models.knowledge.identity
@@ -63,11 +66,11 @@ class Beside(ABC):
 
     @abstractmethod
     def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
-        """What `answer(asked, *more)` gives, and whatever is to be done beside."""
+        """The answers, as `answer(asked, *more)` returns them."""
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Description of the machine and of the software versions."""
     return {
         "system": platform.platform(),
         "processor": _processor(),
@@ -88,6 +91,6 @@ def _processor() -> str:
 
 
 def write_figures(path: Path | None, figures: Mapping[str, Any]) -> None:
-    """The figures as JSON, if a file was named."""
+    """Write the figures as JSON; do nothing if `path` is None."""
     if path is not None:
         path.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", "utf-8")

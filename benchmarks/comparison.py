@@ -1,4 +1,4 @@
-"""Whether two knowledge bases hold the same: row by row, by table. What `derive` made of the facts is left out."""
+"""Compare two knowledge bases row by row and table by table, apart from the conclusions of `derive`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from kb.connection import reading_uri
-from kb.rows import RUNS, TABLES, Table
+from hapax.kb.connection import reading_uri
+from hapax.kb.rows import RUNS, TABLES
 
 CLOCKS = frozenset({"created", "started", "finished"})
-"""Columns that say when something was written."""
+"""Columns with the time of writing."""
 
-TOLD = frozenset({"summary"})
-"""What a run tells of itself: what it sent and what the journal answered, which two ways to one result do not share."""
+SUMMARIES = frozenset({"summary"})
+"""Columns of a run that count requests and answers from the journal, which differ between ways to the same result."""
 
 
 def differences(first: Path, second: Path) -> dict[str, int]:
-    """By table, the rows of either database that the other lacks or has otherwise; clocks and summaries are left out.
+    """Number of rows of each table that are missing or different in either database, apart from times and summaries.
 
     Raises sqlite3.OperationalError for a file without the tables of a knowledge base.
     """
@@ -30,7 +30,9 @@ def differences(first: Path, second: Path) -> dict[str, int]:
 def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     for table in TABLES:
         same_key = " AND ".join(f"one.{name} = two.{name}" for name in table.key)
-        same = " AND ".join(f"one.{name} IS two.{name}" for name in _compared(table))
+        ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
+        compared = [name for name in table.all_columns if name not in ignored]
+        same = " AND ".join(f"one.{name} IS two.{name}" for name in compared)  # IS: two NULLs are equal
         found = 0
         for here, there in (("main", "other"), ("other", "main")):
             sql = (
@@ -39,8 +41,3 @@ def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
             )
             found += connection.execute(sql).fetchone()[0]
         yield table.name, found
-
-
-def _compared(table: Table[object]) -> list[str]:
-    left_out = CLOCKS | (TOLD if table is RUNS else frozenset())
-    return [name for name in table.all_columns if name not in left_out]

@@ -1,9 +1,9 @@
-"""Bulk inference beside SQLite's own joins, Prolog's tabling and rows fetched through pyswip, over the same facts.
+"""Bulk inference compared with SQLite's own joins, Prolog's tabling and rows fetched through pyswip.
 
     python -m benchmarks.inference -o inference.json
     python -m benchmarks.inference --facts 1000 10000 --edges 200 --nodes 100 --shipped 50 --rounds 2
 
-`benchmarks/README.md` tells what the figures mean.
+`benchmarks/README.md` explains the figures.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.common import SHIPPED, machine, write_figures
-from engine.bulk import Derived, derive_all
-from engine.program import build_program
-from engine.query import Theory
-from engine.session import PrologSession, QueryLimits
-from grammar.parser import load_library, parse_library
-from grammar.rules import Library, PredicateKind
-from grammar.terms import Value
-from kb.records import FactRecord, Source
-from kb.store import KnowledgeBase
+from hapax.engine.inference.bulk_derivation import DerivationReport, derive_all
+from hapax.engine.inference.program import build_program
+from hapax.engine.inference.session import PrologSession, QueryLimits
+from hapax.engine.inference.theory import Theory
+from hapax.grammar.parser import load_library, parse_library
+from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.terms import Value
+from hapax.kb.records import FactRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 R = TypeVar("R")
 
@@ -56,10 +56,10 @@ reaches(Place A, Place B) & road(Place B, Place C) -> reaches(Place A, Place C).
 """
 BARE = "SELECT a.x, a.y, b.y AS z, c.y AS w FROM {0}a a JOIN {0}b b ON b.x = a.y JOIN {0}c c ON c.x = b.y"
 SOLUTIONS_A_FACT = 3.3
-"""Each name stands in so many facts of a relation, so that a relation's fact is in the square of it statements."""
+"""Number of facts of a relation with the same name; a fact is then in the square of it statements."""
 
 PROLOG_FACTS = 30_000
-"""With more facts Hapax's own Prolog path is left out: it is linear, and minutes long."""
+"""Most facts for which Hapax's own Prolog path is measured: it is linear, but takes minutes."""
 
 UNLIMITED = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
 
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, help="JSON file for all of it")
     options = parser.parse_args(arguments)
-    joins = [_apart(join, facts, options.rounds, options.sample, options.seed) for facts in options.facts]
+    joins = [_in_new_process(join, facts, options.rounds, options.sample, options.seed) for facts in options.facts]
     found: dict[str, Any] = {
         "machine": machine(),
         "settings": {name: value for name, value in vars(options).items() if name != "output"},
@@ -84,28 +84,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "slopes": slopes(joins),
     }
     if options.edges:
-        found["closure"] = _apart(closure, options.edges, options.nodes, options.rounds, options.seed)
+        found["closure"] = _in_new_process(closure, options.edges, options.nodes, options.rounds, options.seed)
     if options.shipped:
-        found["shipped"] = _apart(shipped, options.shipped, options.seed)
+        found["shipped"] = _in_new_process(shipped, options.shipped, options.seed)
     show(found, Console())
     write_figures(options.output, found)
 
 
-def _apart(task: Callable[..., R], *arguments: int) -> R:
-    """The task in a process of its own, so that its peak of memory is its own."""
+def _in_new_process(task: Callable[..., R], *arguments: int) -> R:
+    """Run the task in a new process, so that its peak memory is its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(task, arguments)
 
 
 def seconds_of(task: Callable[[], object]) -> float:
-    """Wall time of one call."""
+    """Wall time of a call."""
     began = time.perf_counter()
     task()
     return time.perf_counter() - began
 
 
 def peak_mb() -> float:
-    """The most memory this process has held so far, in MB."""
+    """Peak memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
@@ -113,14 +113,14 @@ def peak_mb() -> float:
 
 
 def join(facts: int, rounds: int, sample: int, seed: int) -> dict[str, Any]:
-    """a(X,Y), b(Y,Z), c(Z,W) over so many facts in all: from the file to the commit, beside the bare join."""
+    """Measure a(X,Y), b(Y,Z), c(Z,W) over this number of facts, from the file to the commit, and the bare join."""
     library = parse_library([("join.rules", JOIN)])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kb.db"
         with KnowledgeBase(path) as kb:
             _fill(kb, ("a", "b", "c"), facts // 3, max(2, int(facts / 3 / SOLUTIONS_A_FACT)), seed)
         with KnowledgeBase() as none:
-            _derived(none, library)  # so that libraries are imported
+            _derived(none, library)  # imports the libraries
         with KnowledgeBase(path) as kb:
             began_with = peak_mb()
             cold, derived = _derived(kb, library)
@@ -135,7 +135,7 @@ def join(facts: int, rounds: int, sample: int, seed: int) -> dict[str, Any]:
             if facts <= PROLOG_FACTS:
                 found["prolog_path_s"] = seconds_of(lambda: derive_all(kb, library, library.rules, "prolog"))
         found |= {"database_mb": path.stat().st_size / 1e6, "cold_s": cold}
-        found |= {f"{name}_s": statistics.median(each) for name, each in times.items()}
+        found |= {f"{name}_s": statistics.median(seconds) for name, seconds in times.items()}
         found |= _ratios(times, cold)
         found |= _duckdb(path, times["again"])
         found |= _pyswip(path, sample, found)
@@ -156,14 +156,14 @@ def _fill(kb: KnowledgeBase, predicates: Sequence[str], count: int, names: int, 
         kb.add_facts(batch)
 
 
-def _derived(kb: KnowledgeBase, library: Library) -> tuple[float, Derived]:
+def _derived(kb: KnowledgeBase, library: Library) -> tuple[float, DerivationReport]:
     began = time.perf_counter()
     derived = derive_all(kb, library, library.rules, "sql")
     return time.perf_counter() - began, derived
 
 
 def _sqlite_ways(path: Path) -> dict[str, Callable[[], None]]:
-    """CREATE TABLE AS of the bare join, in a file beside with the same settings: integers, texts, facts.
+    """CREATE TABLE AS of the bare join in another file with the same settings, over integers and over texts.
 
     `from_facts` first reads the cells of the facts into indexed tables of texts.
     """
@@ -193,13 +193,13 @@ def _sqlite_ways(path: Path) -> dict[str, Callable[[], None]]:
 
 
 def _index(connection: sqlite3.Connection, table: str) -> None:
-    """As Hapax's relations are: by the first argument, and by the second."""
+    """Index a table by the first and by the second argument, as Hapax's relations are."""
     connection.execute(f"CREATE INDEX {table}_xy ON {table} (x, y)")
     connection.execute(f"CREATE INDEX {table}_yx ON {table} (y, x)")
 
 
 def _turns(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each way, one after another in each round."""
+    """Seconds of each way in each round; within a round the ways take turns."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
@@ -208,38 +208,39 @@ def _turns(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list
 
 
 def _ratios(times: dict[str, list[float]], cold: float) -> dict[str, float]:
-    """Medians over the rounds of ours to each bare join, and the first derivation to their medians."""
-    found = {
-        f"again_to_{name}": statistics.median(ours / one for ours, one in zip(times["again"], each, strict=True))
-        for name, each in times.items()
-        if name != "again"
-    }
+    """Median ratios of our time to that of each bare join, and the first derivation in relation to their medians."""
+    found = {f"again_to_{name}": _median_ratio(times["again"], times[name]) for name in times if name != "again"}
     return found | {f"cold_to_{name}": cold / statistics.median(times[name]) for name in ("from_facts", "ctas_text")}
 
 
+def _median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The median over rounds: a machine that slows down slows both in a round."""
+    return statistics.median(our_time / their_time for our_time, their_time in zip(ours, theirs, strict=True))
+
+
 def _duckdb(path: Path, ours: Sequence[float]) -> dict[str, float]:
-    """DuckDB's CREATE TABLE AS of the same integers on one thread, into a file; nothing where it is not installed."""
+    """DuckDB's CREATE TABLE AS over the same integers on one thread, into a file; empty if it is not installed."""
     try:
         import duckdb
     except ImportError:
         return {}
-    with closing(duckdb.connect(str(path.with_name("beside.duckdb")), config={"threads": 1})) as other:
+    with closing(duckdb.connect(str(path.with_name("beside.duckdb")), config={"threads": 1})) as duck:
         with closing(sqlite3.connect(path.with_name("beside.db"))) as beside:
             for name in "abc":
                 import pyarrow as pa
 
                 columns = list(zip(*beside.execute(f"SELECT x, y FROM int_{name}"), strict=True))  # noqa: S608
-                other.register("rows", pa.table({"x": columns[0], "y": columns[1]}))
-                other.execute(f"CREATE TABLE int_{name} AS SELECT * FROM rows")  # noqa: S608
+                duck.register("rows", pa.table({"x": columns[0], "y": columns[1]}))
+                duck.execute(f"CREATE TABLE int_{name} AS SELECT * FROM rows")  # noqa: S608
         joined = BARE.format("int_")
         took = statistics.median(
-            seconds_of(lambda: other.execute(f"CREATE OR REPLACE TABLE result AS {joined}")) for _ in ours
+            seconds_of(lambda: duck.execute(f"CREATE OR REPLACE TABLE result AS {joined}")) for _ in ours
         )
     return {"duckdb_s": took, "again_to_duckdb": statistics.median(ours) / took}
 
 
 def _pyswip(path: Path, sample: int, found: dict[str, Any]) -> dict[str, Any]:
-    """Rows fetched through `Prolog.query` from facts that are loaded and indexed; beyond the sample extrapolated."""
+    """Time for all rows through `Prolog.query` from loaded and indexed facts, extrapolated from a sample."""
     with KnowledgeBase(path, read_only=True) as kb:
         program = build_program(parse_library([("join.rules", JOIN)]), kb.facts())
     file = path.with_name("facts.pl")
@@ -261,15 +262,15 @@ def _pyswip(path: Path, sample: int, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def slopes(joins: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Exponents of cost by least squares on logarithms: 1 is linear. Empty for less than two sizes."""
-    if len({one["facts"] for one in joins}) < 2:
+    """Exponents of the cost by least squares on logarithms: 1 is linear. Empty for fewer than two sizes."""
+    if len({figures["facts"] for figures in joins}) < 2:
         return {}
     pairs = {
-        "reading_by_facts": [(one["facts"], one["reading_s"]) for one in joins],
-        "cold_by_facts": [(one["facts"], one["cold_s"]) for one in joins],
-        "again_by_statements": [(one["statements"], one["again_s"]) for one in joins],
+        "reading_by_facts": [(figures["facts"], figures["reading_s"]) for figures in joins],
+        "cold_by_facts": [(figures["facts"], figures["cold_s"]) for figures in joins],
+        "again_by_statements": [(figures["statements"], figures["again_s"]) for figures in joins],
     }
-    return {name: _slope([(math.log(x), math.log(y)) for x, y in each]) for name, each in pairs.items()}
+    return {name: _slope([(math.log(x), math.log(y)) for x, y in points]) for name, points in pairs.items()}
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
@@ -280,9 +281,10 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
 
 
 def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
-    """All pairs that a random graph connects: from indexed relations to the commit, beside Prolog's tabling alone.
+    """Measure all connected pairs of a random graph, from indexed relations to the commit, and Prolog's tabling alone.
 
-    Prolog's facts are loaded; it only counts the pairs. In each round the facts count as changed, so nothing is reused.
+    Prolog's facts are loaded, and it only counts the pairs. In each round the facts count as changed, so that nothing
+    is reused.
     """
     library = parse_library([("closure.rules", CLOSURE)])
     rng = random.Random(seed)  # noqa: S311  a sample, no secret
@@ -301,7 +303,7 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
             pairs.append(derive_all(kb, library, [], "sql").atoms["reaches/2"])
 
         def tabled() -> None:
-            # Goals that people type are walked first, which puts library predicates in reach.
+            # `solutions` checks a goal before it runs, which loads the library predicates in it.
             found = session.solutions("aggregate_all(count, reaches(_, _), N)", ["N"], UNLIMITED)
             pairs.append(int(str(found.rows[0][0])))
 
@@ -314,16 +316,16 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
 
         cold = seconds_of(ours)
         times = _turns({"ours": ours, "prolog": tabled, "recursive": recursive}, rounds)
-    assert len(set(pairs)) == 1, pairs  # noqa: S101  otherwise nothing here means anything
-    found = {f"{name}_s": statistics.median(each) for name, each in times.items()}
+    assert len(set(pairs)) == 1, pairs  # noqa: S101  the ways would not be comparable
+    found = {f"{name}_s": statistics.median(taken) for name, taken in times.items()}
     return {
         "edges": len(roads),
         "nodes": nodes,
         "pairs": pairs[0],
         "cold_s": cold,
         **found,
-        "ours_to_prolog": statistics.median(a / b for a, b in zip(times["ours"], times["prolog"], strict=True)),
-        "ours_to_recursive": statistics.median(a / b for a, b in zip(times["ours"], times["recursive"], strict=True)),
+        "ours_to_prolog": _median_ratio(times["ours"], times["prolog"]),
+        "ours_to_recursive": _median_ratio(times["ours"], times["recursive"]),
         "memory_mb": peak_mb(),
     }
 
@@ -332,7 +334,7 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
 
 
 def shipped(facts: int, seed: int) -> dict[str, Any]:
-    """The shipped rules over so many random facts of each predicate."""
+    """Measure the shipped rules over this number of random facts of each predicate."""
     library = load_library([SHIPPED])
     rules = [rule for rule in library.rules if not library.is_definition(rule)]
     rng = random.Random(seed)  # noqa: S311  a sample, no secret
@@ -342,23 +344,23 @@ def shipped(facts: int, seed: int) -> dict[str, Any]:
                 kb.add_facts(
                     FactRecord(
                         signature.name,
-                        tuple(_value(library, one, facts, rng) for one in signature.argument_types),
+                        tuple(_value(library, data_type, facts, rng) for data_type in signature.argument_types),
                         signature.argument_types,
                         Source.GIVEN,
                     )
                     for _ in range(facts)
                 )
-        held = kb.counts()["facts"]
+        fact_count = kb.counts()["facts"]
         first = seconds_of(lambda: derive_all(kb, library, rules))
         began = time.perf_counter()
         derived = derive_all(kb, library, rules)
         again = time.perf_counter() - began
     return {
         "rules": len(rules),
-        "facts": held,
-        "statements": sum(one.statements for one in derived.rules),
-        "engines": dict(Counter(one.engine for one in derived.rules)),
-        "left_to_prolog": dict(Counter(one.reason.rpartition(": ")[2] for one in derived.rules if one.reason)),
+        "facts": fact_count,
+        "statements": sum(rule.statements for rule in derived.rules),
+        "engines": dict(Counter(rule.engine for rule in derived.rules)),
+        "left_to_prolog": dict(Counter(rule.reason.rpartition(": ")[2] for rule in derived.rules if rule.reason)),
         "cold_s": first,
         "again_s": again,
         "memory_mb": peak_mb(),
@@ -374,7 +376,7 @@ def _value(library: Library, data_type: str, facts: int, rng: random.Random) -> 
 
 
 def show(found: dict[str, Any], console: Console) -> None:
-    """The joins as a table, the rest as lines."""
+    """Print the joins as a table, and the rest as lines."""
     columns = {
         "facts": "facts",
         "statements": "statements",
@@ -389,18 +391,17 @@ def show(found: dict[str, Any], console: Console) -> None:
         "again_to_duckdb": "to DuckDB",
     }
     table = Table(*columns.values(), box=None)
-    for one in found["joins"]:
-        table.add_row(
-            *(f"{one[name]:.3g}" if isinstance(one.get(name), float) else str(one.get(name, "-")) for name in columns)
-        )
+    for figures in found["joins"]:
+        cells = (figures.get(name, "-") for name in columns)
+        table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in cells))
     console.print(table)
     for name in ("slopes", "closure", "shipped"):
         if name in found:
-            told = ", ".join(
+            text = ", ".join(
                 f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
                 for key, value in found[name].items()
             )
-            console.print(f"{name}: {told}", soft_wrap=True, highlight=False)
+            console.print(f"{name}: {text}", soft_wrap=True, highlight=False)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Large rule libraries out of the shipped vocabulary: as many rules as asked for, the same for the same seed."""
+"""Generate large rule libraries from the shipped vocabulary, reproducibly from a seed."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from benchmarks.common import LIBRARY, SHIPPED
-from grammar.parser import load_library
-from grammar.printing import format_library
-from grammar.rules import GenericBy, Library, PredicateKind, PredicateSignature, Rule, type_key
-from grammar.terms import Atom, Constant, Literal, Variable
+from hapax.grammar.attributes import GenericBy
+from hapax.grammar.parser import load_library
+from hapax.grammar.printing import format_library
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, type_key
+from hapax.grammar.terms import Atom, Constant, Literal, Variable
 
 COPIES = 10
-"""How often each rule of a library with many duplicates stands in it."""
+"""Number of copies of each rule in a library of duplicates."""
 
 LONG = 30
-"""Literals that a long premise has more than a shipped one."""
+"""Number of literals that a long premise has in addition to those of a shipped one."""
 
 TRIES = 200
-"""Premises drawn in vain before they grow by one literal more."""
+"""Number of duplicates drawn in a row, after which premises get another literal."""
 
 Places = Mapping[str, Sequence[tuple[PredicateSignature, int]]]
-"""By type: the predicates with an argument of it, and which argument that is."""
+"""By type: the predicates with an argument of the type, and the position of that argument."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How rules of one shape are drawn: on top of which shipped rules, and of which predicates they say more."""
+    """The shipped rules that rules of a shape extend, and the predicates of the added literals."""
 
     bases: Sequence[Rule]
     places: Places
     extra: tuple[int, int]
-    """Fewest and most literals added."""
+    """Fewest and most added literals."""
 
 
 def library_text(shape: str, rules: int, seed: int = 0) -> str:
-    """A rule file of so many rules of a shape of `SHAPES`, with the declarations of the shipped ones."""
+    """A rule file with this number of rules of a shape in `SHAPES`, and the declarations of the shipped rules."""
     shipped = load_library([SHIPPED, LIBRARY])
     drawn = SHAPES[shape](shipped, rules, random.Random(seed))  # noqa: S311 - no secret
     named = tuple(rule.named(f"generated_{number}") for number, rule in enumerate(drawn, start=1))
@@ -45,12 +46,12 @@ def library_text(shape: str, rules: int, seed: int = 0) -> str:
 
 
 def _mixed(shipped: Library, rules: int, source: random.Random) -> Iterable[Rule]:
-    """One to three literals more than a shipped rule."""
+    """Shipped rules with one to three added literals."""
     return _distinct(Recipe(_bases(shipped), _places(_asked(shipped)), (1, 3)), rules, source)
 
 
 def _one_conclusion(shipped: Library, rules: int, source: random.Random) -> Iterable[Rule]:
-    """All on top of one shipped rule, of whose variables most can be said, so that all conclude the same."""
+    """Extensions of a single shipped rule, the one with the most possible literals; all have the same conclusion."""
     places = _places(_asked(shipped))
 
     def choices(rule: Rule) -> int:
@@ -61,27 +62,27 @@ def _one_conclusion(shipped: Library, rules: int, source: random.Random) -> Iter
 
 
 def _duplicates(shipped: Library, rules: int, source: random.Random) -> Iterable[Rule]:
-    """Each ten times, with other names of variables and the premise in another order."""
+    """Ten copies of each rule, with variables renamed and the premise reordered."""
     distinct = list(_mixed(shipped, -(-rules // COPIES), source))
     return [_disguised(distinct[number % len(distinct)], source) for number in range(rules)]
 
 
 def _long(shipped: Library, rules: int, source: random.Random) -> Iterable[Rule]:
-    """Thirty literals more than a shipped rule."""
+    """Shipped rules with thirty added literals."""
     return _distinct(Recipe(_bases(shipped), _places(_asked(shipped)), (LONG, LONG)), rules, source)
 
 
 def _cycles(shipped: Library, rules: int, source: random.Random) -> Iterable[Rule]:
-    """Premises that speak of what other rules conclude: predicates rest on each other in circles."""
-    concluded = [one for one in shipped.signatures if one.indicator in shipped.derived]
+    """Rules whose added literals are conclusions of other rules, so that predicates depend on each other in cycles."""
+    concluded = [signature for signature in shipped.signatures if signature.indicator in shipped.derived]
     return _distinct(Recipe(_bases(shipped), _places(concluded), (1, 3)), rules, source)
 
 
 def _contrary(shipped: Library, rules: int, source: random.Random) -> Iterable[Rule]:
-    """Every second one concludes the opposite of another's conclusion."""
+    """Rules of which every second one concludes the opposite of another."""
     asked = _places(_asked(shipped))
-    able = [one for one in _bases(shipped) if shipped.opposite_of(one.conclusion.atom.predicate)]
-    able = [one for one in able if _open(one.searched, asked)]
+    able = [rule for rule in _bases(shipped) if shipped.opposite_of(rule.conclusion.atom.predicate)]
+    able = [rule for rule in able if _open(rule.searched, asked)]
     drawn = list(_distinct(Recipe(able, asked, (1, 3)), rules, source))
     return [_turned(rule, shipped) if number // len(able) % 2 else rule for number, rule in enumerate(drawn)]
 
@@ -97,13 +98,15 @@ SHAPES: Mapping[str, Callable[[Library, int, random.Random], Iterable[Rule]]] = 
 
 
 def _bases(shipped: Library) -> list[Rule]:
-    """The shipped rules without arithmetic and negation, which a literal more could make contradict each other."""
-    return [rule for rule in shipped.rules if not rule.comparisons and not any(one.negated for one in rule.literals)]
+    """The shipped rules without comparisons and negation, which an added literal could contradict."""
+    positive = [rule for rule in shipped.rules if not any(literal.negated for literal in rule.literals)]
+    return [rule for rule in positive if not rule.comparisons]
 
 
 def _asked(shipped: Library) -> list[PredicateSignature]:
     kinds = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-    return [one for one in shipped.signatures if one.kind in kinds and len(one.argument_types) > 1]
+    asked = [signature for signature in shipped.signatures if signature.kind in kinds]
+    return [signature for signature in asked if len(signature.argument_types) > 1]
 
 
 def _places(signatures: Iterable[PredicateSignature]) -> Places:
@@ -115,7 +118,7 @@ def _places(signatures: Iterable[PredicateSignature]) -> Places:
 
 
 def _distinct(recipe: Recipe, rules: int, source: random.Random) -> Iterator[Rule]:
-    """Rules on top of each base in turn, none twice, nor in another order or under other names."""
+    """Extensions of each base in turn, no two of which are equal up to order and names of variables."""
     bases = [rule for rule in recipe.bases if _open(rule.searched, recipe.places)]
     seen: set[tuple[str, ...]] = set()
     longer = 0
@@ -124,7 +127,7 @@ def _distinct(recipe: Recipe, rules: int, source: random.Random) -> Iterator[Rul
             base = bases[(number + tried // TRIES) % len(bases)]
             longer += tried % TRIES == TRIES - 1
             rule = _grown(base, recipe.places, source.randint(*recipe.extra) + longer, source)
-            key = (rule.conclusion.atom.predicate, *sorted(_nameless(one, base) for one in rule.literals))
+            key = (rule.conclusion.atom.predicate, *sorted(_nameless(literal, base) for literal in rule.literals))
             if key not in seen:
                 seen.add(key)
                 yield rule
@@ -132,13 +135,13 @@ def _distinct(recipe: Recipe, rules: int, source: random.Random) -> Iterator[Rul
 
 
 def _nameless(literal: Literal, base: Rule) -> str:
-    """The literal with the variables that the base does not have all alike."""
+    """The literal with the same name for all variables that the base does not have."""
     kept = [term if term in base.variables else "new" for term in literal.atom.arguments]
     return f"{literal.atom.predicate}({', '.join(map(str, kept))})"
 
 
 def _grown(base: Rule, places: Places, extra: int, source: random.Random) -> Rule:
-    """The rule with so many literals more, each about a variable that it has by then."""
+    """The rule with `extra` added literals, each about a variable that it has by then."""
     fresh = (f"V{number}" for number in count(1))
     variables = list(base.searched)
     premise = list(base.premise)
@@ -155,24 +158,25 @@ def _grown(base: Rule, places: Places, extra: int, source: random.Random) -> Rul
 
 
 def _open(variables: Iterable[Variable], places: Places) -> list[Variable]:
-    """Those of which more can be said."""
+    """The variables for which a literal can be added."""
     return [variable for variable in variables if type_key(variable.data_type) in places]
 
 
 def _turned(rule: Rule, library: Library) -> Rule:
-    """The rule with the contrary conclusion."""
+    """The rule with the opposite conclusion."""
     atom = rule.conclusion.atom
     opposite = library.opposite_of(atom.predicate) or atom.predicate
     return replace(rule, conclusion=Literal(Atom(opposite, atom.arguments)))
 
 
 def _disguised(rule: Rule, source: random.Random) -> Rule:
-    """The same rule in other words: variables called otherwise, the premise shuffled."""
+    """The same rule with renamed variables and a shuffled premise."""
     shuffled = source.sample(rule.variables, k=len(rule.variables))
     names = {variable.name: f"W{number}" for number, variable in enumerate(shuffled)}
+    literals = source.sample(rule.literals, k=len(rule.literals))
     return replace(
         rule,
-        premise=tuple(Literal(_renamed(one.atom, names)) for one in source.sample(rule.literals, k=len(rule.literals))),
+        premise=tuple(Literal(_renamed(literal.atom, names)) for literal in literals),
         conclusion=Literal(_renamed(rule.conclusion.atom, names)),
         generic=tuple(names[name] for name in rule.generic),
     )

@@ -1,9 +1,9 @@
-"""Reading, checking, compiling and planning of large rule libraries: time for each rule, and whether it stays the same.
+"""Reading, checking, compiling and planning large rule libraries: time per rule, and its growth with the library.
 
     python -m benchmarks.rules --rules 10000 -o rules.json
     python -m benchmarks.rules --rules 1000 --shape long
 
-`benchmarks/README.md` tells what the figures mean.
+`benchmarks/README.md` explains the figures.
 """
 
 from __future__ import annotations
@@ -21,31 +21,34 @@ from typing import Any
 
 from lark import Lark
 
-import grammar.parser
 from benchmarks.common import machine, write_figures
 from benchmarks.libraries import SHAPES, library_text
-from engine.session import PrologSession
-from grammar.checks import CHECKS
-from grammar.dependencies import search_plans
-from grammar.parser import parse_library
-from grammar.prolog_text import program_text
-from grammar.rule_pairs import duplicate_and_subsumed_rules, opposite_conclusions
-from grammar.rules import Library
+from hapax.engine.inference.session import PrologSession
+from hapax.grammar import parser
+from hapax.grammar.checks import CHECKS
+from hapax.grammar.dependencies import search_plans
+from hapax.grammar.pair_checks import duplicate_and_subsumed_rules, opposite_conclusions
+from hapax.grammar.parser import parse_library
+from hapax.grammar.prolog_text import program_text
+from hapax.grammar.rules import Library
 
 PAIR_CHECKS = (duplicate_and_subsumed_rules, opposite_conclusions)
 
 PLANNED = 200
-"""Rules of a library that are planned, spread over all."""
+"""Number of rules of a library that are planned, spread evenly."""
 
 LEAST_SECONDS = 0.02
-"""Stages shorter than this are not compared: the clock and other programs would decide."""
+"""Shorter stages are not compared: their times depend on the clock and on other programs."""
 
 CLI = Path(__file__).parent.parent / "cli.py"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One library. `seconds` by stage, `plan` of `planned` rules alone; `peak_mb` is of `hapax check`'s process."""
+class LibraryMeasurement:
+    """The figures of a library.
+
+    `seconds` are by stage, those of `plan` for `planned` rules only; `peak_mb` is of the process of `hapax check`.
+    """
 
     shape: str
     rules: int
@@ -55,37 +58,40 @@ class Measured:
     peak_mb: float
     seconds: Mapping[str, float]
 
-    def each(self, stage: str) -> float:
-        """Milliseconds for each rule."""
+    def per_rule(self, stage: str) -> float:
+        """Milliseconds per rule."""
         return 1000 * self.seconds[stage] / (self.planned if stage == "plan" else self.rules)
 
 
 STAGES = ("tokens", "parse", "checks", "pairs", "compile", "load", "plan", "process")
 
 
-def measure(shape: str, rules: int, seed: int) -> Measured:
-    """One library, stage by stage."""
+def measure(shape: str, rules: int, seed: int) -> LibraryMeasurement:
+    """Measure a library, stage by stage."""
     text = library_text(shape, rules, seed)
     clock = Clock()
     clock.run("tokens", lambda: tokens(text))
     library: Library = clock.run("parse", lambda: parse_library([(f"{shape}.rules", text)]))
     single = [check for check in CHECKS if check not in PAIR_CHECKS]
-    found = clock.run("checks", lambda: [one for check in single for one in check(library)])
-    found += clock.run("pairs", lambda: [one for check in PAIR_CHECKS for one in check(library)])
+    found = clock.run("checks", lambda: [list(check(library)) for check in single])
+    found += clock.run("pairs", lambda: [list(check(library)) for check in PAIR_CHECKS])
     program = clock.run("compile", lambda: program_text(library))
     with PrologSession() as session:
         session.load("")
-        begin = time.perf_counter()  # another process does it
+        begin = time.perf_counter()  # wall time, because another process does the work
         session.load(program)
         clock.seconds["load"] = time.perf_counter() - begin
     planned = library.rules[:: max(1, len(library.rules) // PLANNED)][:PLANNED]
     clock.run("plan", lambda: [search_plans(rule, library) for rule in planned])
     seconds, peak = checked_by_command(text)
-    return Measured(shape, rules, len(text), len(found), len(planned), peak, {**clock.seconds, "process": seconds})
+    findings = sum(map(len, found))
+    return LibraryMeasurement(
+        shape, rules, len(text), findings, len(planned), peak, {**clock.seconds, "process": seconds}
+    )
 
 
 class Clock:
-    """Times stages one after another, by the processor: others may use the machine."""
+    """Measures stages in processor time, since other programs may use the machine."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -98,8 +104,8 @@ class Clock:
 
 
 def tokens(text: str) -> int:
-    """What lark needs to cut a text into the tokens of the rule language: less than that no parser of it can take."""
-    folder = Path(grammar.parser.__file__).parent
+    """Count the tokens of a text with lark's lexer alone: the lower bound for any parser of the rule language."""
+    folder = Path(parser.__file__).parent
     lark = Lark((folder / "rule.lark").read_text("utf-8"), start=["statement", "other"], parser="lalr", lexer="basic")
     return sum(1 for _ in lark.lex(text))
 
@@ -110,11 +116,11 @@ subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss)
 """
-"""A small process that starts the command: memory is counted from the one that started a process."""
+"""A small process that starts the command, because the peak memory of a process includes that of its parent."""
 
 
 def checked_by_command(text: str) -> tuple[float, float]:
-    """Processor seconds and peak memory in MB of `hapax check` on the text. Raises SystemExit where it fails."""
+    """Processor seconds and peak memory in MB of `hapax check` on the text. Raises SystemExit if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "generated.rules"
         file.write_text(text, "utf-8")
@@ -126,15 +132,15 @@ def checked_by_command(text: str) -> tuple[float, float]:
     return seconds, kilobytes / 1024
 
 
-def growth(smaller: Measured, larger: Measured, stage: str) -> float | None:
-    """How much more a rule costs among many: 1 is linear. None where both together take less than can be measured."""
+def growth(smaller: LibraryMeasurement, larger: LibraryMeasurement, stage: str) -> float | None:
+    """Ratio of the times per rule in the two libraries: 1 is linear. None if the stage is too short to measure."""
     if larger.seconds[stage] < LEAST_SECONDS:
         return None
-    return larger.each(stage) / smaller.each(stage)
+    return larger.per_rule(stage) / smaller.per_rule(stage)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; write with -o. Exit code 0."""
+    """Measure and print; write with -o. Returns 0."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--rules", type=int, default=10_000, help="in the largest library; others have a tenth and less"
@@ -151,17 +157,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def figures_of(shape: str, sizes: Sequence[int], seed: int) -> dict[str, Any]:
-    """Libraries of one shape, printed as they come, and how the cost of a rule grows from each size to the next."""
-    measured: list[Measured] = []
+    """Measure and print libraries of a shape, and the growth of the time per rule from each size to the next."""
+    measured: list[LibraryMeasurement] = []
     for size in sizes:
-        one = measure(shape, size, seed)
-        each = "".join(f"{one.each(stage):10.2f}" for stage in STAGES)
-        print(f"{shape:15}{one.rules:7}{one.findings:7}{each}{one.peak_mb:6.0f}", flush=True)
-        measured.append(one)
+        library = measure(shape, size, seed)
+        cells = "".join(f"{library.per_rule(stage):10.2f}" for stage in STAGES)
+        print(f"{shape:15}{library.rules:7}{library.findings:7}{cells}{library.peak_mb:6.0f}", flush=True)
+        measured.append(library)
     grown = {stage: [growth(*pair, stage) for pair in pairwise(measured)] for stage in STAGES}
-    told = "".join(f"{'-' if grown[stage][-1] is None else f'{grown[stage][-1]:.2f}':>10}" for stage in STAGES)
-    print(f"{'':15}{'':7}{'growth':>7}{told}\n", flush=True)
-    return {"shape": shape, "measured": [asdict(one) for one in measured], "growth": grown}
+    growths = "".join(f"{'-' if grown[stage][-1] is None else f'{grown[stage][-1]:.2f}':>10}" for stage in STAGES)
+    print(f"{'':15}{'':7}{'growth':>7}{growths}\n", flush=True)
+    return {"shape": shape, "measured": [asdict(library) for library in measured], "growth": grown}
 
 
 if __name__ == "__main__":

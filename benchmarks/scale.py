@@ -3,8 +3,8 @@
     python -m benchmarks.scale -o scale.json
     python -m benchmarks.scale --kill 10 --seed 1 -o killed.json
 
-Every search runs in a process of its own. With `--kill` a second one, into a database of its own, is ended by SIGKILL
-and started again, and what it leaves is compared row by row with what the undisturbed one left.
+Each search runs in a process of its own. With `--kill` a second search, into another database, is repeatedly ended by
+SIGKILL and resumed, and its result is compared row by row with that of the undisturbed search.
 """
 
 from __future__ import annotations
@@ -26,38 +26,32 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.common import FACTS, LIBRARY, SHIPPED, Beside, chosen_rules, machine, simulated, write_figures
+from benchmarks.common import FACTS, LIBRARY, SHIPPED, DelegatingModel, chosen_rules, machine, simulated, write_figures
 from benchmarks.comparison import differences
-from engine.report import SearchSettings
-from engine.search import search
-from grammar.errors import HapaxError
-from kb.connection import reading_uri
-from kb.store import KnowledgeBase
-from llm_oracle.backends.frequency import FrequencyLikelihood
-from llm_oracle.calls import (
-    CRITIC,
-    KNOWLEDGE,
-    LIKELIHOOD,
-    Journal,
-    JournaledCritic,
-    JournaledGenerator,
-    JournaledLikelihood,
-)
-from llm_oracle.protocols import Models
-from llm_oracle.simulated import SimulatedModel
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.errors import HapaxError
+from hapax.kb.connection import reading_uri
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, LIKELIHOOD, Models
+from hapax.llm_oracle.simulated import SimulatedModel
 
 POLL_SECONDS = 0.05
 EARLY_EVERY = 3
-"""Every third kill comes while the process still replays what the journal knows."""
+"""Each third kill comes early: while the process still replays the answers in the journal."""
 MOST_DELAY = {True: 5.0, False: 0.5}
-"""Seconds between the moment that a kill waits for and the kill, at most; early ones wait for the search to begin."""
+"""Most seconds between the event that a kill waits for and the kill, by whether it is early."""
 
 MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is searched. `rules`: so many of them, spread evenly; None: all. `facts`: right values of a question."""
+    """The search to run. `rules`: number of rules, spread evenly (None: all); `facts`: right values of a question."""
 
     paths: tuple[Path, ...]
     rules: int | None = None
@@ -67,7 +61,7 @@ class Task:
 
 
 class Kill(NamedTuple):
-    """When a search is killed: so many seconds after the journal holds so many rows; 0: after the search began."""
+    """A kill `delay` seconds after the journal has `rows` rows, or for 0 rows after the start of the search."""
 
     rows: int
     delay: float
@@ -76,8 +70,8 @@ class Kill(NamedTuple):
 # --- the process that searches ---------------------------------------------------------------------------------------
 
 
-class Noted(Beside):
-    """The simulated model, which writes down the journal's number of each request before it answers."""
+class LoggingModel(DelegatingModel):
+    """The simulated model, which writes the journal's id of each request to a file before it answers."""
 
     def __init__(self, model: SimulatedModel, kb: KnowledgeBase, log: Path) -> None:
         super().__init__(Models(model, model, model, model))
@@ -91,35 +85,37 @@ class Noted(Beside):
 
     def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
         with self._log.open("a", encoding="ascii") as stream:
-            stream.writelines(f"{one}\n" for one in self._call_ids[role](asked, *more))
+            stream.writelines(f"{call_id}\n" for call_id in self._call_ids[role](asked, *more))
         return list(answer(asked, *more))
 
 
-def search_once(task: Task, database: Path, log: Path, told: Path) -> None:
-    """One search from beginning to end; what it took goes to the file `told`."""
+def search_once(task: Task, database: Path, log: Path, output: Path) -> None:
+    """Run a search from beginning to end, and write its figures to the file `output`."""
     library, rules = chosen_rules(task.paths, task.rules)
     with KnowledgeBase(database) as kb:
-        model = Noted(simulated(library, task.world, task.facts), kb, log)
+        model = LoggingModel(simulated(library, task.world, task.facts), kb, log)
         log.touch()
         begun = time.perf_counter()
         settings = SearchSettings(beam=task.beam)
-        report = search(library, rules, kb, Models(model, model, model, FrequencyLikelihood()), settings)
+        report = search(SearchJob(library, rules, kb, Models(model, model, model, FrequencyLikelihood()), settings))
         seconds = time.perf_counter() - begun
     kept = report.summary()
     figures = {
         "rules": len(report.searched),
         "statements": kept["statements"],
-        "rules_with_statements": sum(any(one.statements.values()) for one in report.searched),
-        "calls": {role: {"sent": one["calls"], "from_journal": one["hits"]} for role, one in kept["calls"].items()},
+        "rules_with_statements": sum(any(outcome.statements.values()) for outcome in report.searched),
+        "calls": {
+            role: {"sent": counts["calls"], "from_journal": counts["hits"]} for role, counts in kept["calls"].items()
+        },
         "search_seconds": round(seconds, 1),
         **_used(),
     }
-    told.write_text(json.dumps(figures), "utf-8")
+    output.write_text(json.dumps(figures), "utf-8")
 
 
 def _used() -> dict[str, float]:
     """Processor time and peak memory of this process, and peak memory of the Prolog process that it started."""
-    unit = 1 if sys.platform == "darwin" else 1024
+    unit = 1 if sys.platform == "darwin" else 1024  # `ru_maxrss` is in bytes there, elsewhere in kilobytes
     own, prolog = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "processor_seconds": round(own.ru_utime + own.ru_stime + prolog.ru_utime + prolog.ru_stime, 1),
@@ -132,8 +128,8 @@ def _used() -> dict[str, float]:
 
 
 @dataclass
-class Searches:
-    """Searches of one task into one database, one process after the other."""
+class RepeatedSearch:
+    """A search that is run repeatedly into the same database, each time in a new process."""
 
     task: Task
     folder: Path
@@ -144,32 +140,32 @@ class Searches:
         return self.folder / f"{self.name}.db"
 
     @property
-    def told(self) -> Path:
+    def figures_file(self) -> Path:
         return self.folder / f"{self.name}.json"
 
     def log(self, number: int) -> Path:
-        """The requests of the process with this number."""
+        """The file with the request ids of the process with this number."""
         return self.folder / f"{self.name}.{number}.log"
 
     def start(self, number: int) -> SpawnProcess:
         process = multiprocessing.get_context("spawn").Process(
-            target=search_once, args=(self.task, self.database, self.log(number), self.told)
+            target=search_once, args=(self.task, self.database, self.log(number), self.figures_file)
         )
         process.start()
         return process
 
     def finish(self, number: int) -> dict[str, Any]:
-        """Search to the end; gives what it took."""
+        """Search to the end, and return the figures. Raises HapaxError if the process fails."""
         begun = time.perf_counter()
         process = self.start(number)
         process.join()
         if process.exitcode != 0:
-            raise HapaxError(f"The search ended with exit code {process.exitcode}. Its message stands above.")
-        figures: dict[str, Any] = json.loads(self.told.read_text("utf-8"))
+            raise HapaxError(f"The search ended with exit code {process.exitcode}. See its message above.")
+        figures: dict[str, Any] = json.loads(self.figures_file.read_text("utf-8"))
         return {**figures, "seconds": round(time.perf_counter() - begun, 1)}
 
     def rows(self) -> int:
-        """How many rows the journal holds now."""
+        """Number of rows in the journal now."""
         try:
             with closing(sqlite3.connect(reading_uri(self.database), uri=True)) as connection:
                 return int(connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()[0])
@@ -177,7 +173,7 @@ class Searches:
             return 0
 
     def killed(self, number: int, kill: Kill) -> dict[str, Any] | None:
-        """Search until the kill; None: the search was over first."""
+        """Search until the kill, and return its figures, or None if the search ended first."""
         begun = time.perf_counter()
         process = self.start(number)
         while not (self.log(number).exists() and self.rows() >= kill.rows) and process.is_alive():
@@ -191,29 +187,28 @@ class Searches:
 
 
 def undisturbed(task: Task, folder: Path) -> dict[str, Any]:
-    """The figures of one search."""
-    searches = Searches(task, folder, "undisturbed")
+    """The figures of a search that is not killed."""
+    searches = RepeatedSearch(task, folder, "undisturbed")
     figures = searches.finish(0)
-    return {
-        **figures,
-        "database_mb": round(searches.database.stat().st_size / MEGABYTE, 1),
-        "rows": _counts(searches.database),
-    }
+    size = searches.database.stat().st_size
+    with KnowledgeBase(searches.database, read_only=True) as kb:
+        return {**figures, "database_mb": round(size / MEGABYTE, 1), "rows": kb.counts()}
 
 
 def kills(rows: int, count: int, seed: int) -> list[Kill]:
-    """So many kills at random places of a journal that will have so many rows, in order; some early."""
+    """`count` kills at random places of a journal that will have `rows` rows, in order; some of them early."""
     draw = random.Random(seed)  # noqa: S311  # reproducible, not secret
     places = sorted(draw.randrange(1, rows) for _ in range(count))
-    early = [number % EARLY_EVERY == EARLY_EVERY - 1 for number in range(count)]
-    return [
-        Kill(0 if soon else place, draw.uniform(0, MOST_DELAY[soon])) for place, soon in zip(places, early, strict=True)
-    ]
+    planned = []
+    for number, place in enumerate(places):
+        is_early = number % EARLY_EVERY == EARLY_EVERY - 1
+        planned.append(Kill(0 if is_early else place, draw.uniform(0, MOST_DELAY[is_early])))
+    return planned
 
 
 def disturbed(task: Task, folder: Path, planned: Sequence[Kill]) -> dict[str, Any]:
-    """The same search, killed and resumed: what was asked, and how the result differs from the undisturbed one's."""
-    searches = Searches(task, folder, "killed")
+    """The figures of a search that is killed and resumed: requests, and differences from the undisturbed result."""
+    searches = RepeatedSearch(task, folder, "killed")
     begun = time.perf_counter()
     done: list[dict[str, Any]] = []
     segments = 0
@@ -221,13 +216,13 @@ def disturbed(task: Task, folder: Path, planned: Sequence[Kill]) -> dict[str, An
     twice = 0
     for kill in planned:
         known = searches.rows()
-        told = searches.killed(segments, kill)
+        killed = searches.killed(segments, kill)
         sent += _requests(searches.log(segments))
         twice += _known_before(searches.database, searches.log(segments), known)
         segments += 1
-        if told is None:
+        if killed is None:
             break
-        done.append(told)
+        done.append(killed)
     known = searches.rows()
     figures = searches.finish(segments)
     sent += _requests(searches.log(segments))
@@ -244,30 +239,23 @@ def disturbed(task: Task, folder: Path, planned: Sequence[Kill]) -> dict[str, An
 
 
 def _requests(log: Path) -> Counter[str]:
-    """How often each request was sent; the last line may have been cut off by the kill."""
+    """Number of times that each request was sent."""
+    # The kill may have cut off the last line.
     return Counter(line for line in log.read_text("ascii").split("\n")[:-1]) if log.exists() else Counter()
 
 
 def _known_before(database: Path, log: Path, rows: int) -> int:
-    """How many requests of a log the journal had answered before, among its first so many rows."""
+    """Number of requests in a log that were already answered by the first `rows` rows of the journal."""
+    sql = "SELECT 1 FROM calls WHERE request_id = ? AND rowid <= ?"
     with closing(sqlite3.connect(reading_uri(database), uri=True)) as connection:
-        found = (
-            connection.execute("SELECT 1 FROM calls WHERE request_id = ? AND rowid <= ?", (one, rows)).fetchone()
-            for one in _requests(log)
-        )
-        return sum(one is not None for one in found)
-
-
-def _counts(database: Path) -> dict[str, int]:
-    with KnowledgeBase(database, read_only=True) as kb:
-        return kb.counts()
+        return sum(connection.execute(sql, (request, rows)).fetchone() is not None for request in _requests(log))
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
 def measured(task: Task, folder: Path, count: int = 0, seed: int = 0) -> dict[str, Any]:
-    """The figures of the undisturbed search and, with a count of kills, of the killed one."""
+    """The figures of the undisturbed search and, if `count` kills are asked for, of the killed one."""
     first = undisturbed(task, folder)
     figures = {"task": {**asdict(task), "paths": [str(path) for path in task.paths]}, "undisturbed": first}
     if count:
@@ -275,8 +263,8 @@ def measured(task: Task, folder: Path, count: int = 0, seed: int = 0) -> dict[st
     return figures
 
 
-def told(figures: dict[str, Any]) -> Iterator[str]:
-    """The figures in lines."""
+def lines(figures: dict[str, Any]) -> Iterator[str]:
+    """The figures as lines of text."""
     first = figures["undisturbed"]
     statements = first["statements"]
     yield f"{first['rules']} rules, {first['rules_with_statements']} of them with statements"
@@ -285,10 +273,10 @@ def told(figures: dict[str, Any]) -> Iterator[str]:
     yield f"{first['seconds']} s wall, {first['processor_seconds']} s processor"
     yield f"{first['peak_memory_mb']} MB memory at most, and {first['peak_prolog_memory_mb']} MB in Prolog"
     yield f"{first['database_mb']} MB database, {sum(first['rows'].values())} rows"
-    yield "calls " + ", ".join(f"{role} {one['sent']}" for role, one in first["calls"].items())
+    yield "calls " + ", ".join(f"{role} {calls['sent']}" for role, calls in first["calls"].items())
     if killed := figures.get("killed"):
         yield ""
-        rows = ", ".join(str(one["rows"]) for one in killed["kills"])
+        rows = ", ".join(str(kill["rows"]) for kill in killed["kills"])
         yield f"killed {len(killed['kills'])} times, with {rows} rows in the journal"
         yield f"{killed['seconds']} s wall in all"
         lost = killed["requests_lost_in_flight"]
@@ -298,14 +286,14 @@ def told(figures: dict[str, Any]) -> Iterator[str]:
 
 
 def is_same(figures: dict[str, Any]) -> bool:
-    """Whether the killed search, if there was one, ended as the undisturbed one and asked nothing twice."""
+    """True if the killed search, if any, has the undisturbed result and sent no answered request again."""
     killed = figures.get("killed")
     return killed is None or not (killed["answered_requests_sent_again"] or sum(killed["different_rows"].values()))
 
 
 @contextmanager
 def _folder(path: Path | None) -> Iterator[Path]:
-    """The new folder with this name, or one that goes with its databases."""
+    """A new folder with this name, or a temporary one."""
     if path is None:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
@@ -315,7 +303,7 @@ def _folder(path: Path | None) -> Iterator[Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 1: a search failed, or the killed one ended otherwise than the undisturbed one."""
+    """Run the command line. Returns 1 if a search fails or the result of the killed search differs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", nargs="*", type=Path, help="rule files and folders (default: rules and rules/library)")
     parser.add_argument("--rules", type=int, help="so many rules, spread evenly (default: all)")
@@ -338,7 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     figures = {"benchmark": "scale", "machine": machine(), **figures}
-    print("\n".join(told(figures)))
+    print("\n".join(lines(figures)))
     write_figures(options.output, figures)
     return 0 if is_same(figures) else 1
 

@@ -1,9 +1,9 @@
-"""Throughput of critic and likelihood scoring, beside a plain loop over padded batches: same model, texts and machine.
+"""Throughput of critic and likelihood scoring, compared with a plain loop over padded batches.
 
     python -m benchmarks.scoring
     python -m benchmarks.scoring --model random:1024x16 --device cuda -o scoring.json
 
-`benchmarks/README.md` tells what the figures mean.
+`benchmarks/README.md` explains the figures.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from benchmarks.common import machine, write_figures
-from llm_oracle.backends.huggingface import answer_tokens
-from llm_oracle.backends.loading import LoadedModel, load_model
-from llm_oracle.backends.scoring import Scorer
-from llm_oracle.embedded.atlas import load_atlas
-from llm_oracle.embedded.corpus import Corpus, ListQuestion
-from llm_oracle.embedded.groundings import rule_statements
-from llm_oracle.embedded.wording import load_wording
-from llm_oracle.prompts import critic_prompt, type_claim
-from llm_oracle.protocols import ModelIdentity
-from llm_oracle.registry import EMBEDDED_FOLDER
+from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
+from hapax.llm_oracle.backends.huggingface import answer_tokens
+from hapax.llm_oracle.backends.loading import LoadedModel, load_model
+from hapax.llm_oracle.backends.scoring import CausalScorer
+from hapax.llm_oracle.embedded.atlas import load_atlas
+from hapax.llm_oracle.prompts import critic_prompt, type_claim
+from hapax.llm_oracle.protocols import ModelIdentity
+from tools.embedded.corpus import Corpus, ListQuestion
+from tools.embedded.groundings import rule_statements
+from tools.embedded.wording import load_wording
 
 CALL = 128
-"""Texts that the journal sends to a model at a time."""
+"""Number of texts that the journal sends to a model at a time."""
 
 RUN = 24
-"""Statements of a rule that come one after another, and at most as many claims of a question."""
+"""Number of successive statements of a rule, and most successive claims of a question."""
 
 MATMUL = 8192
 """Side of the square matrices whose product measures a GPU's peak."""
@@ -49,7 +49,7 @@ Score = Callable[[Sequence[Tokens]], list[float]]
 
 @dataclass(frozen=True)
 class Work:
-    """What a way of scoring had the network do. `tokens`, `padding`: of its input; `heads`: positions with logits."""
+    """The work of the network: tokens and padding in its input, and positions with logits (`heads`)."""
 
     tokens: int
     padding: int
@@ -57,8 +57,12 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One way of scoring one role's texts. `speed`: tokens asked a second; `ratio`: of speeds, to the plain loop's."""
+class ScoringMeasurement:
+    """The figures of a way of scoring the texts of a role.
+
+    `speed`: tokens per second; `ratio`: the speed in relation to the plain loop; `difference`: the largest difference
+    of a score from the plain loop's.
+    """
 
     role: str
     way: str
@@ -70,15 +74,15 @@ class Measured:
     utilisation: float | None
 
 
-class Plain:
-    """What one writes first: batches of a fixed number of texts as they come, padded, and all their logits."""
+class PlainLoop:
+    """The obvious implementation: padded batches of a fixed number of texts in the order given, with all logits."""
 
     def __init__(self, loaded: LoadedModel, batch: int) -> None:
         self._loaded, self._batch = loaded, batch
 
     @torch.inference_mode()
     def differences(self, texts: Sequence[Tokens], yes: int, no: int) -> list[float]:
-        """Per text, by how much yes is likelier than no behind it, in nats."""
+        """The logit of yes minus that of no after each text, in nats."""
         found: list[float] = []
         for logits, _, lengths in self._logits(texts):
             last = logits[torch.arange(len(lengths)), lengths - 1]
@@ -89,9 +93,9 @@ class Plain:
     def log_likelihoods(self, texts: Sequence[Tokens]) -> list[float]:
         found: list[float] = []
         for logits, ids, lengths in self._logits(texts):
-            each = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
+            token_scores = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
             inside = torch.arange(1, ids.shape[1], device=ids.device)[None] < lengths[:, None]
-            found += (each * inside).sum(1).tolist()
+            found += (token_scores * inside).sum(1).tolist()
         return found
 
     def _logits(self, texts: Sequence[Tokens]) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
@@ -107,12 +111,12 @@ class Plain:
 
 
 def batched(texts: Sequence[Tokens], size: int) -> Iterator[Sequence[Tokens]]:
-    """The texts, some at a time, in order."""
+    """The texts in order, `size` at a time."""
     return (texts[begin : begin + size] for begin in range(0, len(texts), size))
 
 
 def sample(count: int, seed: int) -> tuple[list[str], list[str]]:
-    """Claims and ranked texts as a search asks for them: the values of a question or a rule, one after another."""
+    """Claims and texts to rank in the order of a search: the values of a question or rule are next to each other."""
     rng = random.Random(seed)  # noqa: S311  # a sample, no secret
     atlas = load_atlas()
     corpus = Corpus(atlas, load_wording(atlas))
@@ -124,15 +128,15 @@ def sample(count: int, seed: int) -> tuple[list[str], list[str]]:
     texts: list[str] = []
     while len(texts) < count:
         rule = rng.choice(rules)
-        told = rule_statements(replace(library, rules=(rule,)), atlas).get(rule.name, ())
-        begin = rng.randrange(max(1, len(told) - RUN))
-        texts += [one.sentence for one in told[begin : begin + RUN]]
+        statements = rule_statements(replace(library, rules=(rule,)), atlas).get(rule.name, ())
+        begin = rng.randrange(max(1, len(statements) - RUN))
+        texts += [statement.sentence for statement in statements[begin : begin + RUN]]
         texts += _claims(corpus, rng.choice(corpus.list_questions), rng)
     return claims[:count], texts[:count]
 
 
 def _claims(corpus: Corpus, question: ListQuestion, rng: random.Random) -> list[str]:
-    """Values of a question: each of the type asked for, and each a fact."""
+    """Claims about values of a question: their types, and the facts that they make."""
     values = corpus.values(question)
     chosen = rng.sample(values, min(len(values), RUN))
     data_type = corpus.wording.predicates[question.predicate].data_types[question.position][0]
@@ -173,19 +177,19 @@ def random_llama(size: str, texts: Sequence[str], device: str, dtype: str) -> Lo
     return LoadedModel(network, fast, ModelIdentity(f"random:{size}"))
 
 
-class Bench:
-    """Ways of scoring over one model, each with what it gives, does and takes."""
+class ScoringBenchmark:
+    """Compares ways of scoring with the same model."""
 
     def __init__(self, loaded: LoadedModel, options: argparse.Namespace) -> None:
         self.loaded = loaded
         self._repeats = options.repeats
         self.peak = peak_flops(loaded) if loaded.device.type == "cuda" else None
-        plain = Plain(loaded, options.batch)
-        shared, whole = Scorer(loaded), Scorer(loaded, sharing=False)
+        plain = PlainLoop(loaded, options.batch)
+        shared, whole = CausalScorer(loaded), CausalScorer(loaded, sharing=False)
         yes, no = (tokens[0] for tokens in answer_tokens(loaded))
 
-        def critic(scorer: Scorer) -> Score:
-            return lambda texts: [one - other for one, other in scorer.next_logits(texts, [yes, no])]
+        def critic(scorer: CausalScorer) -> Score:
+            return lambda texts: [first - second for first, second in scorer.next_logits(texts, [yes, no])]
 
         self._ways: dict[str, dict[str, Score]] = {
             "critic": {
@@ -200,18 +204,19 @@ class Bench:
             },
         }
 
-    def measure(self, role: str, texts: Sequence[Tokens]) -> list[Measured]:
-        """All ways of a role in turns, so that a machine that slows down does so for all; medians of the repeats."""
+    def measure(self, role: str, texts: Sequence[Tokens]) -> list[ScoringMeasurement]:
+        """Measure all ways of a role; the figures are medians of the repeats."""
         ways = {name: in_calls(way) for name, way in self._ways[role].items()}
         expected = ways["plain"](texts)
         work: dict[str, Work] = {}
         differences: dict[str, float] = {}
         for name, way in ways.items():
             found, work[name] = self._counted(way, texts)
-            differences[name] = max(abs(one - other) for one, other in zip(expected, found, strict=True))
+            gaps = (abs(wanted - score) for wanted, score in zip(expected, found, strict=True))
+            differences[name] = max(gaps)
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(self._repeats):
-            for name, way in ways.items():
+            for name, way in ways.items():  # in turns, so that a machine that slows down affects all ways
                 seconds[name].append(self._timed(way, texts))
         ratios = {
             name: statistics.median(plain / own for plain, own in zip(seconds["plain"], taken, strict=True))
@@ -219,7 +224,7 @@ class Bench:
         }
         asked = sum(map(len, texts))
         return [
-            Measured(
+            ScoringMeasurement(
                 role,
                 name,
                 middle := statistics.median(seconds[name]),
@@ -244,7 +249,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def _counted(self, way: Score, texts: Sequence[Tokens]) -> tuple[list[float], Work]:
-        """What a way gives, and what goes through body and head meanwhile."""
+        """The scores of a way, and the work of the network's body and head for them."""
         tokens, padding, heads = [0], [0], [0]
 
         def body(_module: Any, _given: Any, named: dict[str, Any]) -> None:
@@ -269,7 +274,7 @@ class Bench:
         return found, Work(tokens[0], padding[0], heads[0])
 
     def _flops(self, work: Work) -> float:
-        """Two for each weight of the body and token, padding not counted, and of the head and position."""
+        """Two operations per weight of the body and token (without padding), and per weight and use of the head."""
         network = self.loaded.network
         head = network.get_output_embeddings().weight.numel()
         embeddings = network.get_input_embeddings().weight.numel()
@@ -278,18 +283,18 @@ class Bench:
 
 
 def in_calls(way: Score) -> Score:
-    """The way, asked as the journal asks: some texts at a time."""
+    """The way of scoring, given `CALL` texts at a time, as by the journal."""
     return lambda texts: [score for call in batched(texts, CALL) for score in way(call)]
 
 
 def peak_flops(loaded: LoadedModel) -> float:
-    """Floating-point operations a second of a large product of matrices in the model's own numbers."""
-    one = torch.randn(MATMUL, MATMUL, device=loaded.device, dtype=loaded.network.dtype)
+    """Floating-point operations per second of a large matrix product in the model's number format."""
+    matrix = torch.randn(MATMUL, MATMUL, device=loaded.device, dtype=loaded.network.dtype)
     times = []
     for _ in range(12):
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        torch.mm(one, one)
+        torch.mm(matrix, matrix)
         torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)
     seconds: float = statistics.median(times[2:])
@@ -297,7 +302,7 @@ def peak_flops(loaded: LoadedModel) -> float:
 
 
 def machine_of(device: torch.device) -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Description of the machine, the device and the versions of libraries."""
     return {
         **machine(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
@@ -308,7 +313,7 @@ def machine_of(device: torch.device) -> dict[str, Any]:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """All that is measured, as it is written."""
+    """Measure, and return all figures for JSON."""
     torch.set_num_threads(options.threads)
     claims, ranked = sample(options.texts, options.seed)
     kind, _, size = options.model.partition(":")
@@ -318,12 +323,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     else:
         source = EMBEDDED_FOLDER if options.model == "embedded" else options.model
         loaded = load_model(source, options.device, options.model, options.dtype)
-    bench = Bench(loaded, options)
+    bench = ScoringBenchmark(loaded, options)
     asked = {
         "critic": [tuple(loaded.prompt_tokens(critic_prompt(claim))) for claim in claims],
         "likelihood": [tuple(loaded.tokenizer(text).input_ids) for text in ranked],
     }
-    measured = [one for role, texts in asked.items() for one in bench.measure(role, texts)]
+    measured = [measurement for role, texts in asked.items() for measurement in bench.measure(role, texts)]
     return {
         "machine": machine_of(loaded.device),
         "model": {
@@ -338,7 +343,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             for role, texts in asked.items()
         },
         "peak_tflops": None if bench.peak is None else bench.peak / 1e12,
-        "measured": [asdict(one) for one in measured],
+        "measured": [asdict(measurement) for measurement in measured],
     }
 
 
@@ -361,11 +366,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{'role':11}{'way':10}{'tokens/s':>11}{'ratio':>8}"
         f"{'computed':>10}{'padding':>9}{'heads':>9}{'off by':>10}  MFU"
     )
-    for one in result["measured"]:
-        work, used = one["work"], one["utilisation"]
+    for figures in result["measured"]:
+        work, used = figures["work"], figures["utilisation"]
         print(
-            f"{one['role']:11}{one['way']:10}{one['speed']:11.0f}{one['ratio']:8.2f}{work['tokens']:10}"
-            f"{work['padding']:9}{work['heads']:9}{one['difference']:10.1e}  {'-' if used is None else f'{used:.1%}'}"
+            f"{figures['role']:11}{figures['way']:10}{figures['speed']:11.0f}{figures['ratio']:8.2f}"
+            f"{work['tokens']:10}{work['padding']:9}{work['heads']:9}{figures['difference']:10.1e}  "
+            + ("-" if used is None else f"{used:.1%}")
         )
     write_figures(options.output, result)
 

@@ -1,26 +1,26 @@
-"""What the search itself takes: processor time where models answer at once, wall time where they take long, memory.
+"""Cost of the search itself: processor time with instant models, wall time with slow models, and memory.
 
     python -m benchmarks.search -o search.json
     python -m benchmarks.search --parts latency --rules 32
 
-*Overhead.* The rules are searched once to learn what the simulated models say, then in turns: searched into a new file
-by models that look their answers up, and the rows of that file written again by `executemany` alone. The ratio of the
-two processor times is what the search adds to its own storage. A profiled turn, not among the timed ones, says where
-the time goes; what the interpreter's library takes counts for the room that called it.
+*Overhead.* The rules are searched once to collect the answers of the simulated models. Then, in turns, they are
+searched into a new file by models that look their answers up, and the rows of that file are written again by
+`executemany` alone. The ratio of the two processor times is the overhead of the search over its own storage. A profiled
+turn, not among the timed ones, shows where the time goes; time in libraries counts for the room that called them.
 
-*Latency.* The rules are searched on a server that takes the latency for each request and any number at once, of which
-Hapax may have so many in flight. No way of asking the same calls is faster than either of two bounds:
+*Latency.* The rules are searched on a server that takes the latency for each request and accepts any number at once, of
+which Hapax may have `in flight`. No scheduler can make the same calls faster than either of two bounds:
 
-- calls x latency / in flight: all slots busy all the time;
-- the longest chain x latency: what a rule asks in one phase of its search follows from the answers to the phase before.
-  The chain is the most phases in which one rule had to send anything, when rules are searched one after the other and
-  what earlier rules asked is known.
+- calls x latency / in flight: all slots are busy all the time;
+- longest chain x latency: the questions of a rule in one phase of its search depend on the answers of the phase before.
+  The chain is the largest number of phases in which a single rule sends requests, when rules are searched one after
+  another and the answers to earlier rules are known.
 
-`efficiency` is the larger bound over the wall time, `of the slots` the first one. Calls are those that the journal
-sent. `in flight, on average` is measured by the server, so it tells a slow client from a slow server.
+`efficiency` is the larger bound divided by the wall time, `of the slots` the first bound. Calls are those sent by the
+journal. `in flight, on average` is measured by the server, to distinguish a slow client from a slow server.
 
-*Memory.* A quarter of the rules and all of them are searched, each in a process of its own; what the peak grows by for
-each rule more is what a rule leaves behind.
+*Memory.* A quarter of the rules and all rules are searched, each in a process of its own; the growth of the peak for
+each additional rule is the memory that a rule leaves behind.
 """
 
 from __future__ import annotations
@@ -42,65 +42,75 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.calls import Bench, in_process, on_server
-from benchmarks.common import FACTS, LIBRARY, SHIPPED, Beside, chosen_rules, machine, simulated, write_figures
+from benchmarks.calls import CallBenchmark, in_process, on_server
+from benchmarks.common import FACTS, LIBRARY, SHIPPED, DelegatingModel, chosen_rules, machine, simulated, write_figures
 from benchmarks.scale import Task, undisturbed
 from benchmarks.server import counts, served
-from engine.report import SearchReport, SearchSettings
-from engine.search import search
-from grammar.errors import HapaxError
-from grammar.rules import Library, Rule
-from kb.records import CallRecord
-from kb.rows import TABLES
-from kb.store import KnowledgeBase
-from llm_oracle.calls import Asker, Journal, PreparedCall, Send
-from llm_oracle.protocols import Models
-from llm_oracle.simulated import SimulatedModel
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.report import SearchReport
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, Rule
+from hapax.kb.records import CallRecord
+from hapax.kb.rows import TABLES
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.journal import Asker, Journal, PreparedCall, Send
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.simulated import SimulatedModel
 
 PARTS = ("overhead", "latency", "memory")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 
 ROOMS = (
     ("models, looked up", ("benchmarks/",)),
-    ("journal", ("llm_oracle/calls.py", "llm_oracle/protocols.py")),
+    ("journal", ("llm_oracle/budget.py", "llm_oracle/calls.py", "llm_oracle/journal.py", "llm_oracle/protocols.py")),
     ("reading answers", ("llm_oracle/answers.py",)),
     ("prompts and claims", ("llm_oracle/prompts.py", "grammar/verbalize.py")),
-    ("questions", ("engine/inquiry.py", "engine/oracle.py", "engine/known.py")),
-    ("gates", ("engine/gates.py",)),
-    ("beams", ("engine/beams.py", "engine/search.py")),
-    ("Prolog and proofs", ("engine/derive.py", "engine/program.py", "engine/proof.py", "engine/session.py")),
+    ("questions", ("engine/search/inquiry.py", "engine/search/oracle.py", "engine/search/known_facts.py")),
+    ("gates", ("engine/search/gates.py", "engine/search/ranking.py", "engine/search/thresholds.py")),
+    ("beams", ("engine/search/beams.py", "engine/search/search.py")),
+    (
+        "Prolog and proofs",
+        (
+            "engine/inference/derive.py",
+            "engine/inference/program.py",
+            "engine/inference/proof.py",
+            "engine/inference/session.py",
+        ),
+    ),
     ("identities", ("kb/records.py",)),
     ("knowledge base", ("kb/",)),
     ("elsewhere", ("",)),
 )
-"""What of a search the code of these files is, the first that fits."""
+"""Parts of a search and the files of their code; the first match counts."""
 
 
 # --- overhead --------------------------------------------------------------------------------------------------------
 
 
-class LookedUp(Beside):
-    """The simulated model's answers, each worked out once: a second search of the same rules is answered at once."""
+class LookupModel(DelegatingModel):
+    """The simulated model with all answers cached, so that a second search of the same rules is answered instantly."""
 
     def __init__(self, model: SimulatedModel) -> None:
         super().__init__(Models(model, model, model, model))
         self._known: dict[Hashable, Any] = {}
 
     def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
-        for one in asked:
-            if (role, one) not in self._known:
-                (self._known[role, one],) = answer([one], *more)
-        return [self._known[role, one] for one in asked]
+        for request in asked:
+            if (role, request) not in self._known:
+                (self._known[role, request],) = answer([request], *more)
+        return [self._known[role, request] for request in asked]
 
 
 def overhead(task: Task, repeats: int) -> dict[str, Any]:
-    """Processor time of whole searches whose models answer at once, beside writing the same rows alone."""
+    """Processor time of complete searches with instant models, and of writing the same rows alone."""
     library, rules = chosen_rules(task.paths, task.rules)
-    model = LookedUp(simulated(library, task.world, task.facts))
+    model = LookupModel(simulated(library, task.world, task.facts))
 
     def searched(kb: KnowledgeBase) -> SearchReport:
-        return search(library, rules, kb, Models(model, model, model, model), SearchSettings(beam=task.beam))
+        return search(SearchJob(library, rules, kb, Models(model, model, model, model), SearchSettings(beam=task.beam)))
 
     turns: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -119,20 +129,23 @@ def overhead(task: Task, repeats: int) -> dict[str, Any]:
             profile.enable()
             searched(kb)
             profile.disable()
-    seconds, storing = median(one for one, _ in turns), median(two for _, two in turns)
+    seconds, storing = median(searching for searching, _ in turns), median(writing for _, writing in turns)
     statements, all_rows = len(report.statements), sum(rows.values())
     return {
         "rules": len(rules),
         "statements": statements,
         "candidates": rows["candidates"],
         "rows": all_rows,
-        "turns": [{"search_seconds": round(one, 3), "storing_seconds": round(two, 3)} for one, two in turns],
+        "turns": [
+            {"search_seconds": round(searching, 3), "storing_seconds": round(writing, 3)}
+            for searching, writing in turns
+        ],
         "processor_seconds": round(seconds, 3),
         "microseconds_per_candidate": _each(seconds, rows["candidates"]),
         "microseconds_per_statement": _each(seconds, statements),
         "microseconds_per_row": _each(seconds, all_rows),
         "storing_microseconds_per_row": _each(storing, all_rows),
-        "ratio_to_storing": round(median(one / two for one, two in turns), 2),
+        "ratio_to_storing": round(median(searching / writing for searching, writing in turns), 2),
         "shares": shares(pstats.Stats(profile)),
     }
 
@@ -145,7 +158,7 @@ def _processor_seconds(work: Callable[[], object]) -> float:
 
 
 def _written_alone(kb: KnowledgeBase, path: Path) -> float:
-    """Processor seconds of writing all rows of the knowledge base into a new file, one `executemany` for each table."""
+    """Processor seconds for writing all rows of the knowledge base into a new file, an `executemany` for each table."""
     contents = []
     for table in TABLES:
         found = kb.database.conn.execute(f"SELECT * FROM {table.name} ORDER BY rowid")  # noqa: S608 - our names
@@ -164,7 +177,7 @@ def _written_alone(kb: KnowledgeBase, path: Path) -> float:
 
 
 def shares(stats: pstats.Stats) -> dict[str, float]:
-    """The share of the profiled time in each room; code that is none of ours counts for who called it."""
+    """The share of the profiled time in each room. Code of libraries counts for its callers."""
     functions: dict[Any, Any] = stats.stats  # type: ignore[attr-defined]  # typeshed does not know it
     found: Counter[str] = Counter()
     for function, (_, _, own, _, callers) in functions.items():
@@ -177,31 +190,32 @@ def shares(stats: pstats.Stats) -> dict[str, float]:
 def _rooms(
     function: Any, callers: Mapping[Any, Any], functions: Mapping[Any, Any], seen: frozenset[Any]
 ) -> Counter[str]:
-    """In which rooms a function's own time was spent, as shares of it."""
-    path = Path(function[0])
+    """Shares of a function's own time by room: its own room, or those of its callers if it is in a library."""
+    path = Path(function[0]).resolve()
     if path.is_relative_to(ROOT) and ".venv" not in path.parts:
         inside = path.relative_to(ROOT).as_posix()
         return Counter({next(room for room, places in ROOMS if inside.startswith(places)): 1.0})
     found: Counter[str] = Counter()
-    calling = {one: told for one, told in callers.items() if one not in seen and one != function}
-    whole = sum(told[2] for told in calling.values())
-    for caller, told in calling.items():
-        part = told[2] / whole if whole else 1 / len(calling)
+    # Without callers seen before: library functions may call each other in cycles.
+    calling = {caller: timing for caller, timing in callers.items() if caller not in seen and caller != function}
+    whole = sum(timing[2] for timing in calling.values())  # 2: own time on behalf of this caller
+    for caller, timing in calling.items():
+        part = timing[2] / whole if whole else 1 / len(calling)
         for room, share in _rooms(caller, functions[caller][4], functions, seen | {function}).items():
             found[room] += part * share
     return found or Counter({"elsewhere": 1.0})
 
 
 def _each(seconds: float, count: int) -> float | None:
-    """Microseconds for each; None where there are none."""
+    """Microseconds per item; None without items."""
     return round(1e6 * seconds / count, 1) if count else None
 
 
 # --- latency ---------------------------------------------------------------------------------------------------------
 
 
-class Phases(Journal):
-    """A journal that counts the phases in which something was sent, for each rule searched."""
+class PhaseCountingJournal(Journal):
+    """A journal that counts the phases in which requests were sent."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         super().__init__(kb)
@@ -214,22 +228,22 @@ class Phases(Journal):
         return found
 
 
-def longest_chain(library: Library, rules: Sequence[Rule], bench: Bench) -> int:
-    """The most phases in which one rule sent anything, with what all rules before it asked being known."""
+def longest_chain(library: Library, rules: Sequence[Rule], bench: CallBenchmark) -> int:
+    """The largest number of phases in which a rule sends requests, given the answers to all rules before it."""
     settings = SearchSettings(beam=bench.beam, rules_together=1)
     models = in_process(library, bench)
-    models = replace(models, likelihood=models.critic, evaluator=models.critic)  # the simulated model plays every role
+    models = replace(models, likelihood=models.critic, evaluator=models.critic)  # the simulated model in all roles
     longest = 0
     with KnowledgeBase() as kb:
         for rule in rules:
-            journal = Phases(kb)
-            search(library, [rule], kb, models, settings, journal=journal)
+            journal = PhaseCountingJournal(kb)
+            search(SearchJob(library, [rule], kb, models, settings, journal))
             longest = max(longest, journal.sent)
     return longest
 
 
-def latency(bench: Bench) -> dict[str, Any]:
-    """A whole search on the server, by the wall clock, beside what no executor beats."""
+def latency(bench: CallBenchmark) -> dict[str, Any]:
+    """Wall time of a complete search on the server, and its lower bounds."""
     library, rules = chosen_rules(bench.paths, bench.rules)
     chain = longest_chain(library, rules, bench)
     with (
@@ -240,10 +254,10 @@ def latency(bench: Bench) -> dict[str, Any]:
         models = on_server(url, library, bench, bench.in_flight)
         before = counts(url)
         begun = time.perf_counter()
-        report = search(library, rules, kb, models, SearchSettings(beam=bench.beam))
+        report = search(SearchJob(library, rules, kb, models, SearchSettings(beam=bench.beam)))
         seconds = time.perf_counter() - begun
         after = counts(url)
-    calls = sum(one.calls for one in report.statistics.values())
+    calls = sum(statistics.calls for statistics in report.statistics.values())
     slots, dependent = calls * bench.latency / bench.in_flight, chain * bench.latency
     return {
         "rules": len(rules),
@@ -298,11 +312,11 @@ def memory(task: Task) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured: the parts, and the size of each."""
+    """The parts to measure, and the size of each."""
 
     parts: tuple[str, ...]
     overhead: Task
-    latency: Bench
+    latency: CallBenchmark
     memory: Task
     repeats: int
 
@@ -317,8 +331,8 @@ def measured(planned: Plan) -> dict[str, Any]:
     return {part: works[part]() for part in PARTS if part in planned.parts}
 
 
-def told(figures: Mapping[str, Any]) -> Iterator[Table]:
-    """The figures in tables."""
+def tables(figures: Mapping[str, Any]) -> Iterator[Table]:
+    """The figures as tables."""
     for part in PARTS:
         if part not in figures:
             continue
@@ -334,14 +348,14 @@ def _lines(figures: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
         if isinstance(figure, dict):
             yield from _lines(figure, f"{shown}: ")
         elif isinstance(figure, list):
-            for number, one in enumerate(figure, 1):
-                yield from _lines(one, f"{shown} {number}: ")
+            for number, entry in enumerate(figure, 1):
+                yield from _lines(entry, f"{shown} {number}: ")
         else:
             yield shown, "" if figure is None else f"{figure:,}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", nargs="*", type=Path, help="rule files and folders (default: rules and rules/library)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="(default: all)")
@@ -356,7 +370,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     paths = tuple(options.paths) or (SHIPPED, LIBRARY)
     task = Task(paths, options.rules or 24, options.world, options.facts, options.beam)
-    bench = Bench(paths, options.rules or 32, options.beam, options.latency, options.in_flight, world=options.world)
+    bench = CallBenchmark(
+        paths, options.rules or 32, options.beam, options.latency, options.in_flight, world=options.world
+    )
     planned = Plan(tuple(options.parts), task, bench, replace(task, rules=options.rules or 417), options.repeats)
     try:
         figures = measured(planned)
@@ -364,7 +380,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     console = Console()
-    for table in told(figures):
+    for table in tables(figures):
         console.print(table)
     plan = {**asdict(planned), "parts": list(planned.parts)}
     for name in PARTS:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.server --latency 0.2
 
-Prints its base URL and answers until it is ended. A request takes the latency from its arrival to its reply, whatever
-part of it the model itself takes.
+It prints its base URL and answers until it is stopped. A request takes the latency from arrival to reply, including the
+time of the model itself.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Any
 from urllib.request import urlopen
 
 from benchmarks.common import chosen_rules, simulated
-from llm_oracle.backends.openai_probing import KNOWN_UNLIKELY
-from llm_oracle.prompts import critic_prompt, exclusion_clause
-from llm_oracle.protocols import (
+from hapax.llm_oracle.backends.openai_probing import KNOWN_UNLIKELY
+from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause
+from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
@@ -33,7 +33,7 @@ from llm_oracle.protocols import (
     LogLikelihood,
     ModelIdentity,
 )
-from llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated import SimulatedModel
 
 MODEL = "simulated"
 
@@ -41,15 +41,15 @@ _ASKED, _ANSWERED = critic_prompt("{}").split("{}")
 _EXCLUDED = exclusion_clause(("{}",)).partition("{}")[0]
 
 
-class Obedient:
-    """The simulated model as one that heeds what a prompt tells it not to say."""
+class ExclusionReader:
+    """The simulated model, excluding also the values that the text of a prompt excludes."""
 
     def __init__(self, model: SimulatedModel) -> None:
         self.identity: ModelIdentity = model.identity
         self._model = model
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        return self._model.generate([_heeded(request) for request in requests], parameters)
+        return self._model.generate([_with_exclusions(request) for request in requests], parameters)
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         return self._model.probabilities(claims)
@@ -58,19 +58,22 @@ class Obedient:
         return self._model.log_likelihoods(texts)
 
 
-def _heeded(request: GenerationRequest) -> GenerationRequest:
-    prompt, *told = request.prompt.split(_EXCLUDED)
-    named = [value for one in told for value in one.removesuffix(".").split(", ")]
+def _with_exclusions(request: GenerationRequest) -> GenerationRequest:
+    """The request with the exclusion clauses of its prompt as excluded values."""
+    prompt, *clauses = request.prompt.split(_EXCLUDED)
+    named: list[str] = []
+    for clause in clauses:
+        named += clause.removesuffix(".").split(", ")
     return GenerationRequest(prompt, (*request.excluded_values, *named), sample_index=request.sample_index)
 
 
-class Server(ThreadingHTTPServer):
-    """Answers as the model does. `asked` and `most_at_once` count requests; `busy_seconds` is how long all took."""
+class SimulatedServer(ThreadingHTTPServer):
+    """Serves the model. `asked` and `most_at_once` count requests; `busy_seconds` is their total duration."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, model: Obedient, latency: float) -> None:
+    def __init__(self, model: ExclusionReader, latency: float) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.model, self.latency = model, latency
         self.asked = self.most_at_once = self._at_once = 0
@@ -82,7 +85,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def answer(self, path: str, body: Mapping[str, Any]) -> tuple[int, Any]:
-        """Status and reply, when the latency is over."""
+        """Status and reply, after the latency."""
         begun = time.monotonic()
         due = begun + self.latency
         with self._lock:
@@ -100,7 +103,7 @@ class Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Server
+    server: SimulatedServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
@@ -122,11 +125,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: a line for each request would be most of the output."""
+        """Print nothing; a line for each request would be most of the output."""
 
 
-def reply_to(model: Obedient, path: str, body: Mapping[str, Any]) -> Any:
-    """The reply to a chat, or to a completion that only echoes; None: not served."""
+def reply_to(model: ExclusionReader, path: str, body: Mapping[str, Any]) -> Any:
+    """The reply to a chat, or to a completion that only echoes; None for any other request."""
     if path == "/v1/completions" and body.get("echo"):
         return _echo(model, body["prompt"])
     if path != "/v1/chat/completions":
@@ -140,7 +143,7 @@ def reply_to(model: Obedient, path: str, body: Mapping[str, Any]) -> Any:
     return _reply({"message": {"content": generation.text}}, usage.prompt_tokens, usage.completion_tokens)
 
 
-def _verdict(model: Obedient, claim: str) -> Any:
+def _verdict(model: ExclusionReader, claim: str) -> Any:
     (score,) = model.probabilities([claim])
     yes = min(max(score.probability, 1e-9), 1 - 1e-9)
     likeliest = [{"token": "yes", "logprob": math.log(yes)}, {"token": "no", "logprob": math.log1p(-yes)}]
@@ -149,16 +152,17 @@ def _verdict(model: Obedient, claim: str) -> Any:
     return _reply(said, score.usage.prompt_tokens, 1)
 
 
-def _echo(model: Obedient, text: str) -> Any:
-    """The text's words with the model's total spread over them; the disorder that is asked in probing scores less."""
+def _echo(model: ExclusionReader, text: str) -> Any:
+    """The words of the text with the model's total spread over them evenly."""
     (score,) = model.log_likelihoods([text])
     words = text.split(" ")
     tokens = [words[0], *(f" {word}" for word in words[1:])]
+    # A client probes with a text in disorder, which must score less than the same text in order.
     total = score.total * (2 if text == KNOWN_UNLIKELY else 1)
-    each = total / max(1, len(words) - 1)
+    per_word = total / max(1, len(words) - 1)
     logprobs = {
         "tokens": tokens,
-        "token_logprobs": [None, *[each] * (len(words) - 1)],
+        "token_logprobs": [None, *[per_word] * (len(words) - 1)],
         "text_offset": [sum(map(len, tokens[:place])) for place in range(len(tokens))],
     }
     return _reply({"text": text, "logprobs": logprobs}, len(words), 0)
@@ -171,7 +175,7 @@ def _reply(choice: Mapping[str, Any], prompt_tokens: int, completion_tokens: int
 
 @contextmanager
 def served(paths: Sequence[Path], world: int, latency: float) -> Iterator[str]:
-    """A server in a process of its own, so that it shares no interpreter with who asks; gives its base URL."""
+    """The base URL of a server in a new process, which shares no interpreter with its client."""
     command = [sys.executable, "-m", "benchmarks.server", *map(str, paths)]
     options = ["--world", str(world), "--latency", str(latency)]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
@@ -183,21 +187,21 @@ def served(paths: Sequence[Path], world: int, latency: float) -> Iterator[str]:
 
 
 def counts(url: str) -> dict[str, Any]:
-    """How many requests a server has had, how many at once at most, and how many seconds they took together."""
+    """The number of requests to a server, the most at once, and their total duration in seconds."""
     with urlopen(url) as reply:  # noqa: S310  # our own address
         found: dict[str, Any] = json.load(reply)
     return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.server", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", nargs="*", type=Path, help="rule files and folders (default: rules/library)")
     parser.add_argument("--world", type=int, default=1, help="seed of the simulated world (default: %(default)s)")
     parser.add_argument("--latency", type=float, default=0.2, help="seconds of a request (default: %(default)s)")
     options = parser.parse_args(arguments)
     library, _ = chosen_rules(options.paths)
-    with Server(Obedient(simulated(library, options.world)), options.latency) as server:
+    with SimulatedServer(ExclusionReader(simulated(library, options.world)), options.latency) as server:
         print(server.url, flush=True)
         server.serve_forever()
 

@@ -1,9 +1,9 @@
-"""How long each command takes to start, beside an interpreter that does nothing, and which libraries it imports.
+"""Start-up time of each command, compared with an interpreter that does nothing, and the libraries it imports.
 
     python -m benchmarks.startup -o startup.json
     python -m benchmarks.startup --turns 1
 
-`benchmarks/README.md` tells what the figures mean.
+`benchmarks/README.md` explains the figures.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Any
 
 import click
 
-import cli
 from benchmarks.common import machine, write_figures
-from kb.store import KnowledgeBase
+from hapax import cli
+from hapax.kb.store import KnowledgeBase
 
-ROOT = Path(cli.__file__).parent
+ROOT = Path(cli.__file__).resolve().parent
 LIBRARIES = (
     "httpx2", "inflect", "jinja2", "lark", "matplotlib", "networkx", "numpy", "pandas", "pyarrow", "pyswip", "rich",
     "scipy", "sqlite_utils", "tokenizers", "torch", "transformers", "yaml",
 )  # fmt: skip
-"""What is looked for among the imported modules."""
+"""Libraries to look for among the imported modules."""
 
 RULE = """given eats(Person, Food)
 oracle is_in(Food, Dish)
@@ -41,16 +41,16 @@ eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)
 IMPORTED = """
 import atexit, json, pathlib, sys
 def tell():
-    pathlib.Path({told!r}).write_text(json.dumps([name for name in {libraries} if name in sys.modules]))
+    pathlib.Path({listing!r}).write_text(json.dumps([name for name in {libraries} if name in sys.modules]))
 atexit.register(tell)
-import cli
+from hapax import cli
 cli.main(sys.argv[1:])
 """
 
 
 @dataclass(frozen=True)
 class Start:
-    """One command. `seconds`: of the processor, median; `ratio`: to the bare interpreter's in the same turn, median."""
+    """A command with the medians of its processor time and of the ratio to the bare interpreter in the same turn."""
 
     command: str
     seconds: float
@@ -59,7 +59,7 @@ class Start:
 
 
 def leaves(group: click.Group, names: Sequence[str] = ()) -> Iterator[list[str]]:
-    """Every command below a group, and the groups themselves, as words."""
+    """All commands below a group, and the groups themselves, as lists of words."""
     yield list(names)
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
@@ -69,7 +69,7 @@ def leaves(group: click.Group, names: Sequence[str] = ()) -> Iterator[list[str]]
 
 
 def real_runs(folder: Path) -> Iterator[list[str]]:
-    """The smallest runs of what is used most, on one rule and one fact."""
+    """Minimal runs of the most used commands, on one rule and one fact."""
     rules, database = folder / "one.rules", folder / "one.db"
     rules.write_text(RULE, "utf-8")
     (folder / "facts.jsonl").write_text('{"predicate": "is_in", "arguments": ["rice", "risotto"]}\n', "utf-8")
@@ -85,7 +85,7 @@ def real_runs(folder: Path) -> Iterator[list[str]]:
 
 
 def measure(words: Sequence[str], turns: int, folder: Path) -> Start:
-    """A command beside an interpreter that does nothing, in turns. Raises SystemExit where it fails."""
+    """Time a command and an interpreter that does nothing, in turns. Raises SystemExit if the command fails."""
     command = [sys.executable, str(ROOT / "cli.py"), *words]
     pairs = [(processor([sys.executable, "-c", "pass"]), processor(command)) for _ in range(turns)]
     return Start(
@@ -97,7 +97,7 @@ def measure(words: Sequence[str], turns: int, folder: Path) -> Start:
 
 
 def processor(command: Sequence[str]) -> float:
-    """Seconds of the processor that a process and those it started took. Raises SystemExit where it fails."""
+    """Processor seconds of a process and its children. Raises SystemExit if it fails."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -107,16 +107,16 @@ def processor(command: Sequence[str]) -> float:
 
 
 def imported(words: Sequence[str], folder: Path) -> list[str]:
-    """Which of `LIBRARIES` the command's own process imports."""
-    told = folder / "imported"
-    code = IMPORTED.format(libraries=LIBRARIES, told=str(told))
+    """The `LIBRARIES` that the command's own process imports."""
+    listing = folder / "imported"
+    code = IMPORTED.format(libraries=LIBRARIES, listing=str(listing))
     subprocess.run([sys.executable, "-c", code, *words], check=False, capture_output=True, cwd=ROOT)
-    names: list[str] = json.loads(told.read_text("utf-8"))
+    names: list[str] = json.loads(listing.read_text("utf-8"))
     return names
 
 
 def figures(turns: int, only: Sequence[str]) -> Mapping[str, Any]:
-    """Everything, printed as it comes."""
+    """Measure all commands (or those that begin with a word of `only`), printing each result as soon as it is there."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wanted = [*([*words, "--help"] for words in leaves(cli.main)), *real_runs(folder)]
@@ -124,12 +124,12 @@ def figures(turns: int, only: Sequence[str]) -> Mapping[str, Any]:
         for words in wanted:
             if not only or words[0] in only:
                 measured.append(measure(words, turns, folder))
-                print(told(measured[-1]), flush=True)
-    return {"machine": machine(), "turns": turns, "measured": [asdict(one) for one in measured]}
+                print(line(measured[-1]), flush=True)
+    return {"machine": machine(), "turns": turns, "measured": [asdict(start) for start in measured]}
 
 
-def told(start: Start) -> str:
-    """A line of the table."""
+def line(start: Start) -> str:
+    """A row of the table."""
     return f"{start.seconds:7.3f} s {start.ratio:6.1f}  {start.command}  [{', '.join(start.imports)}]"
 
 

@@ -1,24 +1,22 @@
-"""`evaluate instruct` and `evaluate grid`: what LINK is compared with."""
+"""`evaluate instruct` and `evaluate grid`: LINK's baselines."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.markup import escape
 
-from commands.console import BUDGET_REACHED, DONE, err, out, print_pages
-from commands.options import (
+from hapax.api.operations import chosen_rules, refuse_faulty
+from hapax.commands.console import BUDGET_REACHED, DONE, err, out, print_result
+from hapax.commands.options import (
     Finite,
-    chosen_rules,
     open_journal,
     open_kb,
     opening_options,
     read_library,
-    refuse_faulty,
     warn_of_prices,
     with_budget,
     with_chosen,
@@ -28,9 +26,6 @@ from commands.options import (
     with_paths,
     with_queue,
 )
-
-if TYPE_CHECKING:
-    from evaluation.baselines.session import InstructResult
 
 WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 
@@ -46,19 +41,30 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
     type=click.Choice(WORDINGS),
     default=("paper",),
     show_default=True,
-    help="How the long tail is asked for: by number in LINK's table 11; the paper's section 3.1 uses 1.",
+    help="Wording that asks for the long tail, by number in LINK's table 11 (repeatable); paper: 1, as in section 3.1.",
 )
-@click.option("--count", type=click.IntRange(1), default=200, show_default=True, help="Statements each end of a rule.")
+# Defaults as in `InstructSettings`; written out, so that `--help` does not import the evaluation.
+@click.option(
+    "--count", type=click.IntRange(1), default=200, show_default=True, help="Statements per rule and distribution."
+)
 @click.option(
     "--values", "values_per_call", type=click.IntRange(1), default=50, show_default=True, help="Statements per call."
 )
-@click.option("--calls", type=click.IntRange(1), default=8, show_default=True, help="Calls each end of a rule at most.")
+@click.option(
+    "--calls", type=click.IntRange(1), default=8, show_default=True, help="Most calls per rule and distribution."
+)
 @click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature.")
 @click.option("--released", is_flag=True, help="Spell the prompt as LINK's released code does, not as its table 2.")
-@click.option("--bias", is_flag=True, help="Also put a logit bias on the values of rows that came again.")
+@click.option("--bias", is_flag=True, help="Also put a logit bias on the values of repeated rows.")
 @click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta.")
-@click.option("--critic", help="Model that judges the statements; default: votes if there are, else what is known.")
-@click.option("--examples", type=click.IntRange(0), default=2, show_default=True, help="Statements printed each end.")
+@click.option("--critic", help="Model that judges the statements; default: votes if there are any, else known facts.")
+@click.option(
+    "--examples",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    help="Statements to print per rule and distribution.",
+)
 @with_opening
 @with_budget
 @with_queue
@@ -67,16 +73,16 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Have a model write statements by instruction only, without search, critic or ranking: LINK's baseline.
 
-    The default instruction gives the head, a long-tail wording behind it the long tail. Statements are stored beside
-    those of searches, as a method of their own; no value of theirs becomes a fact. The same command goes on where it
-    was interrupted and asks nothing twice.
+    The default instruction asks for the head; with a long-tail wording after it, it asks for the long tail. The
+    statements are stored beside those of searches, as a separate method; none of their values becomes a fact. An
+    interrupted run continues with the same command, and nothing is asked twice.
 
     \b
     hapax evaluate instruct --rule allergy
     hapax evaluate instruct --rule allergy --wording all -m openai:gpt-4.1 --max-calls 200
     hapax evaluate likelihood --figure 13 --out figures
     """
-    from evaluation.baselines.session import InstructOptions, run_instruct
+    from hapax.evaluation.link.baselines.session import InstructOptions, run_instruct
 
     library = read_library(paths)
     refuse_faulty(library)
@@ -91,13 +97,12 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
                 rules,
                 lambda wording: status.update(f"Instructing by wording {wording}"),
             )
-    if options["as_json"]:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False))
-    else:
-        _print_examples(result, options["examples"])
-        print_pages(result.pages())
-    for line in result.remarks():
-        err.print(escape(line), soft_wrap=True)
+    if not options["as_json"]:
+        for distribution, text in result.examples(options["examples"]):
+            out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
+        if options["examples"]:
+            out.print()
+    print_result(result.to_result(), options["as_json"])
     sys.exit(BUDGET_REACHED if result.budget else DONE)
 
 
@@ -111,16 +116,16 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
 def grid(config: Path, **options: Any) -> None:
     """Run every cell of LINK's tables 7 to 10 from one file, and print the tables in the paper's layout.
 
-    The file names models, variants, temperatures and rules; docs/grid.yaml is one that runs at once. A cell that
-    cannot run is told with its reason, and the others go on. The same command goes on where it was interrupted and asks
-    nothing twice.
+    The file names models, variants, temperatures and rules; docs/grid.yaml is an example that runs out of the box. If
+    a cell cannot run, the reason is printed and the other cells continue. An interrupted grid continues with the same
+    command, and nothing is asked twice.
 
     \b
     hapax evaluate grid docs/grid.yaml --db grid.db
     hapax evaluate likelihood --db grid.db --out figures
     """
-    from evaluation.baselines.config import read_config
-    from evaluation.baselines.grid import GridRun
+    from hapax.evaluation.link.baselines.config import read_config
+    from hapax.evaluation.link.baselines.grid import GridRun
 
     settings = read_config(config)
     warn_of_prices(dict(options["prices"]), settings.asked)
@@ -133,17 +138,5 @@ def grid(config: Path, **options: Any) -> None:
         run = GridRun(settings, kb, opening)
         with err.status("Loading models") as status:
             result = run.result(lambda number, total, cell: status.update(f"Cell {number} of {total}: {cell}"))
-    if options["as_json"]:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False))
-    else:
-        print_pages(result.pages())
-    for line in result.remarks():
-        err.print(escape(line), soft_wrap=True)
+    print_result(result.to_result(), options["as_json"])
     sys.exit(BUDGET_REACHED if result.budget else result.exit_code)
-
-
-def _print_examples(result: InstructResult, count: int) -> None:
-    for distribution, text in result.examples(count):
-        out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
-    if count:
-        out.print()

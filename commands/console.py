@@ -1,4 +1,4 @@
-"""Where everything is printed: data to stdout, progress and faults to stderr, each expected error as an exit code."""
+"""The console: data go to stdout, progress and errors to stderr, and each expected error becomes an exit code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import groupby
@@ -20,52 +20,48 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected, Severity
-from grammar.words import counted
+from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected, Severity
+from hapax.grammar.extras import extras_named
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.report import Tally
-    from evaluation.probing.tables import Page
+    from hapax.engine.search.progress import ProgressCounter
+    from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 
 DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
 
 
 class Screen(Console):
-    """A console on which text is only shown: what a terminal would obey, or show in another order, is spelt out."""
+    """A console that escapes control characters: a terminal would obey them, or reorder the text."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """The text as rich draws it, cells of tables included."""
-        return super().render_str(_OBEYED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text), **options)
+        """Text as rich draws it, with control characters as escapes. Cells of tables come here too."""
+        return super().render_str(_CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text), **options)
 
 
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
+# Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
 out = Screen(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 1_000_000)
-"""Where nobody looks on, a row of a table is one line, however long: what reads it must find cells whole."""
-
-
 err = Screen(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
-"""Where nobody looks on, one message is one line, so that a path or a command in it stays whole."""
-
 
 NOTES_SHOWN = 3
-"""How many notes of one kind at one place `check` prints; --all prints the others, too."""
-
+"""Notes of one kind at one place that `check` prints without --all."""
 
 SECONDS_BETWEEN_LINES = 10
-"""Between two lines of progress, where there is no terminal to draw a bar on."""
+"""Interval of progress lines where there is no terminal for a bar."""
 
 
 class Commands(click.Group):
-    """Turns every expected error into one line and an exit code; a traceback would be a defect."""
+    """Prints every expected error as one line and ends with its exit code. A traceback is a defect."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        from llm_oracle.calls import BudgetReached
+        from hapax.llm_oracle.budget import BudgetReached
 
         try:
-            with _ended_by_signals():
+            with _ended_by_signals(), extras_named():
                 return super().invoke(ctx)
         except RulesRejected as rejected:
             print_diagnostics(rejected.diagnostics)
@@ -79,16 +75,16 @@ class Commands(click.Group):
         except OSError as fault:
             if isinstance(fault, BrokenPipeError):
                 raise  # click ends quietly when a reader such as `head` has gone
-            told = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
-            err.print(f"[red]error:[/] {escape(told)}. Nothing that was answered is lost.")
+            message = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
+            err.print(f"[red]error:[/] {escape(message)}. No answer is lost.")
             ctx.exit(FAILED)
         except KeyboardInterrupt as ended:
-            err.print("Interrupted. Everything answered so far is kept; the same command goes on from here.")
+            err.print("Interrupted. All answers so far are kept. Run the same command to go on.")
             ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)
 
 
 class Ended(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: a command ends as by Ctrl-C, with the exit code that shells give to the signal."""
+    """SIGTERM or SIGHUP: the command ends as with Ctrl-C, with the exit code that shells use for the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -97,50 +93,74 @@ class Ended(KeyboardInterrupt):
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Signals that ask a process to end are raised as `Ended`, unless whoever started it wants them ignored (nohup)."""
+    """Raise SIGTERM and SIGHUP as `Ended`, unless the parent process ignores them (nohup)."""
 
     def end(number: int, _: object) -> None:
         raise Ended(number)
 
+    # Python lets only the main thread set handlers.
     names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
-    asked = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    heeded = [one for one in asked if signal.getsignal(one) is signal.SIG_DFL]
-    for one in heeded:
-        signal.signal(one, end)
+    known = [getattr(signal, name) for name in names if hasattr(signal, name)]  # Windows has no SIGHUP
+    handled = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        for one in heeded:
-            signal.signal(one, signal.SIG_DFL)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], as_json: bool = False, every: bool = True) -> None:
-    """Faults and notes as text or JSON; `every`: all notes of a kind, not the first few."""
+    """Print diagnostics as text or JSON. `every`: all notes of a kind, not only the first few."""
     if as_json:
-        click.echo(json.dumps([{**asdict(one), "place": str(one.place)} for one in diagnostics], default=str))
+        found = [{**asdict(diagnostic), "place": str(diagnostic.place)} for diagnostic in diagnostics]
+        click.echo(json.dumps(found, default=str))
         return
-    for (severity, code, place), group in groupby(diagnostics, lambda one: (one.severity, one.code, one.place)):
-        alike = list(group)
-        shown = len(alike) if every or severity is not Severity.NOTE else NOTES_SHOWN
-        for one in alike[:shown]:
-            out.print(escape(str(one)))
-        if more := len(alike[shown:]):
+    for (severity, code, place), group in groupby(diagnostics, lambda item: (item.severity, item.code, item.place)):
+        same_kind = list(group)
+        shown = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
+        for diagnostic in same_kind[:shown]:
+            out.print(escape(str(diagnostic)))
+        if more := len(same_kind[shown:]):
             out.print(escape(f"{place}: {counted(more, f'more note {code}', f'more notes {code}')}; --all prints all."))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Columns and rows without lines; the cells are data, never markup."""
+    """Print a table without lines. Cells are data, never markup."""
     table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*map(escape, row))
     out.print(table)
 
 
-def print_pages(pages: Iterable[Page]) -> None:
-    """Tables with a blank line between them."""
-    for number, page in enumerate(pages):
-        out.print("\n" * bool(number), end="")
-        print_table(page.columns, page.rows, title=page.title)
+def print_result(result: ExperimentResult, as_json: bool) -> None:
+    """Print an experiment's result: its figures as JSON, or its tables and details as text; its notes to stderr."""
+    from hapax.evaluation.shared.results import json_value
+
+    if as_json:
+        click.echo(json.dumps(json_value(result.figures), ensure_ascii=False))
+    else:
+        print_tables(result.tables)
+        if result.tables and result.details:
+            out.print()
+        for line in result.details:
+            out.print(escape(line))
+    for note in result.notes:
+        err.print(escape(note), soft_wrap=True)
+
+
+def print_tables(tables: Iterable[ResultTable]) -> None:
+    """Print tables with a blank line between them."""
+    for number, table in enumerate(tables):
+        if number:
+            out.print()
+        print_table(table.columns, table.texts, title=table.title or None)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """`knowledge 204, critic 310`."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 def number_text(value: float | None) -> str:
@@ -149,9 +169,9 @@ def number_text(value: float | None) -> str:
 
 
 class _Display:
-    """Counts what a search tells, and shows the count after each word of it."""
+    """A `SearchProgress` that counts, and shows the counts after each event."""
 
-    def __init__(self, tally: Tally, show: Callable[[Tally], None]) -> None:
+    def __init__(self, tally: ProgressCounter, show: Callable[[ProgressCounter], None]) -> None:
         self._tally, self._show = tally, show
 
     def started(self, rules: int, calls: int) -> None:
@@ -168,20 +188,20 @@ class _Display:
 
 @contextmanager
 def progress_display(shown: bool) -> Iterator[_Display | None]:
-    """A bar on a terminal, else plain lines, both on stderr."""
-    from engine.report import Tally
+    """A progress bar on a terminal, otherwise plain lines, both on stderr; None if progress is not shown."""
+    from hapax.engine.search.progress import ProgressCounter
 
     if not shown:
         yield None
         return
-    tally = Tally()
+    tally = ProgressCounter()
     with _bar() if err.is_terminal and not err.is_dumb_terminal else _lines(tally) as show:
         yield _Display(tally, show)
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[Tally], None]]:
-    """A bar that takes what the counts leave of the line."""
+def _bar() -> Iterator[Callable[[ProgressCounter], None]]:
+    """A progress bar as wide as the counts leave room for."""
     from rich.progress import BarColumn, TextColumn
 
     with Progress(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:
@@ -190,14 +210,14 @@ def _bar() -> Iterator[Callable[[Tally], None]]:
 
 
 @contextmanager
-def _lines(tally: Tally) -> Iterator[Callable[[Tally], None]]:
-    """A line at the start, then one in ten seconds at most, and one at the end."""
-    from engine.report import duration
+def _lines(tally: ProgressCounter) -> Iterator[Callable[[ProgressCounter], None]]:
+    """Plain lines: one at the start, then at most one per ten seconds, and one at the end."""
+    from hapax.engine.search.progress import duration
 
     began = tally.clock()
     due = began
 
-    def show(tally: Tally) -> None:
+    def show(tally: ProgressCounter) -> None:
         nonlocal due
         if tally.clock() >= due:
             due = tally.clock() + SECONDS_BETWEEN_LINES

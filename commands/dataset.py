@@ -1,4 +1,4 @@
-"""`dataset`: the knowledge base as files that others train and evaluate with."""
+"""`dataset`: write the knowledge base as files for training and evaluation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from commands.console import err, out, print_table
-from commands.options import open_kb, with_chosen, with_database, with_json, with_runs
-from grammar.words import counted
+from hapax.commands.console import err, out, print_tables
+from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
+from hapax.evaluation.dataset.formats import FORMATS
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from evaluation.dataset.summary import Summary
+    from hapax.evaluation.dataset.summary import DatasetSummary
 
 
 @click.command()
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     "--format",
     "formats",
     multiple=True,
-    type=click.Choice(["jsonl", "parquet", "hf", "lint", "lm-eval", "inspect"]),
-    help="What to write; default: all.",
+    type=click.Choice(list(FORMATS)),
+    help="Format to write; default: all.",
 )
 @with_chosen
 @with_runs
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="At most so many statements of each distribution; 0: all.",
+    help="Largest number of statements per distribution; 0: all.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of what is drawn, and of the order of rows.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the sample and of the order of rows.")
 @click.option(
     "--blocked",
     type=click.Path(path_type=Path),
-    help="File of terms or /regular expressions/, one a line, whose statements are left out.",
+    help="File of terms or /regular expressions/, one per line; statements that match are left out.",
 )
 @click.option(
     "--in-both",
@@ -48,33 +49,35 @@ if TYPE_CHECKING:
     type=click.Choice(["keep", "leave-out"]),
     default="keep",
     show_default=True,
-    help="Statements that are in head and long tail.",
+    help="Whether to keep statements that are in both head and long tail.",
 )
-@click.option("--name", default="hapax", show_default=True, help="What the card and the tasks are called.")
-@click.option("--force", is_flag=True, help="Replace a dataset that is in the folder.")
+@click.option("--name", default="hapax", show_default=True, help="Name of the card and of the tasks.")
+@click.option("--force", is_flag=True, help="Replace the dataset in the folder.")
 @with_json
 def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Write the statements as a dataset like LINT, with a card and with tasks for lm-evaluation-harness and Inspect.
 
-    FOLDER is new or empty. docs/dataset.md tells what is in it.
+    FOLDER must be new or empty. docs/dataset.md describes its files.
 
     \b
     hapax dataset lint-of-mine --db hapax.db
     hapax dataset small --sample 500 --blocked blocked.txt --format hf --format lm-eval
     """
-    from evaluation.dataset.blocked import BlockList
-    from evaluation.dataset.build import FORMATS, Target, build
-    from evaluation.dataset.selection import Wish
+    from hapax.evaluation.dataset.blocked import BlockList
+    from hapax.evaluation.dataset.build import Target, build
+    from hapax.evaluation.dataset.selection import SelectionOptions
 
     blocked = BlockList.read(options["blocked"]) if options["blocked"] else BlockList()
-    sample = options["sample"] or None
-    wish = Wish(chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked)
-    target = Target(folder, formats or FORMATS, options["name"], options["force"])
+    sample = options["sample"] or None  # 0 asks for all
+    selection = SelectionOptions(
+        chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked
+    )
+    target = Target(folder, formats or tuple(FORMATS), options["name"], options["force"])
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
         summary = build(
             kb,
             target,
-            wish,
+            selection,
             lambda done, total: status.update(f"Writing: {done} of {counted(total, 'statement')}"),
         )
         if options["as_json"]:
@@ -83,10 +86,10 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
             _print_summary(summary, folder)
 
 
-def _print_summary(summary: Summary, folder: Path) -> None:
-    from evaluation.lint import table_16_rows
+def _print_summary(summary: DatasetSummary, folder: Path) -> None:
+    from hapax.evaluation.link.lint import table_16
 
-    print_table(("domain", "rules", "head", "long tail", "delta"), table_16_rows(summary.tally.domains()))
+    print_tables([table_16(summary.tally.domains())])
     shared = counted(summary.tally.in_both, "statement is in both", "statements are in both")
     out.print(f"\n{escape(str(folder))}: {', '.join(summary.formats)}; {shared}")
     left_out = [f"{count} {reason.replace('_', ' ')}" for reason, count in summary.left_out.items() if count]

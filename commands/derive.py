@@ -1,9 +1,8 @@
-"""`derive`: everything that rules say of the stored facts, in bulk."""
+"""The command `derive`: apply rules to all stored facts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -12,25 +11,15 @@ from typing import TYPE_CHECKING
 import click
 from rich.markup import escape
 
-from commands.console import err, print_table
-from commands.options import (
-    chosen_rules,
-    open_kb,
-    read_library,
-    refuse_faulty,
-    with_chosen,
-    with_database,
-    with_json,
-    with_paths,
-)
-from commands.whole_files import filled_whole, replaced_whole
-from grammar.words import counted
+import hapax
+from hapax.api.operations import chosen_rules
+from hapax.commands.console import err, print_table
+from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_paths
+from hapax.commands.whole_files import atomic_folder, atomic_path
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from engine.bulk import Derived, Engine
-    from grammar.rules import Library, Rule
-    from kb import KnowledgeBase
-    from kb.records import StatementRecord
+    from hapax.engine.inference.bulk_derivation import DerivationReport, Engine
 
 
 @click.command()
@@ -42,15 +31,18 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "sql", "prolog"]),
     default="auto",
     show_default=True,
-    help="auto: SQL, and Prolog for what SQL would not decide exactly.",
+    help="auto: SQL, and Prolog for rules that SQL cannot decide exactly.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Statements and proofs: .jsonl or .parquet."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for statements and proofs: .jsonl or .parquet.",
 )
 @click.option(
     "--tables",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the joined relations as Parquet and the joins as SQL, for DuckDB.",
+    help="Folder for the relations as Parquet files and the joins as SQL, for DuckDB.",
 )
 @with_json
 def derive(  # noqa: PLR0917  one parameter an option
@@ -62,58 +54,49 @@ def derive(  # noqa: PLR0917  one parameter an option
     tables: Path | None,
     as_json: bool,
 ) -> None:
-    """Derive everything that rules say of the stored facts, and store it with what it rests on.
+    """Apply rules to all stored facts, and store the resulting statements with their proofs.
 
-    No model is asked. Literals about a generic variable are told, all others are proved. What was derived of a rule
-    before is replaced.
+    No model is asked. Literals about a generic variable are assumed, and all others are proved. Statements that a rule
+    gave before are replaced.
 
     \b
     hapax derive --db hapax.db
     hapax derive my.rules --rule allergy -o statements.jsonl
     hapax derive --tables bulk
     """
-    from engine.bulk import derive_all
-    from engine.derive import relevant_library
-    from evaluation.derived import check_ending, write_derived, write_tables
+    from hapax.engine.inference.derive import relevant_library
+    from hapax.evaluation.dataset.derived import check_output, write_derived, write_tables
 
     library = read_library(paths)
-    refuse_faulty(library)
-    rules = chosen_rules(library, chosen)
-    if chosen:
-        library = relevant_library(library, *rules)
+    # Before the derivation, which can take long.
     if output is not None:
-        check_ending(output)
+        check_output(output)
     with open_kb(database, existing=True) as kb:
-        derived = derive_all(kb, library, rules, engine)
-        _print_derived(derived, as_json)
+        derivation = hapax.derive(library, kb, only=chosen, engine=engine)
+        _print_report(derivation.report, as_json)
         if output is not None:
-            with closing(_statements(kb, library, rules)) as found, replaced_whole(output) as path:
-                count = write_derived(path, found)
+            with closing(derivation.read()) as statements, atomic_path(output) as path:
+                count = write_derived(path, statements)
             err.print(f"{counted(count, 'statement')} in {escape(str(output))}")
         if tables is not None:
-            with filled_whole(tables) as folder:
-                count = write_tables(folder, kb, library, rules)
+            rules = chosen_rules(library, chosen)
+            part = relevant_library(library, *rules) if chosen else library
+            with atomic_folder(tables) as folder:
+                count = write_tables(folder, kb, part, rules)
             err.print(f"{counted(count, 'table')} and rules.sql in {escape(str(tables))}")
 
 
-def _statements(kb: KnowledgeBase, library: Library, rules: Sequence[Rule]) -> Generator[StatementRecord]:
-    from engine.bulk import read_statements
-
-    for rule in rules:
-        yield from read_statements(kb, library, rule)
-
-
-def _print_derived(derived: Derived, as_json: bool) -> None:
+def _print_report(report: DerivationReport, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(asdict(derived), ensure_ascii=False))
+        click.echo(json.dumps(asdict(report), ensure_ascii=False))
         return
     print_table(
         ("rule", "statements", "engine", "seconds"),
-        ((one.rule, str(one.statements), one.engine, f"{one.seconds:.2f}") for one in derived.rules),
+        ((rule.rule, str(rule.statements), rule.engine, f"{rule.seconds:.2f}") for rule in report.rules),
     )
-    if derived.atoms:
-        print_table(("derived predicate", "atoms"), ((name, str(count)) for name, count in derived.atoms.items()))
-    for one in derived.rules:
-        if one.reason:
-            err.print(escape(f"{one.rule} was left to Prolog: {one.reason}."))
-    err.print(f"{counted(derived.facts, 'new fact')} read in {derived.seconds_reading:.2f} s")
+    if report.atoms:
+        print_table(("derived predicate", "atoms"), ((name, str(count)) for name, count in report.atoms.items()))
+    for rule in report.rules:
+        if rule.reason:
+            err.print(escape(f"{rule.rule} was left to Prolog: {rule.reason}."))
+    err.print(f"{counted(report.facts, 'new fact')} read in {report.seconds_reading:.2f} s")

@@ -1,4 +1,4 @@
-"""`evaluate entailment`: which predicate entails which, and whether a scorer knows the direction."""
+"""`evaluate entailment`: entailments between predicates, and whether a scorer knows their direction."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.console import err, print_table
-from commands.options import (
+from hapax.commands.console import err, print_result, print_table
+from hapax.commands.options import (
     F,
     Finite,
     open_journal,
@@ -26,37 +26,52 @@ from commands.options import (
     with_queue,
     with_rules,
 )
-from grammar.words import counted
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from evaluation.entailment.pairs import EntailmentPair
-    from evaluation.entailment.scorers import Measure, Scorer
-    from kb.store import KnowledgeBase
+    from hapax.evaluation.entailment.pairs import EntailmentPair
+    from hapax.evaluation.entailment.scorers import EntailmentScorer, Measure
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.calls import JournaledLikelihood
 
 SCORERS = (
     "critic, likelihood, encoder, random, frequency, prior, scores:FILE, graph:PATH[@SIMILARITY], wordnet[:LEXICON]"
 )
-"""What --scorer takes."""
+"""The values of --scorer."""
+
+DRAWS_SHOWN = 10
+"""Draws that `train` lists, the best first."""
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 with_files = click.argument("files", nargs=-1, required=True, type=FILE)
 
 
 def with_scorers(default: tuple[str, ...], others: str = "") -> Callable[[F], F]:
-    """The option --scorer; `others`: what it takes beside `SCORERS`."""
-    told = f"{others}{SCORERS}; several are compared."
-    return click.option("--scorer", "named", multiple=True, default=default, show_default=True, help=told)
+    """The option --scorer; `others` are its values beside `SCORERS`."""
+    description = f"{others}{SCORERS}; repeat the option to compare scorers."
+    return click.option("--scorer", "named", multiple=True, default=default, show_default=True, help=description)
+
+
+def with_model(description: str) -> Callable[[F], F]:
+    """The option --model with this help text."""
+    return click.option("-m", "--model", default="embedded", show_default=True, help=description)
 
 
 with_model_options = together(
-    click.option(
-        "-m", "--model", default="embedded", show_default=True, help="Model of critic, likelihood and encoder."
-    ),
-    with_opening,
-    with_budget,
-    with_database,
+    with_model("Model for critic, likelihood and encoder."), with_opening, with_budget, with_database
+)
+
+
+def with_training_pairs(description: str) -> Callable[[F], F]:
+    """The option --train with this help text."""
+    return click.option("--train", multiple=True, type=FILE, help=description)
+
+
+with_at_least = click.option(
+    "--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Ignore entailments with a lower score."
 )
 
 with_patterns = click.option(
@@ -64,13 +79,13 @@ with_patterns = click.option(
     type=click.Choice(["directional", "symmetric", "original"]),
     default="directional",
     show_default=True,
-    help="Which prompts of Schmitt and Schütze a model judges or learns from.",
+    help="Prompts of Schmitt and Schütze that a model judges or learns from.",
 )
 
 
 @click.group()
 def entailment() -> None:
-    """Measure directional predicate entailment on LevyHolt, SherLIiC and their like.
+    """Measure directional predicate entailment on LevyHolt, SherLIiC and similar data sets.
 
     \b
     hapax evaluate entailment data train.txt dev.txt --out subsets
@@ -81,30 +96,27 @@ def entailment() -> None:
 @entailment.command()
 @with_files
 @click.option("--out", type=FOLDER, help="Folder for the subsets of each split.")
-@click.option("--seed", default=0, show_default=True, help="Draws the split of pairs whose converse is in another.")
+@click.option(
+    "--seed", default=0, show_default=True, help="Seed for assigning pairs whose converse is in another split."
+)
 @with_json
 def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) -> None:
-    """Count the four sub-groups of each split, and split again so that no pair is apart from its converse.
+    """Count the four sub-groups of each split, after splitting again to keep each pair with its converse.
 
-    Each file is a split, named by its name. --out writes the splits, all pairings of sub-groups, and the twin of each
-    that shows the hypothesis only. docs/entailment.md tells the form of the files.
+    Each file is a split and gives it its name. --out writes the new splits, all pairings of sub-groups, and a
+    hypothesis-only twin of each. docs/entailment.md describes the file formats.
 
     \b
     hapax evaluate entailment data train.txt dev.txt
     hapax evaluate entailment data train.txt dev.txt --seed 7 --out subsets
     """
-    from evaluation.entailment.datasets import DataReport, read_splits, write_subsets
+    from hapax.evaluation.entailment.datasets import DataReport, read_splits, write_subsets
 
     report = DataReport.of(read_splits(files), seed)
     if out is not None:
         written = write_subsets(report.splits, out)
         err.print(f"{counted(written, 'file')} in {out}", markup=False)
-    if as_json:
-        click.echo(json.dumps(report.to_json()))
-        return
-    for title, columns, rows in report.tables():
-        print_table(columns, rows, title=title)
-    err.print(report.note, markup=False, soft_wrap=True)
+    print_result(report.result, as_json)
 
 
 @entailment.command()
@@ -116,131 +128,127 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     type=click.Choice(["both", "hypothesis", "premise"]),
     default="both",
     show_default=True,
-    help="What a scorer sees; both: and the hypothesis alone beside it.",
+    help="Sides of a pair that a scorer sees; both: also measure the hypothesis alone.",
 )
-@click.option("--train", multiple=True, type=FILE, help="Pairs that frequency and prior count; needed by these two.")
-@click.option("--out", type=FOLDER, help="Folder for the curves: PNG, SVG, CSV, TSV.")
+@with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
+@click.option("--out", type=FOLDER, help="Folder for the curves (PNG, SVG, CSV, TSV).")
 @with_model_options
 @with_queue
 @with_json
 def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
-    """Score premises and hypotheses, on each subset and with hypotheses alone: what is entailment, what is artefact.
+    """Measure scorers on each subset, with whole pairs and with hypotheses alone, to separate entailment from artefact.
 
-    A model's answers go through the journal of --db, so that nothing is asked twice.
+    Answers of models are kept in the journal of --db, so no sentence is asked twice.
 
     \b
     hapax evaluate entailment score dev.txt --scorer random --scorer prior --train train.txt
     hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
     """
-    from evaluation.entailment import report
-    from evaluation.entailment.datasets import read_splits
-    from evaluation.entailment.metrics import refuse_one_label
-    from evaluation.entailment.scorers import Shown
+    from hapax.evaluation.entailment import report
+    from hapax.evaluation.entailment.datasets import read_splits
+    from hapax.evaluation.entailment.metrics import refuse_one_label
+    from hapax.evaluation.entailment.scorers import Shown
 
     pairs = [pair for split in read_splits(files).values() for pair in split]
-    refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, files)))
+    refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, files)))  # before any model is asked
     if options["train"]:
         _warn_of_leaks([pair for split in read_splits(options["train"]).values() for pair in split], pairs)
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        scorers = [open_scorer(one, kb, options) for one in dict.fromkeys(options["named"])]
+        scorers = [open_scorer(name, kb, options) for name in dict.fromkeys(options["named"])]
+        # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
         results = list(report.measure(scorers, pairs, Shown(options["shown"]), options["seed"]))
     if out is not None:
         report.write_curves(results, out)
-    if as_json:
-        click.echo(json.dumps(report.to_json(results)))
-        return
-    print_table(report.COLUMNS, report.rows(results))
-    found = dict.fromkeys(one.finding for one in results if one.finding)
-    err.print("\n".join(f"{name}: {report.FINDINGS[name]}" for name in found), markup=False, soft_wrap=True)
+    print_result(report.experiment_result(results), as_json)
 
 
 def _warn_of_leaks(training: Sequence[EntailmentPair], measured: Sequence[EntailmentPair]) -> None:
-    """A pair whose converse was learnt is no test of what is known of the direction."""
-    from evaluation.entailment.groups import leaks
+    """Warn if pairs or their converses are in both sets: after training on the converse, no test of the direction."""
+    from hapax.evaluation.entailment.groups import leaks
 
     if crossing := leaks({"training": training, "measured": measured}):
-        told = counted(crossing, "pair stands", "pairs stand")
+        leaking = counted(crossing, "pair is", "pairs are")
         err.print(
-            f"[yellow]warning[/] {told} in the training and the measured files, as themselves or as their converse. "
-            "`hapax evaluate entailment data ... --out FOLDER` splits anew.",
+            f"[yellow]warning[/] {leaking} in both the training and the measured files, unchanged or as the converse. "
+            "Split the files again with `hapax evaluate entailment data ... --out FOLDER`.",
             soft_wrap=True,
         )
 
 
-def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Scorer:
-    """The scorer of this name, with the options that it needs."""
-    from evaluation.entailment import scorers
-    from evaluation.entailment.datasets import read_splits
-    from evaluation.entailment.prompts import Direction
+def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> EntailmentScorer:
+    """The scorer of this name. Raises click.UsageError for an unknown name or a missing option."""
+    from hapax.evaluation.entailment import scorers
+    from hapax.evaluation.entailment.datasets import read_splits
+    from hapax.evaluation.entailment.prompts import Direction
 
-    looked_up = _looked_up(name, options)
-    if looked_up is not None:
-        return looked_up
+    without_model = _without_model(name, options)
+    if without_model is not None:
+        return without_model
     if name == "random":
         return scorers.RandomScorer(options["seed"])
     if name in ("frequency", "prior"):
         if not options["train"]:
-            raise click.UsageError(f"--scorer {name} counts pairs: name their files by --train.")
+            raise click.UsageError(f"--scorer {name} counts training pairs: name their files with --train.")
         training = [pair for split in read_splits(options["train"]).values() for pair in split]
         return scorers.FrequencyScorer.of(training) if name == "frequency" else scorers.PriorScorer.of(training)
     if name in ("critic", "likelihood"):
-        return scorers.PatternScorer(
-            f"{name} {options['model']}", open_measure(name, kb, options), Direction(options["patterns"])
-        )
+        measure = open_measure(name, kb, options)
+        return scorers.PatternScorer(f"{name} {options['model']}", measure, Direction(options["patterns"]))
     if name == "encoder":
         return _encoder(kb, options)
-    raise click.UsageError(f"No scorer {name}: choose {SCORERS}.")
+    raise click.UsageError(f"There is no scorer {name}. Choose {SCORERS}.")
 
 
-def _encoder(kb: KnowledgeBase, options: Mapping[str, Any]) -> Scorer:
-    """An encoder in this process, its answers through the journal."""
-    from evaluation.entailment.scorers import LikenessScorer
-    from llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
-    from llm_oracle.calls import FREE, JournaledLikelihood
+def _encoder(kb: KnowledgeBase, options: Mapping[str, Any]) -> EntailmentScorer:
+    """The scorer of an encoder that runs in this process and keeps its answers in the journal."""
+    from hapax.evaluation.entailment.scorers import LikenessScorer
+    from hapax.llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
+    from hapax.llm_oracle.budget import FREE
+    from hapax.llm_oracle.calls import JournaledLikelihood
 
     kind, _, source = options["model"].partition(":")
     if kind != "hf" or not source:
-        raise click.UsageError("--scorer encoder takes a Hugging Face encoder: -m hf:NAME_OR_PATH.")
+        raise click.UsageError("--scorer encoder needs a Hugging Face encoder: -m hf:NAME_OR_PATH.")
     model = EncoderSimilarity.load(source, options["device"], options["dtype"])
     journal = open_journal(kb, options)
-    journal.prices[model.identity.name] = FREE
-    ranker = JournaledLikelihood(model, journal)
-    return LikenessScorer(
-        f"encoder {source}", lambda texts: [one.per_token for one in ranker.log_likelihoods(texts)], (OPEN, CLOSE)
-    )
+    journal.prices[model.identity.name] = FREE  # it runs in this process
+    return LikenessScorer(f"encoder {source}", _per_token(JournaledLikelihood(model, journal)), (OPEN, CLOSE))
 
 
-def _looked_up(name: str, options: Mapping[str, Any]) -> Scorer | None:
-    """A scorer that asks no model: a file of scores, entailment graphs, WordNet."""
+def _per_token(ranker: JournaledLikelihood) -> Measure:
+    return lambda texts: [likelihood.per_token for likelihood in ranker.log_likelihoods(texts)]
+
+
+def _without_model(name: str, options: Mapping[str, Any]) -> EntailmentScorer | None:
+    """A scorer that asks no model (a file of scores, entailment graphs, WordNet); None for other names."""
     kind, _, argument = name.partition(":")
     if kind == "scores" and argument:
-        from evaluation.entailment.scorers import FileScorer
+        from hapax.evaluation.entailment.scorers import FileScorer
 
         return FileScorer(Path(argument))
     if kind == "graph" and argument:
-        from evaluation.entailment.graph_files import GraphScorer
+        from hapax.evaluation.entailment.graph_files import GraphScorer
 
         path, _, block = argument.partition("@")
         return GraphScorer(path, block)
     if kind == "wordnet":
-        from evaluation.entailment.lexicon import Lexicon, WordNetScorer
+        from hapax.evaluation.entailment.lexicon import Lexicon, WordNetScorer
 
         return WordNetScorer(Lexicon.open(argument or options.get("lexicon", ""), options.get("language", "EN")))
     return None
 
 
 def open_measure(role: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Measure:
-    """A model's P(yes) of sentences, or their log-likelihood per token, through the journal."""
-    from llm_oracle.calls import JournaledCritic, JournaledLikelihood
-    from llm_oracle.registry import open_model
+    """A model's P(yes) or log-likelihood per token of sentences, kept in the journal."""
+    from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
+    from hapax.llm_oracle.registry import open_model
 
     journal = open_journal(kb, options)
     model = open_model(options["model"], role, opening_options(None, options, journal))
     if role == "critic":
         critic = JournaledCritic(model, journal)
-        return lambda texts: [one.probability for one in critic.probabilities(texts)]
-    ranker = JournaledLikelihood(model, journal)
-    return lambda texts: [one.per_token for one in ranker.log_likelihoods(texts)]
+        return lambda texts: [answer.probability for answer in critic.probabilities(texts)]
+    return _per_token(JournaledLikelihood(model, journal))
 
 
 @entailment.command()
@@ -251,63 +259,63 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     """Store entailments between predicates as facts `entails(P, Q, Score)`, for `check`, `query --entail` and `why`.
 
     Lines are `premise TAB hypothesis TAB score`; a premise is an atom such as shopped_in(Person X, Shop Y). Types that
-    the rules declare may be left out.
+    the rules declare may be omitted.
 
     \b
     hapax evaluate entailment facts edges.tsv --db hapax.db
     """
-    from engine.entailment import read_edges, store_edges
+    from hapax.engine.entailment.graph import read_edges, store_edges
 
     library = read_library(paths)
     found = [edge for file in files for edge in read_edges(file, library)]
     with open_kb(database) as kb:
         stored = store_edges(kb, found)
-    left_out = len(found) - stored
-    told = f"; {counted(left_out, 'line')} left out: every atom entails itself" if left_out else ""
-    err.print(f"{counted(stored, 'entailment')} in {database}{told}", markup=False, soft_wrap=True)
+    trivial = len(found) - stored
+    remark = f"; skipped {counted(trivial, 'line')}, since every atom entails itself" if trivial else ""
+    err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
 
 
 @entailment.command()
-@click.option("--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Leave weaker entailments out.")
+@with_at_least
 @click.option(
     "--form",
     type=click.Choice(["text", "mermaid", "dot"]),
     default="text",
     show_default=True,
-    help="Chains and paraphrases as text, or the graph for a plotting program.",
+    help="Chains and paraphrases as text, or the graph for Mermaid or Graphviz.",
 )
-@click.option("--out", type=FOLDER, help="Folder for the plot: PNG, SVG and CSV.")
+@click.option("--out", type=FOLDER, help="Folder for the plot (PNG, SVG, CSV).")
 @with_database
 @with_json
 def graph(at_least: float, form: str, out: Path | None, database: str, as_json: bool) -> None:
-    """Show what follows from what by the stored entailments: chains, closed by Prolog, and paraphrases, its circles.
+    """Show the transitive closure of the stored entailments: chains of predicates, and paraphrases (its cycles).
 
     \b
     hapax evaluate entailment graph
     hapax evaluate entailment graph --form mermaid
     hapax evaluate entailment graph --at-least 0.8 --out figures
     """
-    from engine.entailment import EntailmentGraph, edges
-    from engine.session import PrologSession
-    from evaluation.entailment import graphs
+    from hapax.engine.entailment.graph import EntailmentGraph, edges
+    from hapax.engine.inference.session import PrologSession
+    from hapax.evaluation.entailment import graphs
 
     begun_by = "hapax evaluate entailment facts"
     with open_kb(database, read_only=True, begun_by=begun_by) as kb, PrologSession() as session:
-        one = EntailmentGraph(edges(kb, at_least), session)
+        stored = EntailmentGraph(edges(kb, at_least), session)
         if out is not None:
-            graphs.write_plot(one, out)
+            graphs.write_plot(stored, out)
         if as_json:
-            click.echo(json.dumps(graphs.to_json(one), ensure_ascii=False))
+            click.echo(json.dumps(graphs.to_json(stored), ensure_ascii=False))
         elif form == "text":
-            click.echo("\n".join(graphs.lines(one)))
+            click.echo("\n".join(graphs.lines(stored)))
         else:
-            click.echo(graphs.drawing_text(one, form))
+            click.echo(graphs.drawing_text(stored, form))
 
 
 @entailment.command()
 @with_rules
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model that judges.")
-@click.option("--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Store entailments of this score.")
+@with_model("Model that judges the sentences.")
+@with_at_least
 @with_dry_run
 @with_opening
 @with_budget
@@ -317,56 +325,59 @@ def graph(at_least: float, form: str, out: Path | None, database: str, as_json: 
 def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Ask a model which predicates of the rules entail which; store what it affirms as facts `entails(P, Q, Score)`.
 
-    Every two predicates whose arguments can be paired off by their types are asked about in their own sentences. The
-    score is (1 + the best pattern's P(yes) less the best antipattern's) / 2.
+    Every two predicates whose arguments can be matched by type are put to the model in their own sentences. The score
+    is (1 + P(yes) of the best pattern - P(yes) of the best antipattern) / 2.
 
     \b
     hapax evaluate entailment predicates --rules my.rules --dry-run
     hapax evaluate entailment predicates --rules my.rules -m hf:google/flan-t5-xl --at-least 0.8
     """
-    from engine.entailment import store_edges
-    from evaluation.entailment.predicates import candidates, score_candidates
+    from hapax.engine.entailment.graph import store_edges
+    from hapax.evaluation.entailment.predicates import candidates, score_candidates
 
     library = read_library(paths)
-    found = list(candidates(library))
+    asked = list(candidates(library))
     if options["dry_run"]:
         click.echo(
-            json.dumps({"pairs": len(found)})
+            json.dumps({"pairs": len(asked)})
             if as_json
-            else f"{counted(len(found), 'pair')} of predicates, up to 8 sentences each"
+            else f"{counted(len(asked), 'pair')} of predicates, up to 8 sentences each"
         )
         return
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        edges = score_candidates(found, library, open_measure("critic", kb, options))
-        strong = sorted((edge for edge in edges if edge.score >= options["at_least"]), key=lambda one: -one.score)
+        edges = score_candidates(asked, library, open_measure("critic", kb, options))
+        strong = [edge for edge in edges if edge.score >= options["at_least"]]
+        strong.sort(key=lambda edge: -edge.score)
         store_edges(kb, strong)
+    stored = [(edge.score, str(edge.premise), str(edge.hypothesis)) for edge in strong]
     if as_json:
-        told = [{"premise": str(one.premise), "hypothesis": str(one.hypothesis), "score": one.score} for one in strong]
-        click.echo(json.dumps({"pairs": len(found), "entailments": told}, ensure_ascii=False))
+        entailments = [
+            {"premise": premise, "hypothesis": hypothesis, "score": score} for score, premise, hypothesis in stored
+        ]
+        click.echo(json.dumps({"pairs": len(asked), "entailments": entailments}, ensure_ascii=False))
         return
-    print_table(
-        ("score", "premise", "hypothesis"), ((f"{e.score:.2f}", str(e.premise), str(e.hypothesis)) for e in strong)
-    )
-    err.print(f"{len(strong)} of {counted(len(found), 'pair')} stored in {options['database']}", markup=False)
+    rows = ((f"{score:.2f}", premise, hypothesis) for score, premise, hypothesis in stored)
+    print_table(("score", "premise", "hypothesis"), rows)
+    err.print(f"{len(strong)} of {counted(len(asked), 'pair')} stored in {options['database']}", markup=False)
 
 
 @entailment.command()
 @click.argument("train_file", metavar="TRAIN", type=FILE)
 @click.argument("dev_file", metavar="DEV", type=FILE)
-@click.option("--base", required=True, help="Checkpoint to begin with: a folder, or a name such as roberta-base.")
-@click.option("--out", required=True, type=FOLDER, help="Folder of this training.")
-@click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Sets of hyperparameters tried.")
+@click.option("--base", required=True, help="Checkpoint to start from: a folder, or a name such as roberta-base.")
+@click.option("--out", required=True, type=FOLDER, help="Folder for this training.")
+@click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Sets of hyperparameters to try.")
 @click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the training pairs.")
-@click.option("--frozen", is_flag=True, help="Only the classification head learns.")
-@click.option("--hypothesis-only", is_flag=True, help="Train and measure without premises: the artefact's share.")
+@click.option("--frozen", is_flag=True, help="Train only the classification head.")
+@click.option("--hypothesis-only", is_flag=True, help="Train and measure without premises, to expose artefacts.")
 @with_patterns
-@click.option("--device", default="auto", show_default=True, help="Where it is trained.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@click.option("--device", default="auto", show_default=True, help="Device to train on.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
 def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: Any) -> None:
     """Fine-tune an encoder or decoder on the prompts of Schmitt and Schütze, by the paper's protocol.
 
-    Hyperparameters are drawn at random, each draw is trained and measured on DEV, and the weights of the best by AUC50
-    are kept. Stopped at any point, the same command goes on after the draws that are done.
+    Hyperparameters are drawn at random, each draw is trained and measured on DEV, and the weights of the draw with the
+    best AUC50 are kept. After an interruption, run the same command again: it resumes after the last finished draw.
 
     \b
     hapax evaluate entailment train train.txt dev.txt --base roberta-base --out gauge
@@ -375,42 +386,45 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
     """
     from functools import partial
 
-    from evaluation.entailment.pairs import read_pairs
-    from evaluation.entailment.prompts import Direction
-    from evaluation.entailment.tuning import Protocolled, Training
-    from llm_oracle.finetuning import SentenceClassifier, TuningSettings
+    from hapax.evaluation.entailment.pairs import read_pairs
+    from hapax.evaluation.entailment.prompts import Direction
+    from hapax.evaluation.entailment.tuning import TrainingFolder, TrainingProtocol
+    from hapax.llm_oracle.finetuning import SentenceClassifier, TuningSettings
 
     _warn_of_leaks(read_pairs(train_file), read_pairs(dev_file))
     settings = TuningSettings(epochs=options["epochs"], frozen=options["frozen"], seed=options["seed"])
     direction = Direction(options["patterns"])
-    training = Training(out)
+    training = TrainingFolder(out)
     load = partial(SentenceClassifier.load, device=device, seed=settings.seed)
     if not training.is_begun:
         with err.status("Loading the checkpoint"):
-            load(options["base"])  # a folder begun with what cannot be loaded could not go on with another
+            load(options["base"])  # before the folder is bound to a checkpoint that cannot be loaded
     training.begin(
-        Protocolled(options["base"], direction, options["hypothesis_only"], options["draws"], settings),
+        TrainingProtocol(options["base"], direction, options["hypothesis_only"], options["draws"], settings),
         train_file,
         dev_file,
     )
     training.run((read_pairs(train_file), read_pairs(dev_file)), load, lambda line: err.print(line, markup=False))
-    shown = training.results[:10]
-    rates = (
-        (f"{one.draw.learning_rate:.2g}", f"{one.draw.weight_decay:.2g}", str(one.draw.accumulated)) for one in shown
-    )
-    figures = ((f"{one.auc50:.3f}", f"{one.auc_norm:.3f}", f"{one.f1:.3f}") for one in shown)
-    rows = ((str(one.number + 1), *rate, *some) for one, rate, some in zip(shown, rates, figures, strict=True))
+    rows = []
+    for result in training.results[:DRAWS_SHOWN]:
+        draw = result.draw
+        settings_cells = (f"{draw.learning_rate:.2g}", f"{draw.weight_decay:.2g}", str(draw.accumulated))
+        measures = (result.auc50, result.auc_norm, result.f1)
+        # Draws count from 0 in the folder, from 1 for people.
+        rows.append((str(result.number + 1), *settings_cells, *(f"{measure:.3f}" for measure in measures)))
     columns = ("draw", "learning rate", "weight decay", "batches a step", "AUC50", "AUCnorm", "F1")
     print_table(columns, rows, title="The best draws, on dev")
 
 
 @entailment.command("test")
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("folder", type=EXISTING_FOLDER)
 @click.argument("test_file", metavar="TEST", type=FILE)
-@click.option("--device", default="auto", show_default=True, help="Where the model runs.")
+@click.option("--device", default="auto", show_default=True, help="Device to run the model on.")
 @with_json
 def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
-    """Measure a training's best draw on TEST, once; its scores are left in the folder for `score --scorer scores:FILE`.
+    """Measure the best draw of a training on TEST, once.
+
+    Its scores are written into the folder, for `score --scorer scores:FILE`.
 
     \b
     hapax evaluate entailment test gauge test.txt
@@ -418,16 +432,19 @@ def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
     """
     from functools import partial
 
-    from evaluation.entailment.pairs import read_pairs
-    from evaluation.entailment.tuning import Training
-    from llm_oracle.finetuning import SentenceClassifier
+    from hapax.evaluation.entailment.pairs import read_pairs
+    from hapax.evaluation.entailment.tuning import TrainingFolder
+    from hapax.llm_oracle.finetuning import SentenceClassifier
 
-    found = Training(folder).test(test_file, read_pairs(test_file), partial(SentenceClassifier.load, device=device))
+    found = TrainingFolder(folder).test(
+        test_file, read_pairs(test_file), partial(SentenceClassifier.load, device=device)
+    )
     if as_json:
         click.echo(json.dumps(found))
         return
     names = ("auc50", "auc_norm", "auc_rel", "f1")
     rows = [
-        (name, *(f"{one[measure]:.3f}" for measure in names)) for name, one in (("dev", found["dev"]), ("test", found))
+        ("dev", *(f"{found['dev'][name]:.3f}" for name in names)),
+        ("test", *(f"{found[name]:.3f}" for name in names)),
     ]
     print_table(("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows)

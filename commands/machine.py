@@ -1,4 +1,4 @@
-"""`models` and `doctor`: what this machine has."""
+"""`models` and `doctor`: model backends and programs of this machine."""
 
 from __future__ import annotations
 
@@ -8,42 +8,48 @@ from dataclasses import asdict
 
 import click
 
-from commands.console import DONE, FAILED, print_table
-from commands.options import with_json
+from hapax.commands.console import DONE, FAILED, print_table
+from hapax.commands.options import with_json
 
 
 @click.command("models")
 @with_json
 def list_models(as_json: bool) -> None:
-    """List the model backends and what each can do.
+    """List the model backends and their abilities.
 
     \b
     hapax models
     """
-    from llm_oracle.registry import list_models as listed
+    from hapax.llm_oracle.registry import list_models as registered_models
 
-    models = listed()
+    models = registered_models()
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in models]))
+        click.echo(json.dumps([asdict(model) for model in models]))
         return
-    rows = ((one.name, ", ".join(one.roles), one.abilities, "yes" if one.available else one.remedy) for one in models)
-    print_table(("model", "roles", "what it does", "usable here"), rows)
+    rows = []
+    for model in models:
+        usable = "yes" if model.available else model.remedy
+        rows.append((model.name, ", ".join(model.roles), model.abilities, usable))
+    print_table(("model", "roles", "abilities", "usable here"), rows)
 
 
 @click.command()
 @with_json
 def doctor(as_json: bool) -> None:
-    """Say what this machine lacks, and the command that installs it.
+    """Check the programs and packages that Hapax needs, and say how to install what is missing.
 
     \b
     hapax doctor
     """
-    from engine.doctor import examine
+    from hapax.engine.doctor import examine
 
     findings = examine()
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in findings]))
+        click.echo(json.dumps([asdict(finding) for finding in findings]))
     else:
-        rows = ((one.name, one.found or "missing", "" if one.ok else one.remedy) for one in findings)
-        print_table(("what", "found", "what to do"), rows)
-    sys.exit(DONE if all(one.ok for one in findings) else FAILED)
+        rows = []
+        for finding in findings:
+            found = finding.found or ("not installed" if finding.optional else "missing")
+            rows.append((finding.name, found, "" if finding.ok else finding.remedy))
+        print_table(("part", "found", "what to do"), rows)
+    sys.exit(DONE if all(finding.ok or finding.optional for finding in findings) else FAILED)

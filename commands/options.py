@@ -1,4 +1,4 @@
-"""Options that several commands share, and the objects they stand for."""
+"""Options that several commands share, and the objects that they make."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,51 +15,45 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.markup import escape
 
-from commands.console import BUDGET_REACHED, DONE, err
-from grammar.errors import HapaxError, RulesRejected
-from grammar.words import counted
+import hapax
+from hapax.commands.console import BUDGET_REACHED, DONE, err
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from engine.session import QueryLimits
-    from grammar.rules import Library, Rule
-    from kb.store import KnowledgeBase
-    from llm_oracle.calls import Foreseeing, Journal, Price
-    from llm_oracle.protocols import Models
-    from llm_oracle.registry import OpeningOptions
-
-SHIPPED_RULES = Path(__file__).parent.parent / "rules"
-
+    from hapax.api.operations import BudgetedModels
+    from hapax.engine.inference.session import QueryLimits
+    from hapax.grammar.rules import Library
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.budget import Price
+    from hapax.llm_oracle.journal import Journal, PlanningJournal
 
 DEFAULT_DATABASE = "hapax.db"
 
+MOST_SECONDS = 86_400
+MOST_INFERENCES = 10**15
+MOST_MEGABYTES = 1_000_000
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-MOST_SECONDS = 86_400
-
-
-MOST_INFERENCES = 10**15
-
-
-MOST_MEGABYTES = 1_000_000
-
-
 class Finite(click.FloatRange):
-    """A number in a range that is neither infinite nor `nan`, which compares with nothing."""
+    """A finite number in a range. A bare `FloatRange` accepts `nan`, which is neither below nor above a limit."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number, or a usage error."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value} is no finite number", param, ctx)
+            self.fail(f"{value} is not a finite number", param, ctx)
         return number
 
 
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator, in the order given."""
+    """Join options into one decorator that adds them in this order."""
 
     def decorate(command: F) -> F:
+        # click lists options in the reverse order in which they are applied.
         for decorator in reversed(decorators):
             command = decorator(command)
         return command
@@ -68,11 +63,9 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 with_paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 
-
 with_rules = click.option(
     "--rules", "paths", multiple=True, type=click.Path(path_type=Path), help="Rule files or folders; default: shipped."
 )
-
 
 with_database = click.option(
     "--db",
@@ -80,61 +73,66 @@ with_database = click.option(
     default=DEFAULT_DATABASE,
     show_default=True,
     envvar="HAPAX_DB",
-    help="The knowledge base, a file.",
+    help="File of the knowledge base.",
 )
-
 
 with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-
 with_chosen = click.option("--rule", "chosen", multiple=True, help="Only these rules, by name.")
 with_runs = click.option(
-    "--run", "runs", multiple=True, help="Only these runs, by how their ids begin; default: whole searches and imports."
+    "--run",
+    "runs",
+    multiple=True,
+    help="Only these runs, by the beginnings of their ids; default: complete searches and imports.",
 )
 
 
 class PriceOf(click.ParamType[tuple[str, "Price"]]):
-    """`MODEL=IN,OUT`: a model string and its money per million tokens of prompts and of answers."""
+    """`MODEL=IN,OUT`: a model string and its prices per million tokens of prompts and of answers."""
 
     name = "price"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Price]:
         """The model and its price, or a usage error."""
-        from llm_oracle.calls import Price
+        from hapax.llm_oracle.budget import Price
 
         model, equals, money = str(value).rpartition("=")
         listed = money.split(",")
         if not equals or not model or len(listed) != 2:
             self.fail(f"{value!r} should read MODEL=IN,OUT, such as openai:org/model=0.5,1.5", param, ctx)
-        one = Finite(0)
-        return model, Price(*(one.convert(each, param, ctx) for each in listed))
+        amount = Finite(0)
+        prompts, answers = (amount.convert(part, param, ctx) for part in listed)
+        return model, Price(prompts, answers)
 
 
 NAMING = ("knowledge", "critic", "likelihood", "evaluator", "evaluators", "model", "base", "mapper", "rerank", "writer")
-"""The parameters of commands that name models."""
+"""Parameters of commands that name models."""
 
 
 def warn_of_prices(prices: Mapping[str, Price], asked: Collection[str]) -> None:
-    """Prices of models that are not asked, or that run in this process and cost nothing, change nothing: say so."""
-    idle = [one for one in prices if one not in asked or not one.startswith("openai:")]
+    """Warn of prices without effect: of models that are not asked, or that run in this process and cost nothing."""
+    idle = [name for name in prices if name not in asked or not name.startswith("openai:")]
     if idle:
-        told = f"--price of {', '.join(idle)} has no effect. Asked: {', '.join(sorted(asked)) or 'no model'}."
-        remedy = "It takes models openai:..., named as where they are asked; all others cost nothing."
-        err.print(f"[yellow]warning[/] {escape(told)} {remedy}", soft_wrap=True)
+        message = f"--price of {', '.join(idle)} has no effect. Asked: {', '.join(sorted(asked)) or 'no model'}."
+        remedy = "Name a model openai:... as in the option that asks it; all other models cost nothing."
+        err.print(f"[yellow]warning[/] {escape(message)} {remedy}", soft_wrap=True)
 
 
 def _named(options: Mapping[str, Any]) -> set[str]:
-    """The models that the options of a command name."""
-    given = [options[one] for one in NAMING if options.get(one)]
-    return {name for names in given for name in (names if isinstance(names, tuple) else (names,))}
+    """The models that a command's options name."""
+    found: set[str] = set()
+    for parameter in NAMING:
+        names = options.get(parameter) or ()
+        found.update(names if isinstance(names, tuple) else (names,))
+    return found
 
 
 def _priced(command: F) -> F:
-    """The command behind a warning of idle prices, where its options name its models."""
+    """The command with a warning of prices without effect, if its options name models."""
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> Any:
-        if any(one in options for one in NAMING):
+        if any(parameter in options for parameter in NAMING):
             warn_of_prices(dict(options["prices"]), _named(options))
         return command(*arguments, **options)
 
@@ -148,7 +146,7 @@ with_opening = together(
         type=click.Choice(["auto", "float32", "bfloat16"]),
         default="auto",
         show_default=True,
-        help="Numbers Hugging Face models compute with; auto: bfloat16 on a GPU that has it.",
+        help="Number format of Hugging Face models; auto: bfloat16 on a GPU that supports it.",
     ),
     click.option(
         "--aliases",
@@ -161,13 +159,12 @@ with_opening = together(
         type=PriceOf(),
         multiple=True,
         metavar="MODEL=IN,OUT",
-        help="What a million tokens of prompts and of answers cost; comes before what an alias says.",
+        help="Price of a million tokens of prompts and of answers; overrides the alias.",
     ),
-    click.option("--probe-again", is_flag=True, help="Find out anew what servers can do, and which version they run."),
-    click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn."),
+    click.option("--probe-again", is_flag=True, help="Probe servers again for their capabilities and versions."),
+    click.option("--seed", default=0, show_default=True, help="Seed of all random choices."),
     _priced,
 )
-
 
 with_models = together(
     click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
@@ -177,24 +174,23 @@ with_models = together(
     with_opening,
 )
 
-
 with_budget = together(
-    click.option("--max-calls", type=click.IntRange(0), help="Stop before more requests than this."),
-    click.option("--max-tokens", type=click.IntRange(0), help="Stop before more tokens than this."),
-    click.option("--max-cost", type=Finite(0), help="Stop before spending more than this."),
+    click.option("--max-calls", type=click.IntRange(0), help="Stop before the number of requests exceeds this."),
+    click.option("--max-tokens", type=click.IntRange(0), help="Stop before the number of tokens exceeds this."),
+    click.option("--max-cost", type=Finite(0), help="Stop before the cost exceeds this."),
 )
 
 
 class Queueing:
-    """The queue of --queue and --results. It takes the place of an earlier one when the command has come to its end.
+    """The queue of --queue and --results. At the end of the command it replaces the file of an earlier queue.
 
-    Behind the command it says what stands where; what is missing makes the exit code that of a budget. A command that
-    fails leaves the earlier queue. Raises HapaxError where the file is another's or cannot be written, or a file of
-    results holds none.
+    It then prints what is in which file. Missing answers give the exit code of a budget. If the command fails, the
+    earlier queue stays. Raises HapaxError if the file is not a queue or cannot be written, and for a file of results
+    without any.
     """
 
     def __init__(self, path: Path, results: Sequence[Path]) -> None:
-        from llm_oracle.backends.openai_batch import BatchQueue
+        from hapax.llm_oracle.backends.openai_batch import BatchQueue
 
         self.queue = BatchQueue(path, results)
 
@@ -202,8 +198,9 @@ class Queueing:
         return self
 
     def __exit__(self, _: object, fault: BaseException | None, __: object) -> None:
-        from llm_oracle.calls import BudgetReached
+        from hapax.llm_oracle.budget import BudgetReached
 
+        # click ends commands by SystemExit, also those that succeed.
         is_done = fault is None or (isinstance(fault, SystemExit) and fault.code in (None, DONE))
         is_stopped = isinstance(fault, BudgetReached) or (
             isinstance(fault, SystemExit) and fault.code == BUDGET_REACHED
@@ -212,34 +209,36 @@ class Queueing:
             if is_done or is_stopped:
                 self.queue.land()
         finally:
+            # After `land` no temporary file is left; after a failure this removes them.
             self.queue.discard()
         if not (is_done or is_stopped):
             return
-        for line in self.queue.told():
+        for line in self.queue.summary():
             err.print(escape(line), soft_wrap=True)
+        # Answers are missing, just as when a budget was reached.
         if is_done and self.queue.count:
             sys.exit(BUDGET_REACHED)
 
 
 def warn_of_no_queue(asked: Collection[str]) -> None:
-    """A queue for models that run in this process stays empty: say so."""
-    if asked and not any(one.startswith("openai:") for one in asked):
-        told = f"--queue has no effect and stays empty. Asked: {', '.join(sorted(asked))}."
-        err.print(f"[yellow]warning[/] {escape(told)} It takes the requests of models openai:...", soft_wrap=True)
+    """Warn of a queue that stays empty, because all models run in this process."""
+    if asked and not any(name.startswith("openai:") for name in asked):
+        message = f"--queue has no effect and stays empty. Asked: {', '.join(sorted(asked))}."
+        err.print(f"[yellow]warning[/] {escape(message)} It takes requests to models openai:...", soft_wrap=True)
 
 
 def _queueing(command: F) -> F:
-    """The command with the queue of its options as `queue`; None without one."""
+    """The command with its queue as the argument `queue`; None without --queue."""
 
     @wraps(command)
     def run(*arguments: Any, queue: Path | None, results: Sequence[Path], **options: Any) -> Any:
         if queue is None and results:
-            raise click.UsageError("--results goes with --queue, the file for what is still missing.")
+            raise click.UsageError("--results needs --queue, the file for the requests that are still missing.")
         if queue is None or options.get("dry_run"):
             return command(*arguments, queue=None, **options)
-        with Queueing(queue, results) as one:
+        with Queueing(queue, results) as queueing:
             warn_of_no_queue(_named(options))
-            return command(*arguments, queue=one, **options)
+            return command(*arguments, queue=queueing, **options)
 
     return run  # type: ignore[return-value]  # click calls both by name
 
@@ -248,21 +247,19 @@ with_queue = together(
     click.option(
         "--queue",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Write what openai models would be asked to this file, as OpenAI Batch JSONL, and send nothing but "
-        "probes; state `logprobs` in an alias to send none.",
+        help="Write the requests to openai models to this file, as OpenAI Batch JSONL, and send only probes; state "
+        "`logprobs` in an alias to send none.",
     ),
     click.option(
         "--results",
         multiple=True,
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Results of such a batch, taken in first; goes with --queue.",
+        help="Results of such a batch, which are read first; needs --queue.",
     ),
     _queueing,
 )
 
-
-with_assume = click.option("--assume", multiple=True, help="A ground atom held true for this call only.")
-
+with_assume = click.option("--assume", multiple=True, help="Ground atom that is true for this call only.")
 
 with_limits = together(
     click.option(
@@ -286,9 +283,10 @@ with_limits = together(
         show_default=True,
         help="Memory limit of a goal, in MB.",
     ),
-    click.option("--answers", type=click.IntRange(1), default=10_000, show_default=True, help="Most answers printed."),
+    click.option(
+        "--answers", type=click.IntRange(1), default=10_000, show_default=True, help="Limit of printed answers."
+    ),
 )
-
 
 with_search_settings = together(
     click.option(
@@ -296,7 +294,7 @@ with_search_settings = together(
         type=click.Choice(["head", "long_tail", "both"]),
         default="both",
         show_default=True,
-        help="Which end of the distribution to search.",
+        help="Distribution to search.",
     ),
     click.option(
         "--beam",
@@ -318,7 +316,7 @@ with_search_settings = together(
         type=click.IntRange(1),
         default=4,
         show_default=True,
-        help="Calls per question at most.",
+        help="Limit of calls per question.",
     ),
     click.option(
         "--values",
@@ -326,7 +324,7 @@ with_search_settings = together(
         type=click.IntRange(1),
         default=50,
         show_default=True,
-        help="Values asked for in a call.",
+        help="Values asked for in one call.",
     ),
     click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
     click.option(
@@ -335,60 +333,37 @@ with_search_settings = together(
         help="Order in which variables are searched.  [default: cheapest; with --compat link]",
     ),
     click.option(
-        "--compat", type=click.Choice(["paper", "released"]), help="Do as LINK's paper or its released code did."
+        "--compat", type=click.Choice(["paper", "released"]), help="Search as LINK's paper or its released code does."
     ),
 )
 
 
-with_gate_switches = together(
-    click.option("--no-critic", is_flag=True, help="Switch the critic gate off (ablation)."),
-    click.option("--no-likelihood", is_flag=True, help="Draw at random instead of ranking (ablation)."),
-)
-
-
 def read_library(paths: Sequence[Path]) -> Library:
-    """The rules of these files and folders; without any the shipped ones."""
-    from grammar.parser import load_library
-
-    return load_library(list(paths) or [SHIPPED_RULES])
-
-
-def refuse_faulty(library: Library) -> None:
-    """Rules with errors are not searched: half of their statements would be wrong."""
-    from grammar.checks import check_library
-
-    faults = [one for one in check_library(library) if one.severity == "error"]
-    if faults:
-        raise RulesRejected(faults)
-
-
-def chosen_rules(library: Library, names: Sequence[str]) -> list[Rule]:
-    """The rules named; without names all but those that only define a predicate for others."""
-    if names:
-        return [library.rule(name) for name in names]
-    return [rule for rule in library.rules if not library.is_definition(rule)]
+    """The rules of these files and folders, or the shipped ones."""
+    return hapax.load_rules(*paths)
 
 
 def open_kb(database: str | None, read_only: bool = False, existing: bool = False, begun_by: str = "") -> KnowledgeBase:
-    """The knowledge base in this file; None: one in memory. `existing`: to write into, but not to begin.
+    """The knowledge base in this file; None: one in memory. `existing`: to write into, if the file exists.
 
-    `begun_by`: the command to run first where there is none and a search would be of no use.
+    `begun_by`: the command to run first if the file does not exist.
     """
-    from kb.store import KnowledgeBase
+    from hapax.kb.store import KnowledgeBase
 
     if begun_by and not Path(database or "").exists():
-        raise HapaxError(f"{database}: there is no such knowledge base. Run `{begun_by}` first, or name one by --db.")
+        raise HapaxError(f"{database}: there is no such knowledge base. Run `{begun_by}` first, or name one with --db.")
     if existing:
-        KnowledgeBase(database, read_only=True).close()  # raises where there is none
+        KnowledgeBase(database, read_only=True).close()  # raises if there is none
     return KnowledgeBase(database, read_only=read_only)
 
 
 def opening_options(
     library: Library | None, options: Mapping[str, Any], journal: Journal | None = None
 ) -> OpeningOptions:
-    """What `with_opening` says about the models to open, and `with_queue` about where their requests go."""
-    from llm_oracle.registry import OpeningOptions
+    """The options of `with_opening`, for opening models, and the queue of `with_queue` for their requests."""
+    from hapax.llm_oracle.backend import OpeningOptions
 
+    # `_queueing` has put the opened queue in the place of the path.
     queueing: Queueing | None = options.get("queue")
 
     same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "probe_again")}
@@ -396,21 +371,18 @@ def opening_options(
     return OpeningOptions(library=library, journal=journal, prices=dict(options["prices"]), queue=queue, **same)
 
 
-def load_models(library: Library, options: dict[str, Any], journal: Journal | None = None) -> Models:
-    """The models of the four roles, as the options name them; with a journal, probes of servers are kept in it."""
-    from llm_oracle.registry import open_models
-
+def load_models(library: Library, options: dict[str, Any], journal: Journal | None = None) -> BudgetedModels:
+    """The models of the four roles, as the options name them. The journal, if given, stores probes of servers."""
     opening = opening_options(library, options, journal)
+    names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
     with err.status("Loading models"):
-        return open_models(
-            options["knowledge"], options["critic"], options["likelihood"], options["evaluator"], options=opening
-        )
+        return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
 
 def search_settings(options: dict[str, Any]) -> Any:
-    """The options of a search as its settings."""
-    from engine.report import SearchSettings
-    from kb.records import Distribution
+    """The settings of a search by its options."""
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.kb.records import Distribution
 
     wanted = options["distribution"]
     same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed")
@@ -418,46 +390,48 @@ def search_settings(options: dict[str, Any]) -> Any:
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
         critic=not options.get("no_critic"),
         likelihood="random" if options.get("no_likelihood") else "model",
+        # LINK's ways include its order of variables.
         plan=options["plan"] or ("link" if options["compat"] else "cheapest"),
         **{name: options[name] for name in same},
     )
 
 
 def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
-    """The journal of a knowledge base under the options' budget; models opened with it tell it their prices."""
-    from llm_oracle.calls import Budget, Journal
+    """The journal of a knowledge base with the options' budget. Models opened with it register their prices."""
+    from hapax.llm_oracle.budget import Budget
+    from hapax.llm_oracle.journal import Journal
 
     return Journal(kb, Budget(*(options.get(name) for name in ("max_calls", "max_tokens", "max_cost"))))
 
 
-with_dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be asked.")
+with_dry_run = click.option("--dry-run", is_flag=True, help="Print what would be asked, and ask nothing.")
 
 
-def print_foreseen(journal: Foreseeing, as_json: bool) -> None:
-    """What a dry run has put off."""
+def print_foreseen(journal: PlanningJournal, as_json: bool) -> None:
+    """Print the requests that a dry run would have sent."""
     requests, answered = len(journal.missing), journal.total.hits
     if as_json:
         click.echo(json.dumps({"requests": requests, "answered": answered, "most_tokens": journal.tokens}))
         return
     click.echo(
         f"{counted(requests, 'request')} would be sent, of {counted(journal.tokens, 'token')} at most; "
-        f"{counted(answered, 'answer')} from the journal. What needs these answers first is not counted."
+        f"{counted(answered, 'answer')} from the journal. Requests that depend on missing answers are not counted."
     )
 
 
 @contextmanager
-def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, Foreseeing]]:
-    """The knowledge base, if it is there, for reading, and a journal that sends nothing."""
-    from llm_oracle.calls import Foreseeing
+def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
+    """The knowledge base, opened for reading if it exists, and a journal that sends nothing."""
+    from hapax.llm_oracle.journal import PlanningJournal
 
     known = Path(database).exists()
     with open_kb(database if known else None, read_only=known) as kb:
-        yield kb, Foreseeing(kb)
+        yield kb, PlanningJournal(kb)
 
 
 def query_limits(options: dict[str, Any]) -> QueryLimits:
-    """The options of a goal as its limits."""
-    from engine.session import QueryLimits
+    """The limits of a goal by its options."""
+    from hapax.engine.inference.session import QueryLimits
 
     return QueryLimits(
         seconds=options["seconds"],

@@ -1,17 +1,19 @@
-"""`query`, `why` and `why-not`: Prolog over the knowledge base."""
+"""The commands `query`, `why` and `why-not`: Prolog over the knowledge base."""
 
 from __future__ import annotations
 
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 
-from commands.console import BUDGET_REACHED, DONE, err, print_table
-from commands.options import (
+import hapax
+from hapax.commands.console import BUDGET_REACHED, DONE, err, print_table
+from hapax.commands.options import (
     Finite,
     load_models,
     open_journal,
@@ -27,19 +29,19 @@ from commands.options import (
     with_queue,
     with_rules,
 )
-from grammar.words import counted
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from engine.explain import Story
-    from engine.query import QueryResult
-    from grammar.rules import Library
-    from kb.store import KnowledgeBase
+    from hapax.api.results import Explanation
+    from hapax.engine.inference.theory import QueryResult
+    from hapax.grammar.rules import Library
+    from hapax.kb.store import KnowledgeBase
 
 with_entail = click.option(
     "--entail",
     type=Finite(0, 1),
     metavar="SCORE",
-    help="Prove through stored entailments of this score and more, too.",
+    help="Also use stored entailments with at least this score.",
 )
 
 
@@ -49,7 +51,7 @@ with_entail = click.option(
 @with_database
 @with_assume
 @with_entail
-@click.option("--ask", is_flag=True, help="Ask a model for the facts that the goal lacks.")
+@click.option("--ask", is_flag=True, help="Ask a model for missing facts.")
 @with_models
 @with_budget
 @with_queue
@@ -65,33 +67,28 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     hapax query 'is_made_from_milk_of(feta, Animal)' --ask
     hapax query 'went_to(john, Place)' --entail 0.8
     """
-    from engine.query import Theory, run_query
-
     library = read_library(paths)
     limits = query_limits(options)
     if options["queue"] is not None and not options["ask"]:
-        raise click.UsageError("--queue goes with --ask: without it nothing is asked.")
+        raise click.UsageError("--queue needs --ask: without it no model is asked.")
     if not options["ask"]:
         with open_kb(database, read_only=True) as kb:
-            theory = Theory(_entailing(library, kb, options["entail"]), kb, assume)
-            _print_answers(run_query(theory, goal, limits), options["as_json"])
+            rules = _entailing(library, kb, options["entail"])
+            answers = hapax.query(goal, rules, kb, assume=assume, limits=limits)
+        _print_answers(answers.result, options["as_json"])
         return
+    # Noted before `open_kb` makes the file.
     begins = not Path(database).exists()
-    from engine.demand import DemandBudget, run_demand
-    from engine.oracle import Oracle
-
     with open_kb(database) as kb:
         if begins:
-            err.print(f"{database} is new: what is answered is kept there.", markup=False, soft_wrap=True)
-        library = _entailing(library, kb, options["entail"])
-        journal = open_journal(kb, options)
-        models = load_models(library, options, journal=journal)
-        oracle = Oracle(kb, library, models, run_id="query", journal=journal)
-        result = run_demand(Theory(library, kb, assume), goal, oracle, DemandBudget(limits=limits))
-    _print_answers(result.result, options["as_json"])
-    if result.stopped:
-        err.print(escape(str(oracle.budget_reached or result.stopped)), soft_wrap=True)
-    sys.exit(DONE if result.complete else BUDGET_REACHED)
+            err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
+        rules = _entailing(library, kb, options["entail"])
+        models = load_models(rules, options, journal=open_journal(kb, options))
+        answers = hapax.query(goal, rules, kb, assume=assume, models=models, limits=limits)
+    _print_answers(answers.result, options["as_json"])
+    if answers.stopped:
+        err.print(escape(answers.stopped), soft_wrap=True)
+    sys.exit(DONE if answers.complete else BUDGET_REACHED)
 
 
 @click.command()
@@ -102,20 +99,17 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
 @with_entail
 @with_json
 def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
-    """Tell the whole story of a statement (its text or id) or of a fact, down to call, prompt, scores and thresholds.
+    """Explain why a statement (by text or id) or an atom holds: its proof, and the prompt and scores of each fact.
 
-    It is told in the words that the knowledge base stores; --rules is for what rules derive.
+    Predicates are worded as in the knowledge base. --rules names the rules that derive the atom.
 
     \b
     hapax why 'is_ingredient_in(butter, "chicken Kiev")'
     hapax why 'If PersonX is allergic to milk, then PersonX is not able to eat chicken Kiev.'
     """
-    from engine.explain import why as explain
-    from engine.query import Theory
-
     with open_kb(database, read_only=True) as kb:
-        library = _entailing(read_library(paths), kb, options["entail"])
-        _print_story(explain(Theory(library, kb, options["assume"]), text), options["as_json"])
+        rules = _entailing(read_library(paths), kb, options["entail"])
+        _print_explanation(hapax.why(text, rules, kb, assume=options["assume"]), options["as_json"])
 
 
 @click.command("why-not")
@@ -126,32 +120,27 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
 @with_entail
 @with_json
 def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
-    """Say which gate stopped a value, or which premise of which rule failed.
+    """Explain why an atom does not hold: the gate that rejected it, or the premise of each rule that fails.
 
     \b
     hapax why-not 'is_ingredient_in(butter, hummus)'
     """
-    from engine.explain import why_not as explain
-    from engine.query import Theory
-
     with open_kb(database, read_only=True) as kb:
-        library = _entailing(read_library(paths), kb, options["entail"])
-        _print_story(explain(Theory(library, kb, options["assume"]), atom), options["as_json"])
+        rules = _entailing(read_library(paths), kb, options["entail"])
+        _print_explanation(hapax.why_not(atom, rules, kb, assume=options["assume"]), options["as_json"])
 
 
 def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None) -> Library:
-    """The library with the stored entailments of this score and more as rules; without a score as it is."""
+    """The library with stored entailments of at least this score as rules; unchanged without a score."""
     if at_least is None:
         return library
-    from engine.entailment import edges, with_entailments
+    from hapax.engine.entailment.graph import edges, with_entailments
 
     return with_entailments(library, edges(kb, at_least))
 
 
-def _print_story(story: Story, as_json: bool) -> None:
-    from engine.explain import story_text
-
-    click.echo(json.dumps(story.to_json(), ensure_ascii=False, indent=2) if as_json else story_text(story))
+def _print_explanation(explanation: Explanation, as_json: bool) -> None:
+    click.echo(json.dumps(explanation.to_json(), ensure_ascii=False, indent=2) if as_json else str(explanation))
 
 
 def _print_answers(result: QueryResult, as_json: bool) -> None:
@@ -166,11 +155,13 @@ def _print_answers(result: QueryResult, as_json: bool) -> None:
         err.print("No answer.")
     if result.truncated:
         first = counted(len(result.rows), "answer is", "answers are")
-        err.print(f"Only the first {first} shown; --answers raises the limit.")
+        err.print(f"Only the first {first} shown. Raise the limit with --answers.")
 
 
 def _plain(value: object) -> object:
-    """A Prolog term or an exact number as JSON; a list as a list, any other term as its text."""
-    if type(value).__name__ == "PrologTerm" and value.name == "[]":  # type: ignore[attr-defined]
-        return list(value.arguments)  # type: ignore[attr-defined]
-    return float(value) if type(value).__name__ == "Decimal" else str(value)  # type: ignore[arg-type]  # it is a Decimal
+    """A JSON value for a Prolog term or an exact number: a list for a list, the text of any other term."""
+    from hapax.engine.inference.session import PrologTerm
+
+    if isinstance(value, PrologTerm) and value.name == "[]":
+        return list(value.arguments)
+    return float(value) if isinstance(value, Decimal) else str(value)

@@ -1,4 +1,4 @@
-"""`report`: a run as one HTML page."""
+"""`report`: write a run as one HTML page."""
 
 from __future__ import annotations
 
@@ -8,48 +8,49 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from commands.console import err
-from commands.options import open_kb, read_library, with_chosen, with_database, with_rules
-from commands.whole_files import written_whole
-from grammar.words import counted
+from hapax.commands.console import err
+from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_rules
+from hapax.commands.whole_files import atomic_text_file
+from hapax.grammar.words import counted
 
 
 @click.command()
-@click.option("-o", "--output", required=True, help="The HTML file; - for stdout.")
-@click.option("--run", "run_id", help="The run, by how its id begins; default: the one that was finished last.")
+@click.option("-o", "--output", required=True, help="HTML file to write; - for stdout.")
+@click.option("--run", "run_id", help="Run to report, by the beginning of its id; default: the run that finished last.")
 @with_chosen
 @click.option(
     "--statements",
     type=click.IntRange(0),
-    help="Statements shown of each rule and distribution.  [default: 5, fewer where there are many rules]",
+    help="Statements to show per rule and distribution.  [default: 5, fewer if there are many rules]",
 )
 @click.option(
     "--rejected",
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="Rejected values shown of each kind.",
+    help="Rejected values to show per kind.",
 )
 @with_rules
 @with_database
 def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Write a run as one HTML page: rules, statements with their proofs, distributions, gates, rejected values, cost.
 
-    The page needs nothing besides itself: no network, no script but its own. It is told in the words that the
-    knowledge base stores; --rules is for what rules derive, as for `why`.
+    The page is self-contained: it needs no network and runs no script but its own. It words facts and rules as the
+    knowledge base stores them; name rule files with --rules if derived predicates play a part, as for `why`.
 
     \b
     hapax report -o report.html
     hapax report --rule allergy --statements 50 -o allergy.html
     """
-    from evaluation.report.build import ReportOptions, build
-    from evaluation.report.page import page
+    from hapax.evaluation.report.build import ReportOptions, build
+    from hapax.evaluation.report.page import page
 
-    wanted = ReportOptions(database, options["run_id"], chosen, options["statements"], options["rejected"])
+    report_options = ReportOptions(database, options["run_id"], chosen, options["statements"], options["rejected"])
     with open_kb(database, read_only=True) as kb:
-        content = build(kb, read_library(paths), wanted)
+        content = build(kb, read_library(paths), report_options)
+    # Rendered before the file is opened, so that an error keeps an older page.
     text = page(content)
-    with written_whole(output) as stream:
+    with atomic_text_file(output) as stream:
         stream.write(text)
     if content.heading.state:
         err.print(f"[yellow]note:[/] {escape(content.heading.state)}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`plan` and `search`: what a run would cost, the run, and its report on the screen."""
+"""`plan` and `search`: the estimate of a run, the run, and its report on the screen."""
 
 from __future__ import annotations
 
@@ -6,64 +6,91 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 
-from commands.console import BUDGET_REACHED, DONE, err, number_text, out, print_table, progress_display
-from commands.executor import Executor, with_executor
-from commands.options import (
-    chosen_rules,
+from hapax.api.operations import chosen_rules, refuse_faulty
+from hapax.commands.console import (
+    BUDGET_REACHED,
+    DONE,
+    counts_text,
+    err,
+    number_text,
+    out,
+    print_table,
+    progress_display,
+)
+from hapax.commands.executor import Executor, with_executor
+from hapax.commands.options import (
     load_models,
     open_journal,
     open_kb,
     read_library,
-    refuse_faulty,
     search_settings,
     with_budget,
     with_chosen,
     with_database,
-    with_gate_switches,
     with_json,
     with_models,
     with_paths,
     with_queue,
     with_search_settings,
 )
-from commands.rules import _print_plans
-from grammar.words import counted
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from engine.plan import Range, RunEstimate
-    from engine.report import RuleReport, SearchReport, Unanswerable
-    from grammar.rules import Library, Rule
-    from llm_oracle.protocols import Models
+    from hapax.engine.search.plan import Range, RunEstimate
+    from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
+    from hapax.grammar.dependencies import SearchPlan
+    from hapax.grammar.rules import Library, Rule
+    from hapax.llm_oracle.protocols import Models
 
 
-@click.command()
+class GatedCommand(click.Command):
+    """A command with the option `--no-GATE` for each gate that can be switched off.
+
+    The gates are imported when the command is called: every start of the program would wait for them otherwise.
+    """
+
+    @cached_property
+    def switches(self) -> list[click.Parameter]:
+        from hapax.engine.search.gates import gates_in_order
+
+        # Cached, because click asks for the parameters several times and compares them by identity.
+        gates = [gate for gate in gates_in_order() if gate.switch]
+        return [click.Option([f"--no-{gate.name}"], is_flag=True, help=gate.switch) for gate in gates]
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters, the switches, and --help."""
+        *params, help_option = super().get_params(ctx)
+        return [*params, *self.switches, help_option]
+
+
+@click.command(cls=GatedCommand)
 @with_paths
 @with_chosen
 @click.option("--graph", type=click.Choice(["text", "mermaid", "dot"]), help="Print the dependency graph in this form.")
 @with_search_settings
-@with_gate_switches
 @with_models
 @with_database
 @with_json
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
-    """Show in which order variables would be searched and what a run would cost, before anything is asked.
+    """Show the order in which variables would be searched and the cost of a run, without asking any model.
 
-    What is expected follows from the answers in the knowledge base, or, without any, from what was measured. What is
-    said at most holds for models that give no more values than they are asked for; it is far off where a premise is
-    derived by rules.
+    Expected numbers follow from the answers in the knowledge base, and without these from measurements. The most a run
+    can need holds for models that return no more values than they are asked for; it is a rough limit for rules with
+    derived premises.
 
     \b
     hapax plan --rule allergy
     hapax plan --rule allergy --graph mermaid
     hapax plan --db hapax.db --beam 50
     """
-    from grammar.dependencies import graph_text, search_plans
+    from hapax.grammar.dependencies import graph_text, search_plans
 
     library = read_library(paths)
     rules = chosen_rules(library, chosen)
@@ -72,15 +99,14 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
         return
     if chosen:
         for rule in rules:
-            _print_plans(rule, search_plans(rule, library), options["as_json"])
+            print_plans(rule, search_plans(rule, library), options["as_json"])
     print_estimate(estimate_run(library, rules, options), options["as_json"])
 
 
-@click.command()
+@click.command(cls=GatedCommand)
 @with_paths
 @with_chosen
 @with_search_settings
-@with_gate_switches
 @with_models
 @with_budget
 @with_queue
@@ -93,13 +119,13 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     show_default=True,
     help="Example statements per rule and distribution.",
 )
-@click.option("--no-progress", is_flag=True, help="No progress bar, nor lines of progress where it cannot be drawn.")
-@click.option("--dry-run", is_flag=True, help="Only say what the run would cost.")
+@click.option("--no-progress", is_flag=True, help="Print no progress.")
+@click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
 @with_executor
 def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Search head and long-tail knowledge for rules, store it, and derive statements from it.
 
-    The same command goes on where it was interrupted and asks nothing twice.
+    After an interruption the same command goes on, and asks nothing twice.
 
     \b
     hapax search
@@ -108,6 +134,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
     hapax search rules/library -m openai:my-model --executor ray --ray-address auto
     """
+    from hapax.engine.search.job import SearchJob
+
     library = read_library(paths)
     refuse_faulty(library)
     rules = chosen_rules(library, chosen)
@@ -119,129 +147,145 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
-        _warn_of_loose_facts(models, options)
+        _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
-            report = executor.search(library, rules, kb, models, settings, progress=progress, journal=journal)
+            report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))
     _print_search(report, library, options)
-    executor.told()
+    executor.print_report()
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 
 def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any]) -> RunEstimate:
-    """What a search of these rules would ask, with what is stored taken off."""
-    from engine.plan import plan_run
-    from llm_oracle.calls import Journal, Unwritten
-    from llm_oracle.registry import price_table
+    """The estimate of a search of these rules, less what the knowledge base has already."""
+    from hapax.engine.search.plan import plan_run
+    from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
+    from hapax.llm_oracle.registry import price_table
 
+    # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
-        models = load_models(library, options, journal=Journal(Unwritten(kb)))
+        models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)))
         return plan_run(library, rules, kb, models, search_settings(options), prices=price_table(models))
 
 
+def print_plans(rule: Rule, plans: Sequence[SearchPlan], as_json: bool) -> None:
+    """Print a rule's search plans as a table or as a line of JSON."""
+    if as_json:
+        shown = []
+        for choice in plans:
+            shown.append({"order": choice.order, "steps": list(map(str, choice.steps)), **asdict(choice.cost)})
+        click.echo(json.dumps({"rule": rule.name, "plans": shown}, ensure_ascii=False))
+        return
+    rows: list[tuple[str, ...]] = []
+    for choice in plans:
+        costs = (str(choice.cost.questions), str(choice.cost.calls), str(choice.cost.checks))
+        rows.append((" ".join(choice.order), *costs, "; ".join(map(str, choice.steps))))
+    print_table(("order", "questions", "calls", "checks", "steps"), rows, title=f"{rule.name}: {rule.sentence}")
+
+
 def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
-    """The estimate rule by rule, and by role with its price."""
+    """Print the estimate by rule, and by role with its price."""
     if as_json:
         click.echo(json.dumps(asdict(estimate), ensure_ascii=False))
         return
-    rules = [one for one in estimate.rules if one.skipped is None]
-    rows = (
-        (
-            one.rule,
-            one.generic,
-            " ".join(one.order),
-            *(_total(getattr(step, what) for step in one.steps) for what in ("questions", "calls", "claims")),
-        )
-        for one in rules
-    )
+    rows = []
+    for rule in estimate.rules:
+        if rule.skipped is None:
+            totals = [
+                _total(step.questions for step in rule.steps),
+                _total(step.calls for step in rule.steps),
+                _total(step.claims for step in rule.steps),
+            ]
+            rows.append((rule.rule, rule.generic, " ".join(rule.order), *totals))
     print_table(("rule", "generic", "order", "questions", "calls", "claims judged"), rows)
-    print_skipped({one.rule: one.skipped for one in estimate.rules if one.skipped is not None})
+    print_skipped({rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None})
     out.print()
-    costs = (
-        (
-            role,
-            one.model,
-            _range(one.calls),
-            _range(one.tokens),
-            "price unknown" if one.cost is None else f"{one.cost[0]:.2f} to {one.cost[1]:.2f}",
-        )
-        for role, one in estimate.roles.items()
-    )
+    costs = []
+    for role, need in estimate.roles.items():
+        money = "price unknown" if need.cost is None else f"{need.cost[0]:.2f} to {need.cost[1]:.2f}"
+        costs.append((role, need.model, _total([need.calls]), _total([need.tokens]), money))
     print_table(("role", "model", "calls", "tokens", "money"), costs, title="The whole run, as expected and at most")
 
 
-def _range(several: Range) -> str:
-    return f"{several.expected}, at most {several.most}"
-
-
 def _total(ranges: Iterable[Range]) -> str:
-    listed = list(ranges)
-    return f"{sum(one.expected for one in listed)}, at most {sum(one.most for one in listed)}"
+    """`40, at most 120`."""
+    summands = list(ranges)
+    return f"{sum(item.expected for item in summands)}, at most {sum(item.most for item in summands)}"
 
 
 def _print_search(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
     if options["as_json"]:
         click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
         return
+    from hapax.engine.search.gates import gates_in_order
+    from hapax.kb.records import Distribution
+
     domains = list(dict.fromkeys(rule.domain for rule in report.searched))
     for domain in domains:
         rules = [rule for rule in report.searched if rule.domain == domain]
+        # A heading for rules without a domain is only of use beside those of other domains.
         if domains != [None]:
             out.print(f"\n[bold]{escape(domain or 'rules without a domain')}[/]")
         for rule in rules:
-            _print_examples(rule, options["examples"])
+            for distribution in Distribution:
+                for text in rule.examples(distribution, options["examples"]):
+                    out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
         out.print()
-        columns = ("rule", "head", "long tail", "in both", "critic", "likelihood", "delta", "calls", "hits")
-        print_table(columns, map(_line, rules))
-    print_skipped({one.rule: one.skipped for one in report.rules if one.skipped is not None})
+        gates = [gate.name for gate in gates_in_order(options["compat"]) if gate.in_tables]
+        columns = ("rule", "head", "long tail", "in both", *gates, "delta", "calls", "hits")
+        print_table(columns, (_line(rule, gates) for rule in rules))
+    print_skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
     _print_empty(report, library)
     _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
 
 
-def _warn_of_loose_facts(models: Models, options: dict[str, Any]) -> None:
-    """Settings under which much that is false becomes a fact, and stays one for every later query."""
+def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
+    """Warn of settings under which false values are stored as facts, which every later query uses."""
     reasons = []
     if options["no_critic"]:
-        reasons.append("--no-critic takes every value for true.")
+        reasons.append("--no-critic accepts every value as true.")
     if options["compat"] == "released":
-        reasons.append("LINK's released threshold starts at the best of the first values, however low that is.")
+        reasons.append("LINK's released threshold starts at the best score of the first values, however low it is.")
+    # Models that state what they know, such as the embedded one, are trained on prompts of their own.
     if options["compat"] and models.knowledge.identity.knows is not None:
         reasons.append(
-            f"{models.knowledge.identity.name} was never taught LINK's prompts and answers many of them wrongly."
+            f"{models.knowledge.identity.name} was not trained on LINK's prompts and answers many of them wrongly."
         )
     if reasons:
-        told = f"{' '.join(reasons)} It all stays in {options['database']}; --db keeps such a run apart."
-        err.print(f"[yellow]warning[/] {escape(told)}", soft_wrap=True)
+        remedy = f"Results go to {options['database']}; use --db to keep such a run separate."
+        err.print(f"[yellow]warning[/] {escape(' '.join(reasons))} {escape(remedy)}", soft_wrap=True)
 
 
 def print_skipped(skipped: Mapping[str, Unanswerable]) -> None:
-    """What the models do not know, rule by rule, and once what helps."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for rule, one in skipped.items():
-        alike.setdefault((one.model, one.remedy), []).append(f"  {rule}: {', '.join(one.unknown)}")
-    for (model, remedy), lines in alike.items():
+    """Print for each skipped rule what the models do not know, and for each model the remedy once."""
+    lines_by_model: dict[tuple[str, str], list[str]] = {}
+    for rule, reason in skipped.items():
+        line = f"  {rule}: {', '.join(reason.unknown)}"
+        lines_by_model.setdefault((reason.model, reason.remedy), []).append(line)
+    for (model, remedy), lines in lines_by_model.items():
         rules = counted(len(lines), "rule that asks", "rules that ask")
-        told = escape(f"{rules} for what {model} does not know. {remedy}")
-        err.print(f"[yellow]skipped[/] {told}", soft_wrap=True)
+        message = escape(f"{rules} for what {model} does not know. {remedy}")
+        err.print(f"[yellow]skipped[/] {message}", soft_wrap=True)
         err.print(escape("\n".join(lines)), soft_wrap=True)
 
 
 def _print_empty(report: SearchReport, library: Library) -> None:
-    """Rules that found nothing, and what may have kept them from it: a model is asked in the templates' words."""
-    for one in report.searched:
-        if any(one.statements.values()) or one.cut:
+    """Print the rules without a statement, and a likely reason: predicates without the templates that word prompts."""
+    for rule in report.searched:
+        # A cut rule is reported as such: its values may still come.
+        if any(rule.statements.values()) or rule.cut:
             continue
-        signatures = {literal.atom.indicator for literal in library.rule(one.rule).literals}
-        wordless = sorted(name for name in signatures if library.signature(name).templates is None)
-        told = f"{one.rule} has no statement: no values for all its variables passed the gates."
+        indicators = {literal.atom.indicator for literal in library.rule(rule.rule).literals}
+        wordless = sorted(indicator for indicator in indicators if library.signature(indicator).templates is None)
+        message = f"{rule.rule} has no statement: no values for all its variables passed the gates."
         if wordless:
-            told += (
-                f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so that the model was "
-                "asked in words made of the names: declare them, or name the files that do beside yours."
+            message += (
+                f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so the model was asked "
+                "in words made from the names. Declare them, or add the files that declare them to the command."
             )
-        err.print(f"[yellow]empty[/] {escape(told)}", soft_wrap=True)
+        err.print(f"[yellow]empty[/] {escape(message)}", soft_wrap=True)
 
 
 def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
@@ -253,40 +297,30 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
     )
     if counts["in_both"]:
         out.print(
-            f"Statements are in both where a step has few values: each end keeps {100 * options['keep_share']:g}% of "
-            f"them (--keep-share; LINK's paper: 75%), {options['beam']} at most (--beam)."
+            f"A statement is in both where a step has few values: each distribution keeps "
+            f"{100 * options['keep_share']:g}% of them (--keep-share; LINK's paper: 75%), at most {options['beam']} "
+            "(--beam)."
         )
-    sent = {role: one.calls for role, one in report.statistics.items()}
+    sent = {role: statistics.calls for role, statistics in report.statistics.items()}
+    by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     out.print(
-        f"{counted(sum(sent.values()), 'call')} sent in this run{f': {_by_name(sent)}' if any(sent.values()) else ''}. "
-        "The table counts those to the knowledge model, `hapax stats` those of all runs."
+        f"{counted(sum(sent.values()), 'call')} sent in this run{by_role}. "
+        "The table counts calls to the knowledge model; `hapax stats` shows those of all runs."
     )
-    if refused := {role: one.refused for role, one in report.statistics.items() if one.refused}:
-        told = counted(sum(refused.values()), "request was", "requests were")
+    refused = {role: statistics.refused for role, statistics in report.statistics.items() if statistics.refused}
+    if refused:
+        requests = counted(sum(refused.values()), "request was", "requests were")
         err.print(
-            f"[yellow]refused[/] {told} refused by a model: {_by_name(refused)}. They are not asked again; "
-            "`hapax stats` tells why.",
+            f"[yellow]refused[/] {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
+            "`hapax stats` shows the reasons.",
             soft_wrap=True,
         )
 
 
-def _by_name(counts: Mapping[str, int]) -> str:
-    """`knowledge 204, critic 310`."""
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
+def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:
+    from hapax.kb.records import Distribution
 
-
-def _print_examples(rule: RuleReport, count: int) -> None:
-    from kb.records import Distribution
-
-    for distribution in Distribution:
-        for text in rule.examples(distribution, count):
-            out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
-
-
-def _line(rule: RuleReport) -> tuple[str, ...]:
-    from kb.records import Distribution
-
-    shares = (rule.gates[gate].share if gate in rule.gates else None for gate in ("critic", "likelihood"))
+    shares = (rule.gates[gate].share if gate in rule.gates else None for gate in gates)
     return (
         rule.rule + (" (cut)" if rule.cut else ""),
         str(rule.count(Distribution.HEAD)),

@@ -1,25 +1,24 @@
-"""`votes`: sheets for people, their answers, and what these come to."""
+"""`votes`: sheets for people, import of their answers, and a report."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.markup import escape
 
-from commands.console import err, out, print_pages
-from commands.options import open_kb, with_chosen, with_database, with_json, with_runs
-from grammar.words import counted
+from hapax.commands.console import err, print_result
+from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
+from hapax.grammar.words import counted
 
-REPLACED_TOLD = 20
-"""How many changed votes `votes import` tells one by one."""
+REPLACED_SHOWN = 20
+"""Number of changed votes that `votes import` prints."""
 
 
 @click.group()
 def votes() -> None:
-    """Have people judge statements: sheets out, answers in.
+    """Have people judge statements: export sheets, import answers, report.
 
     \b
     hapax votes export statements --sample 200 --out sheets
@@ -32,17 +31,19 @@ def votes() -> None:
 @click.argument("kind", type=click.Choice(["statements", "predicates", "baseline"]))
 @with_chosen
 @with_runs
-@click.option("--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements; 0: all.")
-@click.option("--head", type=click.IntRange(0), help="Statements of the head; with --long-tail, instead of --sample.")
-@click.option("--long-tail", type=click.IntRange(0), help="Statements of the long tail.")
+@click.option("--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements to draw; 0: all.")
+@click.option("--head", type=click.IntRange(0), help="Head statements to draw; with --long-tail, instead of --sample.")
+@click.option("--long-tail", type=click.IntRange(0), help="Long-tail statements to draw.")
 @click.option(
     "--draw-rules",
     type=click.IntRange(0),
-    help="Rules drawn to take statements from; 0: all.  [default: 3 for predicates, else all]",
+    help="Rules to draw before their statements; 0: all.  [default: 3 for predicates, else all]",
 )
-@click.option("--voters", type=click.IntRange(1), default=3, show_default=True, help="Votes on each question.")
-@click.option("--voter", "named", multiple=True, help="A voter by name; as many as given, instead of --voters.")
-@click.option("--per-sheet", type=click.IntRange(1), help="Items on a sheet at most; default: all on one.")
+@click.option(
+    "--voters", type=click.IntRange(1), default=3, show_default=True, help="Voters, each with a sheet of all items."
+)
+@click.option("--voter", "named", multiple=True, help="Name of a voter, instead of --voters; repeat for more.")
+@click.option("--per-sheet", type=click.IntRange(1), help="Largest number of items on a sheet; default: all on one.")
 @click.option(
     "--template",
     "templates",
@@ -50,12 +51,17 @@ def votes() -> None:
     type=click.IntRange(1, 13),
     default=(5,),
     show_default=True,
-    help="Probing templates of a baseline, by number.",
+    help="Number of a probing template of a baseline; repeat for more.",
 )
-@click.option("--new", "unjudged", is_flag=True, help="Leave out what was voted on before.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn.")
+@click.option("--new", "unjudged", is_flag=True, help="Leave out items that were voted on before.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the draw and of the order of items.")
 @click.option(
-    "--format", "form", type=click.Choice(["html", "csv", "both"]), default="both", show_default=True, help="Files."
+    "--format",
+    "form",
+    type=click.Choice(["html", "csv", "both"]),
+    default="both",
+    show_default=True,
+    help="Format of the sheets.",
 )
 @click.option(
     "--out",
@@ -66,19 +72,20 @@ def votes() -> None:
 )
 @with_database
 def export(kind: str, database: str, **options: Any) -> None:
-    """Write sheets on which people judge statements, the facts behind them, or LINK's questions.
+    """Write sheets on which people judge statements or the facts behind them, or answer LINK's questions.
 
     \b
     hapax votes export statements --sample 4000 --per-sheet 100
     hapax votes export predicates --head 50 --long-tail 50
     hapax votes export baseline --voter ann --voter bob --voter cy
     """
-    from evaluation.votes.exporting import ExportOptions, export_sheets
+    from hapax.evaluation.votes.exporting import SheetExportOptions, export_sheets
 
+    # One of them alone would leave open how many of the other distribution are wanted.
     if (options["head"] is None) != (options["long_tail"] is None):
-        raise click.UsageError("--head and --long-tail go together.")
+        raise click.UsageError("Give --head and --long-tail together.")
     with open_kb(database, read_only=True) as kb:
-        report = export_sheets(kb, ExportOptions.of(kind, options), options["out"])
+        report = export_sheets(kb, SheetExportOptions.of(kind, options), options["out"])
     for path in report.paths:
         click.echo(path)
     err.print(escape(str(report)))
@@ -87,52 +94,44 @@ def export(kind: str, database: str, **options: Any) -> None:
 @votes.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @with_database
-@click.option("--skip-faulty", is_flag=True, help="Leave faulty rows out instead of refusing all files.")
+@click.option("--skip-faulty", is_flag=True, help="Skip faulty rows instead of rejecting all files.")
 def import_(files: tuple[Path, ...], database: str, skip_faulty: bool) -> None:
-    """Import sheets that were filled in: CSV files, and the JSON that the page saves.
+    """Import filled-in sheets: CSV files, and the JSON files that the page saves.
 
     \b
     hapax votes import sheets/statements-voter-1.csv statements-voter-2.json
     """
-    from evaluation.votes.importing import import_sheets
+    from hapax.evaluation.votes.importing import import_sheets
 
     with open_kb(database, existing=True) as kb:
         report = import_sheets(kb, files, skip_faulty=skip_faulty)
     for fault in report.faults:
         err.print(escape(str(fault)))
-    for one in report.replaced[:REPLACED_TOLD]:
-        err.print(f"[yellow]replaced:[/] {escape(str(one))}")
-    if more := len(report.replaced[REPLACED_TOLD:]):
+    for vote in report.replaced[:REPLACED_SHOWN]:
+        err.print(f"[yellow]replaced:[/] {escape(str(vote))}")
+    if more := len(report.replaced[REPLACED_SHOWN:]):
         err.print(f"and {counted(more, 'more vote')} replaced")
     err.print(
         f"{counted(len(report.votes), 'vote')} of {counted(report.voters, 'voter')}: {report.added} new, "
-        f"{report.known} known, {len(report.replaced)} replaced; {counted(len(report.faults), 'fault')} left out"
+        f"{report.known} known, {len(report.replaced)} replaced; {counted(len(report.faults), 'faulty row')} skipped"
     )
 
 
 @votes.command()
 @click.option(
-    "--failures", type=click.IntRange(0), default=5, show_default=True, help="Statements found wrong that are shown."
+    "--failures", type=click.IntRange(0), default=5, show_default=True, help="Statements found wrong to show."
 )
 @with_database
 @with_json
 def report(failures: int, database: str, as_json: bool) -> None:
-    """Count what people said: LINK's tables 3, 4 (people), 6, 17, 19 and 20.
+    """Count the votes: LINK's tables 3, 4 (people), 6, 17, 19 and 20.
 
     \b
     hapax votes report
     hapax votes report --json
     """
-    from evaluation.votes.report import VotesResult
+    from hapax.evaluation.votes.report import votes_result
 
     with open_kb(database, read_only=True) as kb:
-        result = VotesResult(kb)
-    if as_json:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False))
-        return
-    print_pages(result.pages())
-    out.print()
-    for line in result.failure_lines(failures):
-        out.print(escape(line))
-    for line in result.remarks():
-        err.print(escape(line))
+        result = votes_result(kb, failures)
+    print_result(result, as_json)

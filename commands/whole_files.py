@@ -1,4 +1,4 @@
-"""Files that a command writes: whole under their names, or not at all."""
+"""Atomic writing of files and folders: a file appears complete under its name, or not at all."""
 
 from __future__ import annotations
 
@@ -10,71 +10,71 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from grammar.errors import HapaxError
+from hapax.grammar.errors import HapaxError
 
 STDOUT = "-"
 
 
 @contextmanager
-def written_whole(name: str) -> Iterator[IO[str]]:
-    """A text stream that becomes the file of this name when the block ends; `-` and devices are written at once.
+def atomic_text_file(name: str) -> Iterator[IO[str]]:
+    """Text stream whose content becomes the file of this name when the block ends; `-` is standard output.
 
-    Until then, and when an exception leaves the block, an earlier file of the name stays as it was. Raises HapaxError
-    where the system does not let it be written.
+    Until then, and if an exception leaves the block, an earlier file of this name stays unchanged. Devices and standard
+    output are written directly. Raises HapaxError if the file cannot be written.
     """
     if name == STDOUT:
         yield sys.stdout
         return
-    with replaced_whole(name) as path, path.open("w", encoding="utf-8") as stream:
+    with atomic_path(name) as path, path.open("w", encoding="utf-8") as stream:
         yield stream
 
 
 @contextmanager
-def replaced_whole(name: str | Path) -> Iterator[Path]:
-    """The path of a file to write, of the same ending, that takes this name when the block ends; else as above."""
+def atomic_path(name: str | Path) -> Iterator[Path]:
+    """Temporary path with the same suffix, whose file takes this name when the block ends; otherwise as above."""
     path = Path(name).resolve()
-    is_ordinary = path.is_file() or not path.exists()
-    beside = path.with_name(f".{os.getpid()}.{path.name}")
-    with _told(name):
+    is_ordinary = path.is_file() or not path.exists()  # a device such as /dev/null must not be replaced
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    with _translated_errors(name):
         try:
-            yield beside if is_ordinary else path
+            yield temporary if is_ordinary else path
             if is_ordinary:
-                _take_place(beside, path)
+                _replace(path, temporary)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def filled_whole(name: str | Path) -> Iterator[Path]:
-    """A folder to write files into, which come into the folder of this name when the block ends; else as above."""
+def atomic_folder(name: str | Path) -> Iterator[Path]:
+    """Temporary folder, whose files move to the folder of this name when the block ends; otherwise as above."""
     folder = Path(name).resolve()
-    beside = folder.with_name(f".{os.getpid()}.{folder.name}")
-    with _told(name):
+    temporary = folder.with_name(f".{os.getpid()}.{folder.name}")
+    with _translated_errors(name):
         try:
-            beside.mkdir(parents=True)
-            yield beside
+            temporary.mkdir(parents=True)
+            yield temporary
             folder.mkdir(exist_ok=True)
-            for file in sorted(beside.iterdir()):
-                _take_place(file, folder / file.name)
+            for file in sorted(temporary.iterdir()):
+                _replace(folder / file.name, file)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _take_place(written: Path, path: Path) -> None:
-    """Rename a file that is on the disk, under the rights of the one that had the name."""
+def _replace(path: Path, written: Path) -> None:
+    """Rename a written file to `path`, with the permissions of the file it replaces."""
     with written.open("rb+") as stream:
-        os.fsync(stream.fileno())
+        os.fsync(stream.fileno())  # a rename may reach the disk before the content does
     if path.exists():
         shutil.copymode(path, written)
     written.replace(path)
 
 
 @contextmanager
-def _told(name: str | Path) -> Iterator[None]:
+def _translated_errors(name: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise HapaxError(
-            f"{name}: it cannot be written ({error.strerror or error}). What stood under this name is left as it was; "
-            "free some space, allow writing, or name another file."
+            f"{name}: it cannot be written ({error.strerror or error}). An earlier file of this name is unchanged. "
+            "Free some space, allow writing, or name another file."
         ) from error

@@ -1,8 +1,7 @@
-"""`evaluate winograd`: concept-reversed Winograd schemas, asked, scored, generated, judged by people and exported."""
+"""`evaluate winograd`: ask, score, generate, annotate and export concept-reversed Winograd schemas."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from commands.console import BUDGET_REACHED, DONE, err, out, print_pages, print_table
-from commands.options import (
+from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
+from hapax.commands.options import (
     Finite,
     dry_run,
     open_journal,
@@ -25,37 +24,39 @@ from commands.options import (
     with_opening,
     with_queue,
 )
-from grammar.words import counted
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Written out, so that `--help` does not import the evaluation.
 METHODS = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "aot-staged", "all")
 SHOWN_ROWS = 12
-"""How many rows of one fault are named."""
+"""Row numbers listed for each fault."""
+
+# Commands that store the data which other commands of this group show.
 ASK, IMPORT = "hapax evaluate winograd ask", "hapax evaluate winograd import"
-"""The commands that store what others of this group show."""
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 with_files = click.argument("paths", nargs=-1, required=True, type=_FILE)
 with_file = click.argument("path", type=_FILE)
-with_sources = click.option("--source", "sources", multiple=True, help="Only these sources, such as CR-WSC-H.")
+with_sources = click.option("--source", "sources", multiple=True, help="Use only these sources, such as CR-WSC-H.")
 with_published = click.option(
-    "--as-published", "published", is_flag=True, help="Rows exactly as the release asks them, faults and all."
+    "--as-published", "published", is_flag=True, help="Use rows exactly as the release asks them, with their faults."
 )
 with_variant = click.option(
     "--variant",
     type=click.Choice(["paper", "notebook"]),
     default="paper",
     show_default=True,
-    help="Prompts as the paper prints them, or as its notebooks send them.",
+    help="Wording of prompts: as the paper prints them, or as its notebooks send them.",
 )
 
 
 @click.group()
 def winograd() -> None:
-    """Ask, score and make concept-reversed Winograd schemas (CR-WSC), and abstract before answering (AoT).
+    """Ask, score and generate concept-reversed Winograd schemas (CR-WSC), and abstract before answering (AoT).
 
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
@@ -67,35 +68,20 @@ def winograd() -> None:
 @winograd.command()
 @with_files
 @with_published
-@click.option("--all-rows", is_flag=True, help="Name every row of a fault.")
+@click.option("--all-rows", is_flag=True, help="List all rows of each fault.")
 @with_json
 def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool) -> None:
-    """Read Winograd schemas, count them by source, and list the rows that are faulty.
+    """Read Winograd schemas, count them by source, and list faulty rows.
 
-    Rows count from 0 after the header. Read are the annotated WSC file (WSC273 and CR-WSC-H), the generated file
-    (CR-WSC-M), and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label.
+    Rows count from 0 after the header. Accepted files are the annotated WSC file (WSC273 and CR-WSC-H), the generated
+    file (CR-WSC-M), and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label.
 
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
-    from evaluation.winograd.data import read_file, source_counts
+    from hapax.evaluation.winograd.data import file_result
 
-    files = [read_file(path, published) for path in paths]
-    counts = source_counts([item for one in files for item in one.items])
-    faults = [fault for one in files for fault in one.faults]
-    if as_json:
-        click.echo(
-            json.dumps(
-                {"sources": [one._asdict() for one in counts], "faults": [fault.to_json() for fault in faults]},
-                ensure_ascii=False,
-            )
-        )
-        return
-    rows = [(one.source, str(one.sentences), str(one.pairs), str(one.families)) for one in counts]
-    print_table(("source", "sentences", "pairs", "families"), rows)
-    for fault in faults:
-        out.print(escape(fault.told(None if all_rows else SHOWN_ROWS)))
-    err.print(f"{counted(len(faults), 'fault')}")
+    print_result(file_result(paths, published, None if all_rows else SHOWN_ROWS), as_json)
 
 
 @winograd.command()
@@ -105,16 +91,20 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
     "methods",
     multiple=True,
     type=click.Choice(METHODS),
-    help="How pairs are asked; all: the paper's six.  [default: zero-shot]",
+    help="Prompting method; all: the paper's six methods.  [default: zero-shot]",
 )
 @with_variant
-@click.option("--prompt", "prompts", multiple=True, metavar="NAME=FILE", help="A prompt of your own, such as for AoT2.")
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model that is asked.")
+@click.option(
+    "--prompt", "prompts", multiple=True, metavar="NAME=FILE", help="Ask with your own prompt, for example for AoT2."
+)
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model to ask.")
 @with_sources
 @with_published
-@click.option("--limit", type=click.IntRange(1), help="Pairs of each source at most.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of pairs of each source.")
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
-@click.option("--reply-tokens", type=click.IntRange(1), default=512, show_default=True, help="Tokens of a reply.")
+@click.option(
+    "--reply-tokens", type=click.IntRange(1), default=512, show_default=True, help="Maximum tokens of a reply."
+)
 @with_opening
 @with_budget
 @with_queue
@@ -122,23 +112,24 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
 @with_database
 @with_json
 def ask(paths: tuple[Path, ...], **options: Any) -> None:
-    """Ask a model about pairs of sentences, by one method or several, and store the answers for `tables`.
+    """Ask a model about pairs of sentences, by one or more methods, and store the answers for `tables`.
 
-    Prints single and pair accuracy by the strict reading and by the released one, consistency, and how many answers
-    are not read at all. The mapping from entities to concepts that AoT states is stored as facts `abstracts_to`. The
-    same command goes on where a budget ended it and asks nothing twice.
+    Prints single and pair accuracy by the strict and by the released reading, consistency, and the share of unreadable
+    answers. The mapping from entities to concepts that AoT states is stored as facts `abstracts_to`. After a budget
+    ended the command, run it again to continue; it asks nothing twice.
 
     \b
     hapax evaluate winograd ask wsc_273_annotated_final.csv --method all -m openai:gpt-4.1 --max-calls 2000
     hapax evaluate winograd ask generated_modify_tq.csv --method aot-staged -m hf:mistralai/Mistral-7B-Instruct-v0.2
     hapax evaluate winograd ask generated_modify_tq.csv --prompt AoT2=my_prompt.txt -m openai:gpt-4.1
     """
-    from evaluation.winograd.runs import AskOptions, AskSession
-    from evaluation.winograd.tables import run_page
+    from hapax.evaluation.winograd.runs import AskOptions, AskSession
+    from hapax.evaluation.winograd.tables import run_result
 
     if not options["methods"] and not options["prompts"]:
         options["methods"] = ("zero-shot",)
     if options["dry_run"]:
+        # A session stores its runs: those of a dry run go to a knowledge base in memory.
         with dry_run(options["database"]) as (_, foreseeing), open_kb(None) as scratch:
             session = AskSession(scratch, AskOptions.of(options), opening_options(None, options, foreseeing))
             list(session.ask(paths, foreseeing))
@@ -148,15 +139,12 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
         journal = open_journal(kb, options)
         session = AskSession(kb, AskOptions.of(options), opening_options(None, options, journal))
         with err.status("Loading models") as status:
-            runs = list(
-                session.ask(
-                    paths, journal, lambda what, done, total: status.update(f"Asking {what}: {done} of {total} pairs")
-                )
-            )
-    if options["as_json"]:
-        click.echo(json.dumps([run.to_json() for run in runs], ensure_ascii=False))
-    else:
-        print_pages([run_page(runs)])
+
+            def show(method: str, done: int, total: int) -> None:
+                status.update(f"Asking {method}: {done} of {total} pairs")
+
+            runs = list(session.ask(paths, journal, show))
+    print_result(run_result(runs), options["as_json"])
     used = journal.total
     err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
     if session.stopped:
@@ -165,69 +153,67 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
 
 
 @winograd.command()
-@click.option("--released", is_flag=True, help="Score by the released reading of replies instead of the strict one.")
+@click.option(
+    "--released", is_flag=True, help="Score by the released reading of replies instead of the strict reading."
+)
 @with_database
 @with_json
 def tables(released: bool, database: str, as_json: bool) -> None:
-    """Print tables 1, 2, 3 and 5 of what was asked, McNemar's test between methods, and the paper's tables apart.
+    """Print tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
 
     \b
     hapax evaluate winograd tables
     hapax evaluate winograd tables --released
     """
-    from evaluation.winograd.runs import stored_runs
-    from evaluation.winograd.tables import pages, remarks
+    from hapax.evaluation.winograd.runs import stored_runs
+    from hapax.evaluation.winograd.tables import stored_result
 
     with open_kb(database, read_only=True, begun_by=ASK) as kb:
         runs = stored_runs(kb)
-    if as_json:
-        click.echo(json.dumps([run.to_json() for run in runs], ensure_ascii=False))
-    else:
-        print_pages(pages(runs, released))
-    for line in remarks(runs):
-        err.print(escape(line), soft_wrap=True)
+    print_result(stored_result(runs, released), as_json)
 
 
 @winograd.command()
 @with_files
-@click.option("--first", default="cot", show_default=True, help="Method on the left.")
-@click.option("--second", default="aot", show_default=True, help="Method on the right, whose failures are tagged.")
-@click.option("-m", "--model", help="Only runs of models whose name begins so.")
+@click.option("--first", default="cot", show_default=True, help="First method.")
+@click.option("--second", default="aot", show_default=True, help="Second method, whose failures are tagged.")
+@click.option("-m", "--model", help="Only runs of models whose name begins with this text.")
 @with_sources
-@click.option("--most", type=click.IntRange(1), default=10, show_default=True, help="Pairs shown of each source.")
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Maximum number of pairs to show of each source.",
+)
 @with_database
 @with_json
 def cases(paths: tuple[Path, ...], **options: Any) -> None:
-    """Show two methods' stored replies to the same pairs side by side, with the paper's two kinds of failure as tags.
+    """Show the stored replies of two methods to the same pairs, with the paper's two kinds of failure as tags.
 
-    Pairs that the second method fails come first.
+    Pairs that the second method fails on come first.
 
     \b
     hapax evaluate winograd cases wsc_273_annotated_final.csv
     hapax evaluate winograd cases generated_modify_tq.csv --first zero-shot --second aot-staged
     """
-    from evaluation.winograd.cases import stored_cases
+    from hapax.evaluation.winograd.cases import case_result, stored_cases
 
-    wanted = (options["first"], options["second"])
+    methods = (options["first"], options["second"])
     with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
-        found = stored_cases(kb, paths, wanted, options["model"], options["sources"])
-    shown = [case for several in found.values() for case in several[: options["most"]]]
-    if options["as_json"]:
-        click.echo(json.dumps([case.to_json() for case in shown], ensure_ascii=False))
-        return
-    for case in shown:
-        for line in case.lines():
-            out.print(escape(line))
-        out.print()
+        found = stored_cases(kb, paths, methods, options["model"], options["sources"])
+    print_result(case_result(found, options["most"]), options["as_json"])
 
 
 @winograd.command()
 @with_file
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model that proposes entities.")
-@click.option("--base", help="Model that must fail on a new pair; default: the proposing model.")
+@click.option("--base", help="Base model, which must fail on a new pair; default: the proposing model.")
 @click.option("--likelihood", help="Model that measures association; default: the proposing model.")
-@click.option("--out", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSONL to write.")
-@click.option("--source", help="Source to start from, such as WSC273; default: the file's first.")
+@click.option(
+    "--out", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSONL file to write."
+)
+@click.option("--source", help="Source to start from, such as WSC273; default: the first source of the file.")
 @click.option(
     "--prompt",
     "prompts",
@@ -235,21 +221,21 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     type=click.Choice(["1", "2", "3", "4", "5", "released"]),
     default=("1", "2", "3", "4", "5"),
     show_default=True,
-    help="The paper's analogy prompts by number, or that of the released transcripts.",
+    help="Analogy prompts: the paper's by number, or the one of the released transcripts.",
 )
 @click.option(
     "--base-method",
     type=click.Choice([*METHODS[:-2], "critic"]),
     default="zero-shot",
     show_default=True,
-    help="How the base model is asked; critic: it judges claims, as Flan-T5 can.",
+    help="Prompting method for the base model; critic: it judges claims, as Flan-T5 can.",
 )
 @click.option(
     "--threshold",
     type=Finite(-1000, 1000),
     default=0.0,
     show_default=True,
-    help="Nats by which the wrong answer is favoured at least.",
+    help="Minimum preference for the wrong answer, in nats.",
 )
 @click.option(
     "--keep-share",
@@ -257,10 +243,16 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     type=Finite(0, 1, min_open=True),
     default=1.0,
     show_default=True,
-    help="Share kept of each source pair's, the most adversarial first.",
+    help="Share of new pairs to keep of each source pair, the most adversarial first.",
 )
-@click.option("--most", type=click.IntRange(1), default=5, show_default=True, help="New pairs of each source pair.")
-@click.option("--limit", type=click.IntRange(1), help="Source pairs at most.")
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Maximum number of new pairs of each source pair.",
+)
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of source pairs.")
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @with_opening
 @with_budget
@@ -268,28 +260,26 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 @with_database
 @with_json
 def generate(path: Path, target: Path, **options: Any) -> None:
-    """Make a new concept-reversed set from any file of Winograd schemas.
+    """Generate a new concept-reversed set from any file of Winograd schemas.
 
-    A model proposes analogous entities; they are put into the source's sentences, so the reasoning stays. Kept is what
-    favours the wrong answer by association and what the base model fails on. Every verdict is stored with its score and
-    threshold. Have the result judged with `sheets`.
+    A model proposes analogous entities, which replace the entities in the source's sentences, so that the reasoning
+    stays the same. A new pair is kept if associations favour the wrong answer and the base model fails on it. Every
+    decision is stored with its score and threshold. Have people judge the result with `sheets`.
 
     \b
     hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:google/flan-t5-xl
     """
-    from evaluation.winograd.generation import GenerateOptions, GenerateSession
+    from hapax.evaluation.winograd.generation import GenerateOptions, GenerateSession
 
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         session = GenerateSession(kb, GenerateOptions.of(options), opening_options(None, options, journal), journal)
         with err.status("Loading models") as status:
             made = session.generate(path, status.update)
+    # A set cut short by a budget is not written; the same command continues it.
     if not made.stopped:
-        _write(target, made.lines())
-    if options["as_json"]:
-        click.echo(json.dumps(made.to_json(), ensure_ascii=False))
-    else:
-        print_table(("", "count"), [(name, str(count)) for name, count in made.counts()])
+        _write(target, made.accepted_lines())
+    print_result(made.result(), options["as_json"])
     err.print(escape(made.stopped or f"{target}: {counted(len(made.accepted), 'pair')}"))
     sys.exit(BUDGET_REACHED if made.stopped else DONE)
 
@@ -302,13 +292,20 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     multiple=True,
     default=("annotator-1", "annotator-2"),
     show_default=True,
-    help="Who judges; two, as in the paper.",
+    help="Annotators; two, as in the paper.",
 )
-@click.option("--disputed", is_flag=True, help="Only what annotators differ on, for one who adjudicates.")
-@click.option("--per-sheet", type=click.IntRange(1), help="Schemas on a sheet at most; default: all on one.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the order.")
+@click.option("--disputed", is_flag=True, help="Only schemas on which annotators differ, for an adjudicator.")
 @click.option(
-    "--format", "form", type=click.Choice(["html", "csv", "both"]), default="both", show_default=True, help="Files."
+    "--per-sheet", type=click.IntRange(1), help="Maximum number of schemas on a sheet; default: all on one sheet."
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of the order of schemas.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "csv", "both"]),
+    default="both",
+    show_default=True,
+    help="File format.",
 )
 @click.option(
     "--out",
@@ -316,41 +313,41 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default="sheets",
     show_default=True,
-    help="Folder.",
+    help="Folder to write the sheets to.",
 )
 @with_database
 def sheets(path: Path, folder: Path, database: str, **options: Any) -> None:
-    """Write sheets on which people say what each pronoun means and whether the schema can be used.
+    """Write sheets on which annotators say what each pronoun means and if the schema is usable.
 
     \b
     hapax evaluate winograd sheets reversed.jsonl --annotator ann --annotator bob
     hapax evaluate winograd sheets reversed.jsonl --disputed --annotator eve
     """
-    from evaluation.winograd.people import SheetOptions, export_sheets
+    from hapax.evaluation.winograd.people import SheetOptions, export_sheets
 
     form = options.pop("form")
     forms = ("html", "csv") if form == "both" else (form,)
     with open_kb(database, read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "") as kb:
         written = export_sheets(kb, path, SheetOptions(forms=forms, **options), folder)
-    for one in written:
-        click.echo(one)
+    for written_path in written:
+        click.echo(written_path)
 
 
 @winograd.command("import")
 @with_file
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--skip-faulty", is_flag=True, help="Leave faulty rows out instead of refusing all files.")
+@click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing all files.")
 @with_database
 def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: str) -> None:
-    """Import filled sheets about the schemas of a file.
+    """Import filled-in sheets about the schemas of a file.
 
     \b
     hapax evaluate winograd import reversed.jsonl sheets/schemas-ann.csv sheets/schemas-bob.csv
     """
-    from evaluation.winograd.people import take_in
+    from hapax.evaluation.winograd.people import import_votes
 
     with open_kb(database) as kb:
-        report = take_in(kb, path, files, skip_faulty)
+        report = import_votes(kb, path, files, skip_faulty)
     for fault in report.faults:
         err.print(escape(str(fault)))
     err.print(f"{counted(len(report.votes), 'vote')} of {counted(report.voters, 'annotator')}; {report.added} new")
@@ -359,35 +356,32 @@ def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: st
 @winograd.command()
 @with_file
 @click.option(
-    "--out", "target", type=click.Path(path_type=Path, dir_okay=False), help="JSONL of the schemas that stay."
+    "--out", "target", type=click.Path(path_type=Path, dir_okay=False), help="JSONL file to write the kept schemas to."
 )
 @with_database
 @with_json
 def judged(path: Path, target: Path | None, database: str, as_json: bool) -> None:
-    """Say how far annotators agree on a file's schemas, and write those that stay.
+    """Measure the agreement of annotators on a file's schemas, and write the schemas to keep.
 
-    A schema stays if most of its annotators, two at least, give its label and find it usable.
+    A schema is kept if it has at least two annotators, and most of them give its label and find it usable.
 
     \b
     hapax evaluate winograd judged reversed.jsonl --out verified.jsonl
     """
-    from evaluation.winograd.people import annotated
+    from hapax.evaluation.winograd.people import annotated
 
     with open_kb(database, read_only=True, begun_by=IMPORT) as kb:
         found = annotated(kb, path)
-    if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False))
-    else:
-        print_pages(found.pages())
+    print_result(found.result(), as_json)
     if target is not None:
-        _write(target, found.lines())
+        _write(target, found.kept_lines())
 
 
 @winograd.command()
 @with_files
 @with_sources
 @with_variant
-@click.option("--name", default="winograd", show_default=True, help="First part of the tasks' names.")
+@click.option("--name", default="winograd", show_default=True, help="First part of the task names.")
 @click.option(
     "--format",
     "formats",
@@ -395,7 +389,7 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     type=click.Choice(["lm-eval", "inspect"]),
     default=("lm-eval", "inspect"),
     show_default=True,
-    help="Whose tasks.",
+    help="Programs to write tasks for.",
 )
 @click.option(
     "--out",
@@ -403,21 +397,21 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     type=click.Path(file_okay=False, path_type=Path),
     default="tasks",
     show_default=True,
-    help="Folder.",
+    help="Folder to write the tasks to.",
 )
 def export(paths: tuple[Path, ...], folder: Path, **options: Any) -> None:
-    """Write pairs as tasks of lm-evaluation-harness and Inspect, with single, pair and consistency scores.
+    """Write pairs as tasks for lm-evaluation-harness and Inspect, with single, pair and consistency scores.
 
     \b
     hapax evaluate winograd export wsc_273_annotated_final.csv generated_modify_tq.csv --out tasks
     """
-    from evaluation.winograd.export import ExportOptions
-    from evaluation.winograd.export import export as export_tasks
-    from evaluation.winograd.prompts import Variant
+    from hapax.evaluation.winograd.export import SchemaExportOptions
+    from hapax.evaluation.winograd.export import export as export_tasks
+    from hapax.evaluation.winograd.prompts import PromptWording
 
-    options["variant"] = Variant(options["variant"])
-    for one in export_tasks(paths, ExportOptions(**options), folder):
-        click.echo(one)
+    options["variant"] = PromptWording(options["variant"])
+    for written_path in export_tasks(paths, SchemaExportOptions(**options), folder):
+        click.echo(written_path)
 
 
 def _write(target: Path, lines: Iterator[str]) -> None:

@@ -1,21 +1,20 @@
-"""`evaluate winograd rules` and `prove`: pronouns resolved by theories, with proofs."""
+"""`evaluate winograd rules` and `prove`: resolve pronouns by theories, with proofs."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 
-from commands.console import err, out, print_table
-from commands.options import (
+from hapax.api.operations import refuse_faulty
+from hapax.commands.console import out, print_result
+from hapax.commands.options import (
     open_journal,
     open_kb,
     opening_options,
     read_library,
-    refuse_faulty,
     with_budget,
     with_database,
     with_json,
@@ -24,23 +23,23 @@ from commands.options import (
 )
 
 if TYPE_CHECKING:
-    from evaluation.winograd.data import WinogradItem
-    from evaluation.winograd.theories.measure import RuleAnswer
-    from evaluation.winograd.theories.proving import Referee
+    from hapax.evaluation.winograd.data import WinogradItem
+    from hapax.evaluation.winograd.theories.measure import RuleAnswer
+    from hapax.evaluation.winograd.theories.proving import Referee
 
 with_theories = click.option(
     "--theories",
     "folder",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder of theories (*.rules) and patterns (*.toml); default: shipped.",
+    help="Folder of theories (*.rules) and patterns (*.toml); default: the shipped ones.",
 )
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--source", "sources", multiple=True, help="Only items of these sources, such as CR-WSC-H.")
-@click.option("--item", "shown", multiple=True, help="Print the proofs of these items, by id.")
-@click.option("--mapper", help="Model that maps sentences to atoms; default: the patterns do.")
+@click.option("--source", "sources", multiple=True, help="Use only items of these sources, such as CR-WSC-H.")
+@click.option("--item", "shown", multiple=True, help="Print the proofs of this item, given by its id.")
+@click.option("--mapper", help="Model that maps sentences to atoms; default: the patterns.")
 @with_theories
 @with_opening
 @with_budget
@@ -50,39 +49,44 @@ with_theories = click.option(
 def rules(paths: tuple[Path, ...], sources: tuple[str, ...], shown: tuple[str, ...], **options: Any) -> None:
     """Answer Winograd schemas by theories: entities become roles, and Prolog proves which role the pronoun means.
 
-    Prints how much is answered and how much of that is right, answers that differ from the label, and the families
-    that are not covered, with reasons. With --mapper a model says which atoms a sentence states; it sees no entity, and
-    a reply that holds anything but the theories' atoms is refused.
+    Prints coverage and accuracy, wrong answers, and the families that are not covered, with reasons. With --mapper a
+    model lists the atoms that a sentence states. It does not see the entities, and a reply with anything but the
+    theories' atoms is refused.
 
     \b
     hapax evaluate winograd rules wsc_273_annotated_final.csv generated_modify_tq.csv
     hapax evaluate winograd rules wsc_273_annotated_final.csv --source CR-WSC-H --item CR-WSC-H:14
     """
-    from evaluation.winograd.data import read_items
-    from evaluation.winograd.theories.measure import to_json
+    from hapax.evaluation.winograd.data import read_items
+    from hapax.evaluation.winograd.theories.measure import rules_result
 
-    items = [item for path in paths for item in read_items(path) if not sources or item.source in sources]
+    items: list[WinogradItem] = []
+    for path in paths:
+        items += [item for item in read_items(path) if not sources or item.source in sources]
     unknown = sorted(set(shown) - {item.id for item in items})
     if unknown:
-        raise click.UsageError(f"No item is called {unknown[0]!r}. --json names all.")
-    answers = _answers([one for one in items if one.id in shown] if shown else items, options)
-    if options["as_json"]:
-        click.echo(json.dumps(to_json(answers), ensure_ascii=False))
+        raise click.UsageError(f"There is no item {unknown[0]!r}. Use --json to list all items.")
+    answers = _answers([item for item in items if item.id in shown] if shown else items, options)
+    # For programs, the result contains the proofs of all items.
+    if options["as_json"] or not shown:
+        print_result(rules_result(answers), options["as_json"])
         return
-    if not shown:
-        _print_report(answers)
-        return
-    for one in answers:
-        _print_proof(one)
+    for answer in answers:
+        out.print(escape(f"{answer.item.id}  {answer.item.text}"), soft_wrap=True)
+        for line in answer.resolution.lines(answer.item.options):
+            out.print(escape(f"  {line}"), soft_wrap=True)
+        out.print()
 
 
 @click.command()
 @click.argument("sentence")
-@click.option("-o", "--option", "options", multiple=True, required=True, help="What the pronoun can mean; give two.")
-@click.option("--pronoun", default="", help="The pronoun asked for, if the sentence has several.")
+@click.option(
+    "-o", "--option", "options", multiple=True, required=True, help="An entity that the pronoun can mean; give two."
+)
+@click.option("--pronoun", default="", help="The pronoun to resolve, if the sentence has more than one.")
 @with_theories
 def prove(sentence: str, options: tuple[str, ...], pronoun: str, folder: Path | None) -> None:
-    """Say what the pronoun of a sentence means, with the proof.
+    """Resolve the pronoun of a sentence and print the proof.
 
     \b
     hapax evaluate winograd prove "The ant could not lift the crumb because it was too heavy." -o ant -o crumb
@@ -96,15 +100,16 @@ def prove(sentence: str, options: tuple[str, ...], pronoun: str, folder: Path | 
 
 
 def _answers(items: list[WinogradItem], options: dict[str, Any]) -> list[RuleAnswer]:
-    """All items resolved, by the patterns or by the model of --mapper through the journal."""
-    from evaluation.winograd.theories.measure import answer_all
+    """Resolve all items, by the patterns or by the model of --mapper through the journal."""
+    from hapax.evaluation.winograd.theories.measure import answer_all
 
     with _referee(options["folder"]) as referee:
         if options["mapper"] is None:
             return answer_all(items, lambda item: referee.resolve(item.text, item.options, item.pronoun))
-        from evaluation.winograd.theories.mapping import ROLE, mapped_by
-        from llm_oracle.calls import KNOWLEDGE, JournaledGenerator
-        from llm_oracle.registry import open_instructed
+        from hapax.evaluation.winograd.theories.mapping import ROLE, mapped_by
+        from hapax.llm_oracle.calls import JournaledGenerator
+        from hapax.llm_oracle.protocols import KNOWLEDGE
+        from hapax.llm_oracle.registry import open_instructed
 
         with open_kb(options["database"]) as kb:
             journal = open_journal(kb, options)
@@ -114,39 +119,11 @@ def _answers(items: list[WinogradItem], options: dict[str, Any]) -> list[RuleAns
 
 
 def _referee(folder: Path | None) -> Referee:
-    from evaluation.winograd.theories.patterns import load_patterns
-    from evaluation.winograd.theories.proving import Referee
+    from hapax.evaluation.winograd.theories.patterns import load_patterns
+    from hapax.evaluation.winograd.theories.proving import Referee
 
     if folder is None:
         return Referee()
     library = read_library([folder])
     refuse_faulty(library)
     return Referee(library, load_patterns(folder.glob("*.toml")))
-
-
-def _print_proof(one: RuleAnswer) -> None:
-    out.print(escape(f"{one.item.id}  {one.item.text}"), soft_wrap=True)
-    for line in one.resolution.lines(one.item.options):
-        out.print(escape(f"  {line}"), soft_wrap=True)
-    out.print()
-
-
-def _print_report(answers: list[RuleAnswer]) -> None:
-    from evaluation.winograd.theories.measure import COLUMNS, figures, uncovered, wrong
-
-    print_table(COLUMNS, [one.row for one in figures(answers)])
-    differing = [
-        (one.item.id, one.item.text, one.item.options[1 - one.item.answer], one.item.options[one.item.answer])
-        for one in wrong(answers)
-    ]
-    if differing:
-        out.print()
-        print_table(("item", "sentence", "answer", "label"), differing, title="Answers that differ from the label")
-    missing = [
-        (one.family, one.source, f"{one.unanswered} of {one.items}", "; ".join(one.reasons), one.example.text)
-        for one in uncovered(answers)
-    ]
-    if missing:
-        out.print()
-        print_table(("family", "source", "unanswered", "why", "for example"), missing, title="Not covered")
-    err.print("Accuracies are over what is answered.")

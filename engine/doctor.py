@@ -1,4 +1,4 @@
-"""What this machine has and lacks, each with the command that helps."""
+"""Check of the programs and packages that Hapax needs, with commands that install missing ones."""
 
 from __future__ import annotations
 
@@ -11,25 +11,36 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from llm_oracle.registry import EMBEDDED_FOLDER
+from hapax.engine.inference.isolation import child_environment
+from hapax.grammar.extras import EXTRAS, missing_of
+from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
 
 OLDEST_SWIPL = (9, 0)
-PACKAGES = ("lark", "networkx", "pyswip", "sqlite-utils", "torch", "transformers", "wordfreq", "rapidfuzz")
+OLDEST_SQLITE = (3, 37)  # the first version with STRICT tables
+PACKAGES = ("lark", "networkx", "pydantic", "pyswip", "rapidfuzz", "sqlite-utils", "wordfreq")
+"""Packages of the light core; the extras are listed apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at. `found` is its version or place, empty where it is missing; `remedy` a command."""
+    """Result of one check. `found` is a version or size, empty if the part is missing; `remedy` a command.
+
+    `optional`: Hapax works without the part.
+    """
 
     name: str
     found: str
     ok: bool
     remedy: str = ""
+    optional: bool = False
 
 
 def examine() -> list[Finding]:
-    """Every finding, in the order in which a newcomer would mend them. Imports no heavy package."""
-    return [finding for look in LOOKS for finding in look()]
+    """All findings, in the order in which a newcomer should fix them. Imports no heavy package."""
+    findings: list[Finding] = []
+    for check in CHECKS:
+        findings += check()
+    return findings
 
 
 def _python() -> Iterator[Finding]:
@@ -41,10 +52,12 @@ def _prolog() -> Iterator[Finding]:
     if path is None:
         yield Finding("SWI-Prolog", "", False, _install_swipl())
         return
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
-    numbers = next((word for word in said.split() if word[:1].isdigit()), "")
-    new_enough = tuple(int(part) for part in numbers.split(".")[:2] if part.isdigit()) >= OLDEST_SWIPL
-    yield Finding("SWI-Prolog", numbers or "unknown version", new_enough, _install_swipl())
+    command, environment = [path, "--version"], child_environment()
+    output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment).stdout
+    # The output is `SWI-Prolog version 9.0.4 for x86_64-linux`.
+    number = next((word for word in output.split() if word[:1].isdigit()), "")
+    new_enough = tuple(int(part) for part in number.split(".")[:2] if part.isdigit()) >= OLDEST_SWIPL
+    yield Finding("SWI-Prolog", number or "unknown version", new_enough, _install_swipl())
 
 
 def _install_swipl() -> str:
@@ -52,12 +65,19 @@ def _install_swipl() -> str:
 
 
 def _packages() -> Iterator[Finding]:
-    remedy = f"{sys.executable} -m pip install --editable ."
+    remedy = f"{sys.executable} -m pip install hapax-kb"
     for name in PACKAGES:
         try:
             yield Finding(name, version(name), True)
         except PackageNotFoundError:
             yield Finding(name, "", False, remedy)
+
+
+def _extras() -> Iterator[Finding]:
+    """Extras are a choice, so a missing one is no fault; its line says how to install it."""
+    for extra in EXTRAS:
+        missing = missing_of(extra)
+        yield Finding(f"extra {extra}", "" if missing else "installed", not missing, missing, optional=True)
 
 
 def _embedded_model() -> Iterator[Finding]:
@@ -67,8 +87,8 @@ def _embedded_model() -> Iterator[Finding]:
 
 
 def _sqlite() -> Iterator[Finding]:
-    new_enough = sqlite3.sqlite_version_info >= (3, 37)  # STRICT tables
+    new_enough = sqlite3.sqlite_version_info >= OLDEST_SQLITE
     yield Finding("SQLite", sqlite3.sqlite_version, new_enough, "install a Python built with SQLite 3.37 or newer")
 
 
-LOOKS: tuple[Callable[[], Iterator[Finding]], ...] = (_python, _prolog, _sqlite, _packages, _embedded_model)
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (_python, _prolog, _sqlite, _packages, _extras, _embedded_model)

@@ -1,57 +1,62 @@
-"""Stories: `why` something holds, down to call and prompt, and `why_not`, up to the gate or premise that failed."""
+"""Explain why something holds (`why`), down to call and prompt, or why it does not (`why_not`): the gate or premise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
-from engine.beams import ranked_text, substitution_subject
-from engine.derive import BULK, FactIndex, Prover, atom_key, derivations
-from engine.oracle import short_model_name
-from engine.program import build_program, is_asked, join_order
-from engine.proof import By, Proof, instantiated, proof_from_json, reason
-from engine.query import Theory, opened
-from engine.session import PrologSession, PrologTerm
-from engine.stored import models_of, stored_rule, with_stored_predicates
-from grammar.arithmetic import assigned
-from grammar.dependencies import plan
-from grammar.errors import GoalRejected, HapaxError
-from grammar.prolog_text import atom_goal, clause_text, prolog_value
-from grammar.rules import Library, PredicateKind, PredicateSignature, Rule
-from grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
-from grammar.verbalize import atom_text, literal_text
-from grammar.words import counted
-from kb.records import Assessment, Decision, FactRecord, Pattern, Question, Source, StatementRecord
-from kb.store import KnowledgeBase
-from kb.story import CandidateStory, FactStory
-from llm_oracle.calls import EVALUATOR, LIKELIHOOD, REFUSED
+from hapax.engine.inference.derive import BULK_LIMITS, FactIndex, Prover, derivations, fact_key
+from hapax.engine.inference.program import build_program, is_asked, join_order
+from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
+from hapax.engine.inference.session import PrologSession, PrologTerm
+from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.run_memory import models_of, stored_rule, with_stored_predicates
+from hapax.engine.search.beams import ranked_text, substitution_subject
+from hapax.engine.search.gates import PARSER
+from hapax.engine.search.oracle import short_model_name
+from hapax.grammar.arithmetic import assigned
+from hapax.grammar.dependencies import plan
+from hapax.grammar.errors import GoalRejected, HapaxError
+from hapax.grammar.prolog_text import atom_goal, clause_text, prolog_value
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
+from hapax.grammar.verbalize import atom_text, literal_text
+from hapax.grammar.words import counted
+from hapax.kb.records import Assessment, AtomPattern, Decision, FactRecord, Question, Source, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.story import CandidateStory, FactStory, fact_story
+from hapax.llm_oracle.journal import REFUSED
+from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD
 
 PROMPT_CHARACTERS = 600
-"""How much of a prompt or answer a story quotes; the knowledge base holds all of it."""
+"""The length at which quoted prompts and answers are cut; the knowledge base has the whole text."""
 
 EXAMPLES = 3
-"""How many ways in which a rule came closest to holding are told."""
+"""The number of substitutions shown for the longest part of a premise that holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Story:
-    """One line of a story with what stands behind it. `kind` lets programs find lines: goal, call, gate ..."""
+    """A line of an explanation with the lines that support it. `kind` is for programs: goal, call, gate ..."""
 
     text: str
     kind: str
     children: tuple[Story, ...] = ()
 
     def lines(self) -> Iterator[tuple[int, Story]]:
-        """Every line with its depth, from the top. Not recursive: a proof may be deeper than Python's stack."""
+        """Every line with its depth, from the top."""
+        # Not recursive: a proof may be deeper than Python's stack.
         waiting = [(0, self)]
         while waiting:
             depth, part = waiting.pop()
             yield depth, part
+            # Reversed, because the last one that is pushed is the first one that is shown.
             waiting.extend((depth + 1, child) for child in reversed(part.children))
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The lines from the top, each with its depth, so that no reader needs a deep stack either."""
+        """A flat list of the lines with their depths, so that readers need no deep stack either."""
         return [{"depth": depth, "kind": part.kind, "text": part.text} for depth, part in self.lines()]
 
 
@@ -64,47 +69,52 @@ def story_text(story: Story) -> str:
 
 
 def why(theory: Theory, text: str, session: PrologSession | None = None) -> Story:
-    """Why a statement (by id or text) or a ground atom holds. Raises HapaxError if it does not, naming `why-not`."""
-    spoken = with_stored_predicates(theory)
+    """Explain why a statement (by id or text) or a ground atom holds. Raises HapaxError if it does not hold."""
+    worded = with_stored_predicates(theory)
+    # First as a statement: a sentence can never be read as an atom.
     statement = _statement(theory.kb, text)
     if statement is not None:
-        return why_statement(spoken, statement)
-    atom = _atom(text, spoken)
-    proof = prove(spoken, atom, session)
+        return why_statement(worded, statement)
+    atom = _atom(text, worded)
+    proof = prove(worded, atom, session)
     if proof is None:
-        unheard = "" if theory.library.knows(atom.indicator) else f" {_unheard(atom)}"
-        raise HapaxError(f"{atom} does not hold here.{unheard} `hapax why-not '{text.strip()}'` says what stopped it.")
-    return _Teller(spoken).proof(proof)
+        unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
+        raise HapaxError(f"{atom} does not hold.{unknown} Run `hapax why-not '{text.strip()}'` to see why.")
+    return _Explainer(worded).proof(proof)
 
 
-def why_statement(spoken: Theory, statement: StatementRecord) -> Story:
-    """Why a statement holds; `spoken` is a theory in the words that its knowledge base stores."""
-    return _Teller(spoken).statement(statement)
+def why_statement(worded: Theory, statement: StatementRecord) -> Story:
+    """Explain why a statement holds. `worded` comes from `with_stored_predicates`."""
+    return _Explainer(worded).statement(statement)
 
 
-def _unheard(atom: Atom) -> str:
-    return f"No loaded rule file speaks of {atom.indicator}; --rules names those that may derive it."
+def _unknown(atom: Atom) -> str:
+    return f"No loaded rule file declares {atom.indicator}. Name the files that may derive it with --rules."
 
 
 def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> Proof | None:
-    """The proof of a ground atom by the facts, the rules and the assumptions, or None."""
-    part = theory.behind(goals=[atom.indicator])
+    """Prove a ground atom from the theory's facts, rules and assumptions. None if it does not hold."""
+    part = theory.relevant_to(goals=[atom.indicator])
     index = FactIndex(part.library, part.facts(), part.assumed)
     leaf = index.leaf(atom)
     if leaf is not None:
         return leaf
-    with opened(session) as prolog:
+    with open_session(session) as prolog:
         prolog.load(build_program(part.library, index.records, assumed=part.assumed))
-        if not prolog.solutions(atom_goal(atom), (), BULK, trusted=True).rows:
+        # Cheap, and the search for rule instances expects atoms that hold.
+        if not prolog.solutions(atom_goal(atom), (), BULK_LIMITS, trusted=True).rows:
             return None
-        instances = derivations(prolog, part.library, f"Roots = [{atom_goal(atom)}]", BULK)
+        instances = derivations(prolog, part.library, f"Roots = [{atom_goal(atom)}]")
     return Prover(part.library, index, instances).item(Literal(atom))
 
 
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
-    """The statement of that id or text; blanks at the ends, case and the full stop do not count."""
+    """The statement of that id or text; case, blanks and the full stop are ignored."""
     wanted = _plain(text)
-    return next((one for one in kb.statements() if one.id == text.strip() or _plain(one.text) == wanted), None)
+    for statement in kb.statements():
+        if statement.id == text.strip() or _plain(statement.text) == wanted:
+            return statement
+    return None
 
 
 def _plain(text: str) -> str:
@@ -115,18 +125,19 @@ def _atom(text: str, theory: Theory) -> Atom:
     try:
         return theory.atom(text)
     except GoalRejected as rejected:
-        told = " ".join(one.told for one in rejected.diagnostics)
+        reason = " ".join(diagnostic.text for diagnostic in rejected.diagnostics)
     except HapaxError as fault:
-        told = str(fault)
-    raise HapaxError(f"No statement has this id or text, and as an atom it cannot be read: {told}")
+        reason = str(fault)
+    # Raised out here, so that the parser's error is not shown as its cause.
+    raise HapaxError(f"No statement has this id or text, and it is not an atom: {reason}")
 
 
-class _Teller:
-    """Puts proofs and facts into stories; what was told once is not told again."""
+class _Explainer:
+    """Turns statements and proofs into stories. A subproof that was explained once is referred to afterwards."""
 
     def __init__(self, theory: Theory) -> None:
         self.kb, self.library = theory.kb, theory.library
-        self.told: set[int] = set()
+        self.explained: set[int] = set()
 
     def statement(self, statement: StatementRecord) -> Story:
         proof = self.proof(proof_from_json(statement.proof))
@@ -141,17 +152,18 @@ class _Teller:
             yield Story(score, "likelihood")
 
     def _gates(self, statement: StatementRecord) -> Iterator[Story]:
-        """The verdicts on the statement's values, step by step, with the likelihoods by which they were ranked."""
+        """The gates' decisions on the statement's values, step by step, with the likelihoods that ranked them."""
         rule = stored_rule(self.kb, statement.rule, self.library)
         for names in self._steps(statement, rule):
             values = {name: Constant(value) for name, value in statement.substitution if name in names}
             subject = substitution_subject((name, constant.value) for name, constant in values.items())
             for decision in self.kb.decisions(subject=subject):
+                # A decision without a rule or distribution was made for all of them.
                 if decision.rule in (None, statement.rule) and decision.distribution in (None, statement.distribution):
                     yield self._gate(decision, rule, {name: values[name] for name in names if name in values})
 
     def _steps(self, statement: StatementRecord, rule: Rule | None) -> list[tuple[str, ...]]:
-        """The variables that had values after each step of the run's plan; where it is unknown, those at the end."""
+        """The variables with values after each step of the run's plan; if the plan is unknown, after the last."""
         run = self.kb.run(statement.run_id)
         try:
             order = plan(rule, self.library, run.settings.get("plan", "")).order if rule and run else ()
@@ -161,30 +173,33 @@ class _Teller:
         return steps or [tuple(name for name, _ in statement.substitution)]
 
     def _gate(self, decision: Decision, rule: Rule | None, bound: Mapping[str, Constant]) -> Story:
-        """The verdict; where a model ranked, with its name and with what it said of the text that was ranked."""
-        told = _decision_story(decision)
+        """A gate's decision; that of the likelihood gate with the model's scores of the ranked text."""
+        story = _decision_story(decision)
         run = self.kb.run(decision.run_id)
         model = models_of(run).get(LIKELIHOOD)
         if decision.gate != LIKELIHOOD or run is None or model is None:
-            return told
+            return story
         texts = [ranked_text(rule, self.library, bound, compat=bool(run.settings.get("compat")))] if rule else []
         scores = self.kb.assessments(texts, "log_likelihood", model).values()
         ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
-        return replace(told, children=tuple(_assessment_story(self.kb, one) for one in scores) or (ranked,))
+        return replace(story, children=tuple(_assessment_story(self.kb, score) for score in scores) or (ranked,))
 
     def proof(self, proof: Proof) -> Story:
-        """Parts first, so that a proof of any depth is told without recursion."""
-        done: dict[int, Story] = {}
-        for part in _bottom_up(proof):
-            again = [child for child in part.children if id(child) in self.told and child.children]
-            children = tuple(
-                Story(f"{self._words(child.goal)}  [see above]", "goal") if child in again else done[id(child)]
-                for child in part.children
-            )
-            self.told.update(id(child) for child in part.children)
-            behind = self._fact(part) if part.by is By.FACT else ()
-            done[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]", "goal", (*children, *behind))
-        return done[id(proof)]
+        """Explain a proof of any depth without recursion, children before parents."""
+        stories: dict[int, Story] = {}
+        for part in _postorder(proof):
+            lines: list[Story] = []
+            for child in part.children:
+                if id(child) in self.explained and child.children:
+                    lines.append(Story(f"{self._words(child.goal)}  [see above]", "goal"))
+                else:
+                    lines.append(stories[id(child)])
+            # By identity: equal subproofs are the same object.
+            self.explained.update(map(id, part.children))
+            if part.by is By.FACT and isinstance(part.goal, Literal):
+                lines.extend(fact_lines(self.kb, self.library, part.goal.atom))
+            stories[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]", "goal", tuple(lines))
+        return stories[id(proof)]
 
     def _words(self, goal: BodyLiteral) -> str:
         if not isinstance(goal, Literal):
@@ -192,14 +207,9 @@ class _Teller:
         generic = [variable.name for variable in goal.variables]
         return f"{literal_text(goal, self.library, generic=generic)}  {goal}"
 
-    def _fact(self, proof: Proof) -> tuple[Story, ...]:
-        if not isinstance(proof.goal, Literal):
-            return ()
-        return tuple(fact_lines(self.kb, self.library, proof.goal.atom))
 
-
-def _bottom_up(proof: Proof) -> Iterator[Proof]:
-    """Every part once, after its children."""
+def _postorder(proof: Proof) -> Iterator[Proof]:
+    """All subproofs, each once and after its children."""
     done: set[int] = set()
     waiting = [(proof, False)]
     while waiting:
@@ -210,29 +220,32 @@ def _bottom_up(proof: Proof) -> Iterator[Proof]:
             done.add(id(part))
             yield part
         else:
+            # Below its children on the stack, so that it comes up again when all of them are done.
             waiting.append((part, True))
             waiting.extend((child, False) for child in reversed(part.children) if id(child) not in done)
 
 
 def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
-    """What the store knows about an atom, held or not: proposals with their calls, verdicts and scores."""
-    story = kb.story(*atom_key(atom), texts=_claims(atom, library))
+    """Everything stored about an atom, whether it holds or not: the fact, its proposals, decisions and scores."""
+    story = fact_story(kb, *fact_key(atom), texts=_claims(atom, library))
     if story.fact is not None:
         yield Story(_fact_line(story), "fact")
     for candidate in story.candidates:
         yield _candidate_story(kb, candidate)
-    yield from map(_decision_story, kb.decisions(subject=_fact_id(atom)))
-    told = {assessment.id for candidate in story.candidates for assessment in candidate.assessments}
-    yield from (_assessment_story(kb, one) for one in story.assessments if one.id not in told)
+    fact_id = FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
+    yield from map(_decision_story, kb.decisions(subject=fact_id))
+    shown: set[str] = set()
+    for candidate in story.candidates:
+        shown.update(assessment.id for assessment in candidate.assessments)
+    for assessment in story.assessments:
+        if assessment.id not in shown:
+            yield _assessment_story(kb, assessment)
 
 
 def _claims(atom: Atom, library: Library) -> tuple[str, ...]:
+    """The two forms in which models are asked about an atom: as a clause and as a sentence."""
     words = atom_text(atom, library)
     return words, words[:1].upper() + words[1:] + "."
-
-
-def _fact_id(atom: Atom) -> str:
-    return FactRecord(*atom_key(atom), types=(), source=Source.GIVEN).id
 
 
 def _fact_line(story: FactStory) -> str:
@@ -251,10 +264,10 @@ def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:
         prompt = story.call.request.get("prompt", story.call.request)
         model = f"{story.call.role} model {short_model_name(story.call.model)}"
         parts.append(Story(f"call {story.call.request_id} to the {model}: {_quote(prompt)}", "call"))
-    if candidate.rejected_by_parser is not None and not any(one.gate == "parser" for one in story.decisions):
-        parts.append(Story(f"the parser refused it: {candidate.rejected_by_parser}", "gate"))
+    if candidate.rejected_by_parser is not None and not any(item.gate == PARSER.name for item in story.decisions):
+        parts.append(Story(f"the parser rejected it: {candidate.rejected_by_parser}", "gate"))
     parts.extend(map(_decision_story, story.decisions))
-    parts.extend(_assessment_story(kb, one) for one in story.assessments)
+    parts.extend(_assessment_story(kb, assessment) for assessment in story.assessments)
     return Story(
         f"proposed as {_quote(candidate.raw)}, line {candidate.position + 1} of the answer", "candidate", tuple(parts)
     )
@@ -271,10 +284,11 @@ def _decision_story(decision: Decision) -> Story:
 
 
 def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
-    """A score by its model; a claim that the model refused to judge, with its reason."""
+    """A model's score of a text, or its refusal to judge it, with the reason."""
     if assessment.measure == "log_likelihood":
         mean = f" ({assessment.score / assessment.token_count:.3f} a token)" if assessment.token_count else ""
-        score = f"log-likelihood {assessment.score:.3f} nats over {counted(assessment.token_count or 0, 'token')}{mean}"
+        tokens = counted(assessment.token_count or 0, "token")
+        score = f"log-likelihood {assessment.score:.3f} nats over {tokens}{mean}"
         model = "likelihood model"
     else:
         score = f"P({'type' if assessment.measure == 'type_probability' else 'yes'}) {assessment.score:.3f}"
@@ -282,8 +296,8 @@ def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
     model += f" {short_model_name(assessment.model)}"
     call = kb.call(assessment.call_id) if assessment.call_id else None
     refused = call.response.get(REFUSED) if call else None
-    told = f", which refused it: {_quote(refused)}" if refused else ""
-    return Story(f"{score} for {_quote(assessment.text)} by the {model}{told}", "assessment")
+    refusal = f", which refused it: {_quote(refused)}" if refused else ""
+    return Story(f"{score} for {_quote(assessment.text)} by the {model}{refusal}", "assessment")
 
 
 def _quote(text: object) -> str:
@@ -295,23 +309,23 @@ def _quote(text: object) -> str:
 
 
 def why_not(theory: Theory, text: str, session: PrologSession | None = None) -> Story:
-    """What kept a ground atom from holding: the gate, the premise of each rule that had no fact, or that nobody asked.
+    """Explain why a ground atom does not hold: a gate rejected it, premises of rules failed, or nobody asked.
 
-    Raises HapaxError if the atom does hold, naming `why`.
+    Raises HapaxError if the atom holds.
     """
-    spoken = with_stored_predicates(theory)
-    atom = spoken.atom(text)
-    with opened(session) as prolog:
-        if prove(spoken, atom, prolog) is not None:
-            raise HapaxError(f"{atom} does hold. `hapax why '{text.strip()}'` tells by what.")
-        reasons = [*_not_accepted(spoken.kb, spoken.library, atom), *_no_rule(spoken, atom, prolog)]
+    worded = with_stored_predicates(theory)
+    atom = worded.atom(text)
+    with open_session(session) as prolog:
+        if prove(worded, atom, prolog) is not None:
+            raise HapaxError(f"{atom} holds. Run `hapax why '{text.strip()}'` to see why.")
+        reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom, prolog)]
     if not theory.library.knows(atom.indicator):
-        reasons.append(Story(_unheard(atom), "rule"))
-    return Story(f"{atom_text(atom, spoken.library)}  {atom}  [does not hold]", "goal", tuple(reasons))
+        reasons.append(Story(_unknown(atom), "rule"))
+    return Story(f"{atom_text(atom, worded.library)}  {atom}  [does not hold]", "goal", tuple(reasons))
 
 
 def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
-    """Which gate stopped the value, or how far the asking got."""
+    """The gate that rejected the value; if no model proposed it, whether it was asked for."""
     signature = library.signature(atom.indicator)
     lines = list(fact_lines(kb, library, atom))
     if lines:
@@ -319,60 +333,61 @@ def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
     elif signature.kind is PredicateKind.COMPUTED:
         yield Story(_computed(atom, signature), "computed")
     elif signature.kind is PredicateKind.GIVEN:
-        yield Story("no given fact says so; a rule file or an import can", "given")
+        yield Story("it is not among the given facts; add it to a rule file, or import it", "given")
     elif is_asked(library, signature):
         yield _asked_or_not(kb, library, atom)
     elif atom.indicator not in library.derived:
-        yield Story(
-            "it speaks of a person: nothing is stored about one; --assume states it for one query", "assumption"
-        )
+        yield Story("it is about a generic person, who has no stored facts; --assume adds it to a query", "assumption")
 
 
 def _computed(atom: Atom, signature: PredicateSignature) -> str:
     """The comparison that a computed atom stands for, with its values."""
     if signature.definition is None:
-        return f"{atom.indicator} is computed, and no loaded rule file defines it; --rules names the one that does"
-    values = zip(signature.parameters, atom.arguments, strict=True)
-    bound = Substitution(tuple((one.name, term) for one, term in values if isinstance(term, Constant)))
-    return _falsehood(instantiated(signature.definition, bound))
+        return f"{atom.indicator} is computed, and no loaded rule file defines it; name the one that does with --rules"
+    pairs: list[tuple[str, Constant]] = []
+    for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
+        if isinstance(term, Constant):
+            pairs.append((parameter.name, term))
+    return _falsehood(instantiated(signature.definition, Substitution(tuple(pairs))))
 
 
 def _falsehood(item: BodyLiteral) -> str:
-    """A false comparison with its values, and what they come to where something is calculated."""
+    """A false comparison with its values, and with the results of its arithmetic."""
     if not isinstance(item, Comparison) or item.variables:
         return f"{item} is false"
     left, right = assigned(item.left, {}), assigned(item.right, {})
     if left is None or right is None:
         return f"{item} is false: one side has no value"
-    worked = Comparison(item.operator, Constant(left), Constant(right))
-    told = f"{item} is false" if worked == item else f"{item}, which is {worked}, is false"
-    ordered = item.operator not in ("=", "\\=") and isinstance(left, str) | isinstance(right, str)
-    return f"{told}: only numbers have an order" if ordered else told
+    evaluated = Comparison(item.operator, Constant(left), Constant(right))
+    text = f"{item} is false" if evaluated == item else f"{item}, which is {evaluated}, is false"
+    orders_texts = item.operator not in ("=", "\\=") and (isinstance(left, str) or isinstance(right, str))
+    return f"{text}: only numbers can be ordered" if orders_texts else text
 
 
 def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Story:
-    """Nobody proposed the value: were the questions that could have brought it asked?"""
-    asked = [line for question in _questions(library, atom) for line in _question_story(kb, question)]
+    """The questions whose answers could have contained the value, if any were asked."""
+    asked: list[Story] = []
+    for question in _questions(library, atom):
+        asked.extend(_question_story(kb, question))
     if asked:
         return Story("it was asked for, and no model proposed it", "question", tuple(asked))
-    return Story("nobody asked; `hapax query --ask` does", "question")
+    return Story("no model was asked; `hapax query --ask` asks", "question")
 
 
 def _questions(library: Library, atom: Atom) -> Iterator[Question]:
-    """The questions about this atom with one argument left open, under the types that its signature and rules use."""
+    """The questions about this atom with one argument open, for each type in its signature and in rules."""
     signature = library.signature(atom.indicator)
-    values = atom_key(atom)[1]
+    values = fact_key(atom)[1]
     for position, declared in enumerate(signature.argument_types):
         arguments = tuple(None if i == position else value for i, value in enumerate(values))
-        used = (
-            term.data_type
-            for rule in library.rules
-            for one in rule.atoms
-            if one.indicator == atom.indicator and isinstance(term := one.arguments[position], Variable)
-        )
-        for data_type in dict.fromkeys((declared, *used)):
-            for functional in (False, True):
-                yield Question((Pattern(atom.predicate, arguments),), data_type, functional)
+        data_types = dict.fromkeys([declared])
+        for rule in library.rules:
+            for used in rule.atoms:
+                term = used.arguments[position] if used.indicator == atom.indicator else None
+                if isinstance(term, Variable):
+                    data_types[term.data_type] = None
+        for data_type, functional in product(data_types, (False, True)):
+            yield Question((AtomPattern(atom.predicate, arguments),), data_type, functional)
 
 
 def _question_story(kb: KnowledgeBase, question: Question) -> Iterator[Story]:
@@ -386,19 +401,19 @@ def _question_story(kb: KnowledgeBase, question: Question) -> Iterator[Story]:
 
 
 def _no_rule(theory: Theory, atom: Atom, session: PrologSession) -> Iterator[Story]:
-    """For every rule that concludes the predicate, how far its premise got and what was missing then."""
+    """For every rule that concludes the predicate, the first item of its premise that fails."""
     for rule in theory.library.rules:
         if rule.conclusion.atom.indicator != atom.indicator:
             continue
         bound = _unified(rule.conclusion.atom, atom)
         if bound is None:
-            yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} says something else", "rule")
+            yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
         else:
             yield _Failure(theory, join_order(rule), bound).story(session)
 
 
 def _unified(head: Atom, atom: Atom) -> Substitution | None:
-    """The bindings by which a rule's conclusion becomes the ground atom, if it can."""
+    """The substitution that makes a rule's conclusion equal to the ground atom; None if there is none."""
     bound: dict[str, Constant] = {}
     for term, constant in zip(head.arguments, atom.arguments, strict=True):
         assert isinstance(constant, Constant)  # noqa: S101  the atom is ground
@@ -412,27 +427,25 @@ def _unified(head: Atom, atom: Atom) -> Substitution | None:
 
 @dataclass(frozen=True)
 class _Failure:
-    """One rule that does not reach an atom: finds the longest part of its premise that holds."""
+    """A rule whose premise fails for an atom. Finds the longest part of the premise that holds."""
 
     theory: Theory
     rule: Rule
     bound: Substitution
 
     def story(self, session: PrologSession) -> Story:
-        part = self.theory.behind(self.rule)
-        ordered = [
-            *(i for i in self.rule.premise if self._generates(i)),
-            *(i for i in self.rule.premise if not self._generates(i)),
-        ]
-        session.load(
-            part.program()
-            + "".join(self._clause(number, ordered[:number], part.library) for number in range(1, len(ordered) + 1))
-        )
+        """Explain the first item of the premise that fails, for up to `EXAMPLES` solutions of the items before it."""
+        part = self.theory.relevant_to(self.rule)
+        # Items that only test values come last, when all values are known.
+        ordered = sorted(self.rule.premise, key=lambda item: not self._generates(item))
+        lengths = range(1, len(ordered) + 1)
+        clauses = (self._clause(length, ordered[:length], part.library) for length in lengths)
+        session.load(part.program() + "".join(clauses))
         reached: list[Substitution] = [self.bound]
-        for number in range(1, len(ordered) + 1):
-            found = self._solutions(session, number)
+        for length in lengths:
+            found = self._solutions(session, length)
             if not found:
-                return self._told(ordered[number - 1], reached)
+                return self._missing(ordered[length - 1], reached)
             reached = found
         return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
 
@@ -441,16 +454,16 @@ class _Failure:
         return clause_text(replace(self.rule, premise=tuple(premise), conclusion=head), part) + "\n"
 
     def _solutions(self, session: PrologSession, number: int) -> list[Substitution]:
-        """A few ways in which the first items of the premise hold together."""
+        """Up to `EXAMPLES` substitutions under which the first items of the premise hold."""
         names = [variable.name for variable in self.rule.variables]
-        head = f"hapax_prefix_{number}({', '.join(self._argument(name) for name in names)})"
-        limits = replace(BULK, answers=EXAMPLES)
+        arguments: list[str] = []
+        for name in names:
+            constant = self.bound.get(name)
+            arguments.append(name if constant is None else prolog_value(constant.value))
+        head = f"hapax_prefix_{number}({', '.join(arguments)})"
+        limits = replace(BULK_LIMITS, answers=EXAMPLES)
         rows = session.solutions(head, names, limits, trusted=True, distinct=True).rows
         return [self._extended(names, row) for row in rows]
-
-    def _argument(self, name: str) -> str:
-        constant = self.bound.get(name)
-        return name if constant is None else prolog_value(constant.value)
 
     def _extended(self, names: Sequence[str], row: Sequence[Value | PrologTerm]) -> Substitution:
         pairs = [
@@ -460,13 +473,14 @@ class _Failure:
         ]
         return Substitution((*self.bound.bindings, *pairs))
 
-    def _told(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
-        goals = list(dict.fromkeys(instantiated(missing, one) for one in reached))
+    def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
+        # Different solutions may lack the same goal.
+        goals = list(dict.fromkeys(instantiated(missing, substitution) for substitution in reached))
         lines = tuple(self._premise(goal) for goal in goals)
         return Story(f"rule {self.rule.name}: its premise {missing} {self._lack(missing)}", "rule", lines)
 
     def _generates(self, item: BodyLiteral) -> bool:
-        """Whether facts or rules make it hold. Everything else only tests values, so it goes after them."""
+        """True if facts or rules give the item's variables values. Other items only test values."""
         return isinstance(item, Literal) and not item.negated and not self._is_computed(item)
 
     def _lack(self, missing: BodyLiteral) -> str:
@@ -481,18 +495,20 @@ class _Failure:
         if not isinstance(goal, Literal):
             return Story(_falsehood(goal), "premise")
         if goal.negated:
-            return Story(f"{goal.atom} holds, and the rule wants that it does not", "premise")
+            return Story(f"{goal.atom} holds, but the rule requires that it does not", "premise")
         behind: tuple[Story, ...] = ()
         if goal.atom.is_ground:
             behind = tuple(_not_accepted(self.theory.kb, self.theory.library, goal.atom))
         if self._is_computed(goal):
             return Story(f"{goal.atom} is false", "premise", behind)
-        told = f"nothing makes {goal.atom} hold"
-        if any(variable.name in self.rule.generic for variable in self._named(goal)):
-            told += "; --assume states such a thing for one query"
-        return Story(told, "premise", behind)
+        text = f"nothing makes {goal.atom} hold"
+        if self._is_hypothesis(goal.atom.indicator):
+            text += "; --assume adds it to a query"
+        return Story(text, "premise", behind)
 
-    def _named(self, goal: Literal) -> tuple[Variable, ...]:
-        """The variables of the rule's own literal that this goal comes from."""
-        own = (one for one in self.rule.literals if one.atom.indicator == goal.atom.indicator)
-        return tuple(variable for literal in own for variable in literal.variables)
+    def _is_hypothesis(self, indicator: str) -> bool:
+        """True if the rule uses the predicate about a generic variable."""
+        for literal in self.rule.literals:
+            if literal.atom.indicator == indicator and self.rule.is_information(literal):
+                return True
+        return False

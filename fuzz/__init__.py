@@ -1,3 +1,5 @@
-"""Contracts that hold for any input: each file is one target, run by atheris from the command line and by Hypothesis in
-the tests. `python -m fuzz.rules --seconds 60` runs one.
+"""Fuzz targets: contracts that must hold for any input.
+
+Each file is one target, which atheris runs from the command line (`python -m fuzz.rules --seconds 60`) and Hypothesis
+runs in the tests.
 """

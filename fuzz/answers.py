@@ -1,4 +1,4 @@
-"""Target: a model's reply. Reading it never raises; what it accepts is short and has no control character in it."""
+"""Target: a model's reply. Reading it never raises; accepted values are short and have no control characters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from decimal import Decimal
 from fuzz.common import instrumented, run, text_of
 
 with instrumented(__name__):
-    from engine.expansion.replies import read_conclusions, read_predicate, read_types
-    from llm_oracle.answers import (
+    from hapax.engine.expansion.replies import read_conclusions, read_predicate, read_types
+    from hapax.llm_oracle.answers import (
         LONGEST_LINE,
         LONGEST_VALUE,
         MOST_LINES,
@@ -29,16 +29,16 @@ SEEDS = (
 
 
 def check(data: bytes) -> None:
-    """Raises for anything but the contract."""
+    """Raise if the contract is broken."""
     text = text_of(data)
     for numeric in (False, True):
         parsed = parse_values(text, "A", "Number" if numeric else "Food Allergen", numeric)
         assert len(parsed) <= MOST_LINES + 1
-        for one in parsed:
-            assert len(one.raw) <= LONGEST_LINE + 1
-            assert len(str(one.value)) <= LONGEST_LINE
-            if one.rejected is None:
-                assert isinstance(one.value, int | Decimal) if numeric else _is_plain(one.value)
+        for item in parsed:
+            assert len(item.raw) <= LONGEST_LINE + 1
+            assert len(str(item.value)) <= LONGEST_LINE
+            if item.rejected is None:
+                assert isinstance(item.value, int | Decimal) if numeric else _is_plain(item.value)
     parse_number(text)
     parse_yes_no(text)
     without_values(text, text.splitlines()[:3])

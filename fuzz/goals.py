@@ -1,17 +1,17 @@
-"""Target: goals. A text is refused, or calls only what is on the list; Prolog's own walker lets it pass, too."""
+"""Target: goals. Any text is rejected, or calls only allowed predicates and also passes Prolog's own sandbox."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from fuzz.common import instrumented, run, text_of, told
+from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from engine.program import build_program
-    from engine.session import LimitExceeded, PrologError, PrologSession, QueryLimits
-    from grammar.errors import HapaxError
-    from grammar.goals import AGGREGATES, ARITHMETIC, BUILT_INS, Compound, GoalTerm, goal_text
-    from grammar.parser import parse_goal, parse_library
+    from hapax.engine.inference.program import build_program
+    from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession, QueryLimits
+    from hapax.grammar.errors import HapaxError
+    from hapax.grammar.goals import AGGREGATES, ARITHMETIC, BUILT_INS, Compound, GoalTerm, goal_text
+    from hapax.grammar.parser import parse_goal, parse_library
 
 LIBRARY = parse_library(
     [("f.rules", "oracle p(Thing).\noracle q(Thing, Thing).\ncomputed is_less(Number A, Number B) := A < B.")]
@@ -19,7 +19,7 @@ LIBRARY = parse_library(
 KNOWN = {*BUILT_INS, *AGGREGATES, *ARITHMETIC, "^/2", "p/1", "q/2", "is_less/2"}
 LIMITS = QueryLimits(seconds=2, inferences=20_000, answers=20, memory_mb=128)
 NEVER = ("refused", "syntax_error", "died", "load", "unavailable", "error")
-"""Kinds of errors that an allowed goal cannot have."""
+"""Kinds of Prolog errors that an allowed goal cannot cause."""
 
 SEEDS = (
     b"p(X), \\+ q(X, 'soy milk'); X = \"a\\\\b\"",
@@ -32,21 +32,21 @@ SEEDS = (
 
 
 def check(data: bytes) -> None:
-    """Raises for anything but the contract."""
+    """Raise if the contract is broken."""
     text = text_of(data)
     try:
         goal = parse_goal(text, LIBRARY)
         written = goal_text(goal)
-    except HapaxError as refused:
-        told(refused)
+    except HapaxError as error:
+        assert_explained(error)
         return
-    assert not _unknown(goal.term)
+    assert not _unknown_calls(goal.term)
     try:
         _session().solutions(written, goal.variables, LIMITS)
     except LimitExceeded:
         return
-    except PrologError as refused:
-        if refused.kind in NEVER:
+    except PrologError as error:
+        if error.kind in NEVER:
             raise
 
 
@@ -57,19 +57,18 @@ def _session() -> PrologSession:
     return session
 
 
-def _unknown(term: GoalTerm) -> set[str]:
-    """What stands where something is called and is not on the list. Data may hold any functor."""
+def _unknown_calls(term: GoalTerm) -> set[str]:
+    """Indicators in the positions of goals that are not in KNOWN. Data may have any functor."""
     if not isinstance(term, Compound):
         return set()
-    if term.functor in (",", ";"):
-        return {name for part in term.arguments for name in _unknown(part)}
-    if term.indicator in ("findall/3", "aggregate_all/3", "setof/3", "bagof/3"):
-        inner = _unknown(_unquantified(term.arguments[1]))
-    elif term.indicator in ("forall/2", "\\+/1"):
-        inner = {name for part in term.arguments for name in _unknown(part)}
-    else:
-        inner = set()
-    return inner | ({term.indicator} - KNOWN)
+    goals: tuple[GoalTerm, ...] = ()
+    if term.functor in (",", ";") or term.indicator in ("forall/2", "\\+/1"):
+        goals = term.arguments
+    elif term.indicator in ("findall/3", "aggregate_all/3", "setof/3", "bagof/3"):
+        goals = (_unquantified(term.arguments[1]),)
+    # A conjunction has any number of arguments, so its indicator is not in KNOWN.
+    unknown = set() if term.functor in (",", ";") else {term.indicator} - KNOWN
+    return unknown.union(*map(_unknown_calls, goals))
 
 
 def _unquantified(term: GoalTerm) -> GoalTerm:

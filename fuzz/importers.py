@@ -1,6 +1,4 @@
-"""Target: files from elsewhere. Each reader gives what it read or raises HapaxError; facts come back from an export as
-they were.
-"""
+"""Target: files that users import. Each reader returns or raises HapaxError; exported facts are imported unchanged."""
 
 from __future__ import annotations
 
@@ -10,21 +8,21 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fuzz.common import instrumented, run, text_of, told
+from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from engine.entailment import read_edges
-    from evaluation.entailment.pairs import read_levy_holt, read_scores, read_sherliic
-    from evaluation.lint import LintReader, read_flips
-    from evaluation.votes.importing import import_sheets
-    from grammar.errors import HapaxError
-    from grammar.link_json import from_link_json
-    from grammar.parser import parse_library
-    from grammar.rules import Library
-    from kb import KnowledgeBase
-    from kb.exchange import export_facts, import_facts
-    from llm_oracle.backends.openai_aliases import read_aliases
-    from llm_oracle.backends.openai_batch import BatchQueue
+    from hapax.engine.entailment.graph import read_edges
+    from hapax.evaluation.entailment.pairs import read_levy_holt, read_scores, read_sherliic
+    from hapax.evaluation.link.lint import LintReader, read_flips
+    from hapax.evaluation.votes.importing import import_sheets
+    from hapax.grammar.errors import HapaxError
+    from hapax.grammar.link_json import rule_text_of_link_json
+    from hapax.grammar.parser import parse_library
+    from hapax.grammar.rules import Library
+    from hapax.kb.exchange import export_facts, import_facts
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.backends.openai_aliases import read_aliases
+    from hapax.llm_oracle.backends.openai_batch import BatchQueue
 
 SEEDS = (
     b'cpredicate,argument1,argument2\nwrote,George Orwell,"""1984"""\nwas_born_in,Ada,1815\n',
@@ -48,19 +46,21 @@ RULES = "p(Thing A, Thing B) -> q(Thing A, Thing B)."
 
 
 def check(data: bytes) -> None:
-    """The first byte chooses the reader, the others are the file. Raises for anything but the contract."""
+    """Raise if the contract is broken. The first byte chooses the reader; the rest is the file."""
     reader = READERS.get(data[:1])
     if reader is None:
         return
     try:
         reader(data[1:])
-    except HapaxError as refused:
-        told(refused)
+    except HapaxError as error:
+        assert_explained(error)
 
 
 def _facts(form: str) -> Callable[[bytes], None]:
+    """A reader of facts that also exports and imports them again."""
+
     def read(data: bytes) -> None:
-        with KnowledgeBase() as kb, KnowledgeBase() as other:
+        with KnowledgeBase() as kb, KnowledgeBase() as copy:
             import_facts(kb, io.StringIO(text_of(data), newline=""), form=form)
             for written in ("csv", "jsonl", "prolog"):
                 file = io.StringIO(newline="")
@@ -68,13 +68,15 @@ def _facts(form: str) -> Callable[[bytes], None]:
                 if written != "prolog":
                     assert not report.left_out
                     file.seek(0)
-                    import_facts(other, file, form=written)
-                    assert {one.id for one in kb.facts()} == {one.id for one in other.facts()}
+                    import_facts(copy, file, form=written)
+                    assert {fact.id for fact in kb.facts()} == {fact.id for fact in copy.facts()}
 
     return read
 
 
 def _file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    """A reader of bytes for a reader of files."""
+
     def write_and_read(data: bytes) -> None:
         path = Path(_folder().name) / name
         path.write_bytes(data)
@@ -105,7 +107,7 @@ def _queue(path: Path) -> None:
 READERS: dict[bytes, Callable[[bytes], object]] = {
     b"c": _facts("csv"),
     b"j": _facts("jsonl"),
-    b"l": lambda data: from_link_json(text_of(data), "rules.json"),
+    b"l": lambda data: parse_library([("rules.json", rule_text_of_link_json(text_of(data), "rules.json"))]),
     b"i": _file("rule1_value_cache.csv_head", lambda path: LintReader(_library(), path.parent).files()),
     b"f": _file("flip_label_data.json", lambda path: read_flips(path, "m")),
     b"v": _file("sheet.csv", _sheet),

@@ -1,6 +1,6 @@
-"""Target: texts and numbers to Prolog and back. A value is refused, or comes back from Prolog as it was.
+"""Target: texts and numbers to Prolog and back. A value is rejected, or comes back from Prolog unchanged.
 
-Any bytes that a goal's process writes are rows or nothing.
+Bytes that a goal's process writes are decoded as rows or rejected.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import re
 from decimal import Decimal
 from functools import cache
 
-from fuzz.common import instrumented, run, text_of, told
+from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from engine.session import PrologError, PrologSession, QueryLimits, _decoded
-    from grammar.errors import HapaxError
-    from grammar.prolog_text import prolog_atom, prolog_value
+    from hapax.engine.inference.session import PrologError, PrologSession, QueryLimits, _decoded
+    from hapax.grammar.errors import HapaxError
+    from hapax.grammar.prolog_text import prolog_atom, prolog_value
 
 SEEDS = (
     b"rl2:a3:abci42;q3/2;f1.5;e1:a4:donea0:",
@@ -25,21 +25,21 @@ SEEDS = (
 )
 _NUMBER = re.compile(r"-?[0-9]{1,1000}(?:\.[0-9]{1,20})?(?:[eE]-?[0-9]{1,4})?")
 MOST_TEXT = 200
-"""Characters of an input that go through Prolog itself, which costs more than all the rest."""
+"""Characters of the longest input that also goes through Prolog, which takes longer than all the rest."""
 
 
 def check(data: bytes) -> None:
-    """Raises for anything but the contract."""
+    """Raise if the contract is broken."""
     check_decoding(data)
     check_quoting(text_of(data))
 
 
 def check_decoding(data: bytes) -> None:
-    """Bytes that a goal's process wrote in the host's place."""
+    """Decode bytes that a goal's process might write in the host's place."""
     try:
         rows, end = _decoded(data)
-    except PrologError as refused:
-        if refused.kind != "size":
+    except PrologError as error:
+        if error.kind != "size":
             raise
         return
     assert isinstance(rows, list)
@@ -47,15 +47,15 @@ def check_decoding(data: bytes) -> None:
 
 
 def check_quoting(text: str) -> None:
-    """One text as a value of its own, and as the number that it may be."""
+    """Quote the text as a value and, if it is a number, as this number."""
     values: list[str | int | Decimal] = [text]
     if _NUMBER.fullmatch(text):
         values.append(int(text) if text.lstrip("-").isdigit() else Decimal(text))
     for value in values:
         try:
             written = prolog_value(value)
-        except HapaxError as refused:
-            told(refused)
+        except HapaxError as error:
+            assert_explained(error)
             continue
         assert "\n" not in written
         assert "\0" not in written
@@ -63,8 +63,8 @@ def check_quoting(text: str) -> None:
             assert _through_prolog(written) == value
     try:
         assert prolog_atom(text)
-    except HapaxError as refused:
-        told(refused)
+    except HapaxError as error:
+        assert_explained(error)
 
 
 def _through_prolog(written: str) -> object:

@@ -1,15 +1,15 @@
-"""Target: rule files. A text is a library or `RulesRejected`; a library prints as text that reads back as the same."""
+"""Target: rule files. Any text gives a library or `RulesRejected`; a library prints as text that gives it again."""
 
 from __future__ import annotations
 
-from fuzz.common import instrumented, run, text_of, told
+from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from grammar.checks import check_library
-    from grammar.errors import HapaxError, RulesRejected
-    from grammar.parser import parse_library
-    from grammar.printing import format_library
-    from grammar.prolog_text import program_text
+    from hapax.grammar.checks import check_library
+    from hapax.grammar.errors import HapaxError, RulesRejected
+    from hapax.grammar.parser import parse_library
+    from hapax.grammar.printing import format_library
+    from hapax.grammar.prolog_text import program_text
 
 SEEDS = (
     b'oracle is_made_from(Dish, Food): "[1] is made from [2]" / "[1] is not made from [2]" / "is [1] made from [2]?"',
@@ -21,18 +21,18 @@ SEEDS = (
 
 
 def check(data: bytes) -> None:
-    """Raises for anything but the contract."""
+    """Raise if the contract is broken."""
     try:
         library = parse_library([("f.rules", text_of(data))])
-    except RulesRejected as rejected:
-        told(rejected)
+    except RulesRejected as error:
+        assert_explained(error)
         return
     check_library(library)
     assert parse_library([("f.rules", format_library(library))]) == library
     try:
         program_text(library)
-    except HapaxError as refused:
-        told(refused)
+    except HapaxError as error:
+        assert_explained(error)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Comparisons and sums over bound variables, in bulk and exactly as the generated Prolog decides them.
+"""Evaluation of comparisons and arithmetic over bound variables, with the same results as the generated Prolog.
 
-A beam search tests thousands of small comparisons; a Python evaluator over exact fractions saves one Prolog call each.
-`tests/test_engine_gates.py` holds it against Prolog.
+A beam search tests thousands of small comparisons; evaluating them here over exact fractions saves a Prolog call for
+each. `tests/test_engine_gates.py` compares it with Prolog.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from decimal import Decimal
 from fractions import Fraction
 from operator import ge, gt, le, lt
 
-from grammar.terms import Arithmetic, Comparison, Constant, Expression, Value, Variable
+from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Value, Variable
 
 _ORDERS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {"<": lt, "=<": le, ">": gt, ">=": ge}
 
 
 def holds(comparison: Comparison, bindings: Mapping[str, Value]) -> bool:
-    """Whether the comparison is true; what has no order (texts) or no value (a division by zero) is not."""
+    """True if the comparison holds. It is false for an order of texts, and for a division by zero on either side."""
     left, right = evaluated(comparison.left, bindings), evaluated(comparison.right, bindings)
     if left is None or right is None:
         return False
@@ -29,7 +29,7 @@ def holds(comparison: Comparison, bindings: Mapping[str, Value]) -> bool:
 
 
 def evaluated(expression: Expression, bindings: Mapping[str, Value]) -> Fraction | str | None:
-    """The expression's value: a text, an exact number, or None where it has none."""
+    """The expression's value: a text, an exact number, or None if it has none."""
     if isinstance(expression, Variable):
         return _exact(bindings[expression.name])
     if isinstance(expression, Constant):
@@ -41,13 +41,13 @@ def evaluated(expression: Expression, bindings: Mapping[str, Value]) -> Fraction
 
 
 def assigned(expression: Expression, bindings: Mapping[str, Value]) -> Value | None:
-    """The expression's value as a constant holds it; None where it has none, or no finite decimal form."""
+    """The expression's value as that of a constant; None if it has no value, or no finite decimal form."""
     value = evaluated(expression, bindings)
     if not isinstance(value, Fraction):
         return value
     if value.denominator == 1:
         return value.numerator
-    decimal = Decimal(value.numerator) / Decimal(value.denominator)
+    decimal = Decimal(value.numerator) / Decimal(value.denominator)  # rounded to 28 digits
     return decimal if Fraction(decimal) == value else None
 
 

@@ -1,6 +1,7 @@
-"""Statements as written -> a library: names, types, values, attributes and defaults are settled here.
+"""Parsed statements to a library: names, types, values, attributes and defaults are settled here.
 
-Two rounds over all files, because a type may be declared after its use: first the subtype lines, then everything else.
+Three passes over all files, because types and predicates may be declared after their use: subtypes; declarations,
+opposites and facts; rules.
 """
 
 from __future__ import annotations
@@ -12,54 +13,41 @@ from decimal import Decimal, InvalidOperation
 from pathlib import PurePath
 from typing import TypeVar
 
-from grammar.defaults import PRINCIPLE_SPELLINGS, default_polarity, default_principle, inferred_generic
-from grammar.errors import Diagnostic, hint
-from grammar.rules import (
+from hapax.grammar.attributes import (
+    PRINCIPLE_SPELLINGS,
     GenericBy,
-    Library,
-    Place,
     Polarity,
-    PredicateKind,
-    PredicateSignature,
-    Rule,
-    Templates,
-    type_key,
+    default_generic,
+    default_polarity,
+    default_principle,
 )
-from grammar.syntax import (
+from hapax.grammar.errors import Diagnostic, Place
+from hapax.grammar.hints import hint
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
+from hapax.grammar.syntax import (
     AttributeLine,
     BrokenLine,
     DeclarationLine,
     FactLine,
-    Line,
     OppositeLine,
     RawArgument,
     RawAtom,
     RawComparison,
     RawExpression,
-    RawItem,
     RawLiteral,
     RawNumber,
     RawOperation,
     RawText,
     RuleLine,
+    SourceLine,
     Spot,
     SubtypeLine,
-    Words,
+    WordSequence,
 )
-from grammar.terms import (
-    Arithmetic,
-    Atom,
-    BodyLiteral,
-    Comparison,
-    Constant,
-    Expression,
-    Literal,
-    Term,
-    Variable,
-)
+from hapax.grammar.terms import Arithmetic, Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 
 MAXIMUM_DIGITS = 300
-"""Digits of a number, and the largest power of ten: beyond it nobody means a quantity, and printing would explode."""
+"""Digits of a number, and its largest power of ten. Nobody means a larger quantity, and written out it fills memory."""
 
 _Choice = TypeVar("_Choice")
 
@@ -79,13 +67,18 @@ _COMPARISONS = {
 }
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic")
 _DECLARING = (*PredicateKind, "file")
-"""Kinds of broken lines that may have declared predicates."""
+"""Kinds of broken lines that may have declared predicates; see `syntax.BrokenLine.kind`."""
 _RULES = ("", "file")
-"""Kinds of broken lines that may have been a rule."""
+"""Kinds of broken lines that may have been rules."""
 
 
-def assemble(files: Sequence[tuple[str, Sequence[Line]]], known: Library) -> tuple[Library, tuple[Diagnostic, ...]]:
-    """The library of all lines and the faults found. `known` lends its types and signatures but is not part of it."""
+def assemble(
+    files: Sequence[tuple[str, Sequence[SourceLine]]], known: Library
+) -> tuple[Library, tuple[Diagnostic, ...]]:
+    """The library of all lines, and the diagnostics of those left out.
+
+    The lines may use the types and signatures of `known`, which is not part of the result.
+    """
     assembly = _Assembly(known)
     for _, lines in files:
         assembly.read_types(lines)
@@ -94,77 +87,80 @@ def assemble(files: Sequence[tuple[str, Sequence[Line]]], known: Library) -> tup
     assembly.end_declarations()
     for file, lines in files:
         assembly.read_rules(file, lines)
-    return assembly.library(), tuple(assembly.faults)
+    return assembly.library(), tuple(assembly.diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The variables of one rule: for each name the types its occurrences give it, in order."""
+    """The types of the variables of one rule or computed predicate, by name."""
 
     given: dict[str, tuple[str, ...]]
+    """The types at a name's occurrences, in order."""
     settled: dict[str, str]
-    """One type for each name whose types are on one subtype chain; the others keep what each occurrence says."""
+    """The type of a name whose types are subtypes of one another; elsewhere each occurrence keeps its own."""
     missing: str = "variable without a type"
-    """The fault of a name that is not given."""
-    excused: bool = False
-    """Whether another fault, told already, may be why a name is not given."""
-    told: set[str] = field(default_factory=set)
-    """Names that were told to be missing: each is told once."""
+    """Label of the hint for a name without a type."""
+    explained: bool = False
+    """Another diagnostic may be the reason why a name has no type."""
+    reported: set[str] = field(default_factory=set)
+    """Names reported to have no type, each once."""
 
     def variable(self, name: str, own_type: str | None = None) -> Variable | None:
-        """The variable of that name, or None if no atom types it."""
+        """The variable of this name, or None if no atom gives it a type."""
         if name not in self.given:
             return None
         return Variable(name, self.settled.get(name) or own_type or self.given[name][0])
 
 
 class _Assembly:
-    """What has been read so far."""
+    """The library under construction."""
 
     def __init__(self, known: Library) -> None:
         self.known = known
-        self.faults: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         self.file = ""
         self.rules: list[Rule] = []
         self.places: dict[str, Place] = {}
-        """Where the rule of each name stands."""
+        """The place of the first rule with a name."""
         self.signatures: list[PredicateSignature] = []
         self.subtypes: list[tuple[str, str]] = []
         self.opposites: list[tuple[str, str]] = []
         self.facts: list[Atom] = []
         self.spellings: dict[str, str] = {}
+        """The first spelling of a type, by `type_key`."""
         for data_type in _data_types(known):
             self.data_type(data_type.split())
         self.types = known
         self.declared: dict[str, PredicateSignature] = {}
         self.broken: set[str] = set()
-        """Names of predicates whose declarations are faulty; "" where the name cannot be read."""
+        """Names of predicates with malformed declarations; "" for a name that cannot be read."""
 
     def library(self) -> Library:
         return Library(
             tuple(self.rules), tuple(self.signatures), tuple(self.subtypes), tuple(self.opposites), tuple(self.facts)
         )
 
-    def fault(self, label: str, at: Spot, **words: str) -> None:
+    def report(self, label: str, at: Spot, **words: str) -> None:
+        """Add the diagnostic of a hint; long words are shortened to 60 characters."""
         shortened = {key: value if len(value) <= 60 else value[:57] + "..." for key, value in words.items()}
-        self.faults.append(hint(label).at(Place(self.file, *at), **shortened))
+        self.diagnostics.append(hint(label).at(Place(self.file, *at), **shortened))
 
     def data_type(self, words: Sequence[str]) -> str:
-        """The type's name in the spelling met first."""
+        """The type in the spelling that was read first."""
         spelling = " ".join(words)
         return self.spellings.setdefault(type_key(spelling), spelling)
 
-    # Round one: types
+    # First pass: types
 
-    def read_types(self, lines: Sequence[Line]) -> None:
+    def read_types(self, lines: Sequence[SourceLine]) -> None:
         for line in lines:
             if isinstance(line, SubtypeLine):
                 self.subtypes.append((self.data_type(line.lower.words), self.data_type(line.upper.words)))
         self.types = Library(subtypes=(*self.known.subtypes, *self.subtypes))
 
-    # Round two: declarations, opposites, facts
+    # Second pass: declarations, opposites, facts
 
-    def read_declarations(self, file: str, lines: Sequence[Line]) -> None:
+    def read_declarations(self, file: str, lines: Sequence[SourceLine]) -> None:
         self.file = file
         for line in lines:
             if isinstance(line, DeclarationLine):
@@ -177,23 +173,27 @@ class _Assembly:
                 self.broken.add(_joined(line.name))
 
     def end_declarations(self) -> None:
-        """Rules may use every declaration, of whichever file."""
-        self.declared = {one.indicator: one for one in reversed((*self.known.signatures, *self.signatures))}
+        """Index the declarations of all files for the third pass; the first of two for one predicate counts."""
+        self.declared = {
+            signature.indicator: signature for signature in reversed((*self.known.signatures, *self.signatures))
+        }
 
     def _declare(self, line: DeclarationLine) -> None:
-        count = len(self.faults)
+        count = len(self.diagnostics)
         name = self._predicate(line.atom)
         types, parameters = self._parameters(line)
         definition = None
         misses_parameters = False
         if line.definition is not None:
             is_short = len(types) < len(line.atom.arguments)
-            scope = _Scope({one.name: (one.data_type,) for one in parameters}, {}, "unknown parameter", is_short)
+            given: dict[str, tuple[str, ...]] = {parameter.name: (parameter.data_type,) for parameter in parameters}
+            scope = _Scope(given, {}, "unknown parameter", is_short)
             definition = self._comparison(line.definition, scope)
-            misses_parameters = bool(scope.told)  # and slots for them would seem to be without arguments
+            # The templates' slots for these would only be reported a second time.
+            misses_parameters = bool(scope.reported)
         names = [variable.name for variable in parameters]
         templates = None if misses_parameters else self._templates(line, len(line.atom.arguments), names)
-        if count < len(self.faults):
+        if count < len(self.diagnostics):  # something in this declaration was reported
             self.broken.add(name.replace(" ", "_"))
         else:
             kind = PredicateKind(line.kind)
@@ -202,18 +202,19 @@ class _Assembly:
             self.signatures.append(PredicateSignature(name, types, kind, templates, kept, definition, place=place))
 
     def _parameters(self, line: DeclarationLine) -> tuple[tuple[str, ...], tuple[Variable, ...]]:
-        """Argument types and formal variables. Only computed predicates need names; elsewhere they may be left out."""
+        """Argument types and formal variables. Only computed predicates need variables; others may leave them out."""
         types: list[str] = []
         parameters: list[Variable] = []
         for argument in line.atom.arguments:
-            if not isinstance(argument, Words):
-                self.fault("type expected" if line.definition is None else "parameter without a name", argument.at,
-                           argument=argument.source)  # fmt: skip
+            if not isinstance(argument, WordSequence):
+                label = "type expected" if line.definition is None else "parameter without a name"
+                self.report(label, argument.at, argument=argument.source)
                 continue
             *type_words, last = argument.words
             named = bool(type_words) and bool(VARIABLE_NAME.fullmatch(last))
-            if line.definition is not None and (not named or last in (one.name for one in parameters)):
-                self.fault("parameter without a name", argument.at, argument=" ".join(argument.words))
+            repeated = last in [parameter.name for parameter in parameters]
+            if line.definition is not None and (not named or repeated):
+                self.report("parameter without a name", argument.at, argument=" ".join(argument.words))
                 continue
             types.append(self.data_type(type_words if named else argument.words))
             if named:
@@ -224,121 +225,120 @@ class _Assembly:
         if not line.templates:
             return None
         if len(line.templates) > 3:
-            self.fault("too many templates", line.templates[3].at)
+            self.report("too many templates", line.templates[3].at)
             return None
         texts = [numbered_slots(self._unquoted(text), names) for text in line.templates]
         for text, raw in zip(texts, line.templates, strict=True):
             for slot in SLOT.findall(text):
                 if slot.isdecimal() and not (slot.isascii() and 1 <= len(slot) <= 3 and 1 <= int(slot) <= arity):
-                    self.fault("slot without argument", raw.at, slot=slot)
-        return Templates(texts[0], *(text or None for text in texts[1:]))
+                    self.report("slot without argument", raw.at, slot=slot)
+        return Templates(texts[0], *(text or None for text in texts[1:]))  # an empty text stands for a missing form
 
     def _fact(self, line: FactLine) -> None:
         arguments: list[Term] = []
         for argument in line.atom.arguments:
-            if isinstance(argument, Words):
-                self.fault("variable in a fact", argument.at, argument=" ".join(argument.words))
+            if isinstance(argument, WordSequence):
+                self.report("variable in a fact", argument.at, argument=" ".join(argument.words))
             else:
                 arguments.append(self._constant(argument))
         self.facts.append(Atom(self._predicate(line.atom), tuple(arguments)))
 
-    # Round three: rules
+    # Third pass: rules
 
-    def read_rules(self, file: str, lines: Sequence[Line]) -> None:
+    def read_rules(self, file: str, lines: Sequence[SourceLine]) -> None:
         self.file = file
         position = 0
         waiting: dict[str, AttributeLine] = {}
         for line in lines:
             if isinstance(line, AttributeLine):
-                self._wait(line, waiting)
+                if line.name not in _ATTRIBUTES:
+                    self.report("unknown attribute", line.at, name=line.name)
+                elif line.name in waiting:
+                    self.report("attribute twice", line.at, name=line.name)
+                else:
+                    waiting[line.name] = line
                 continue
             if isinstance(line, BrokenLine) and line.kind == "@":
-                continue
+                continue  # the attributes before it still wait for their rule
             if isinstance(line, RuleLine):
                 position += 1
                 self._rule(line, waiting, position)
             elif isinstance(line, BrokenLine) and line.kind in _RULES:
-                position += 1
+                position += 1  # a broken rule keeps its number, so that the others keep their names
             else:
                 self._unused(waiting)
             waiting = {}
         self._unused(waiting)
 
-    def _wait(self, line: AttributeLine, waiting: dict[str, AttributeLine]) -> None:
-        if line.name not in _ATTRIBUTES:
-            self.fault("unknown attribute", line.at, name=line.name)
-        elif line.name in waiting:
-            self.fault("attribute twice", line.at, name=line.name)
-        else:
-            waiting[line.name] = line
-
     def _unused(self, waiting: dict[str, AttributeLine]) -> None:
         for line in waiting.values():
-            self.fault("attribute without rule", line.at, name=line.name)
+            self.report("attribute without rule", line.at, name=line.name)
 
     def _rule(self, line: RuleLine, attributes: dict[str, AttributeLine], position: int) -> None:
-        count = len(self.faults)
+        count = len(self.diagnostics)
         scope = self._scope(line)
-        premise = tuple(self._item(item, scope) for item in line.premise)
+        premise: list[BodyLiteral] = []
+        for item in line.premise:
+            if isinstance(item, RawLiteral):
+                premise.append(Literal(self._atom(item.atom, scope), item.negated))
+            else:
+                premise.append(self._comparison(item, scope))
         conclusion = Literal(self._atom(line.conclusion, scope))
-        if count == len(self.faults):
-            rule = Rule("", premise, conclusion, place=Place(self.file, *line.at))
+        if count == len(self.diagnostics):  # nothing in this rule was reported
+            rule = Rule("", tuple(premise), conclusion, place=Place(self.file, *line.at))
             self.rules.append(self._with_attributes(rule, attributes, position))
             self.places.setdefault(self.rules[-1].name, rule.place)
 
     def _scope(self, line: RuleLine) -> _Scope:
+        """The types of the rule's variables: as written, or else by the declarations of its predicates."""
         given: dict[str, tuple[str, ...]] = {}
-        bare: dict[str, str] = {}
-        excused = False
+        bare: dict[str, str] = {}  # types by declaration; they count only for names without a written type
+        explained = False
         for atom in (*(item.atom for item in line.premise if isinstance(item, RawLiteral)), line.conclusion):
             predicate = _joined(atom.name.words).replace(" ", "_")
             signature = self.declared.get(f"{predicate}/{len(atom.arguments)}")
             for index, argument in enumerate(atom.arguments):
-                if not isinstance(argument, Words):
+                if not isinstance(argument, WordSequence):
                     continue
                 *type_words, name = argument.words
                 if not VARIABLE_NAME.fullmatch(name):
-                    excused = True  # `PersonX`: told as such, and X may be the variable that it would type
+                    explained = True  # `PersonX` has its own diagnostic, and may be meant as the variable X
                 elif type_words:
                     given[name] = (*given.get(name, ()), self.data_type(type_words))
                 elif signature is not None:
                     bare.setdefault(name, signature.argument_types[index])
                 else:
-                    excused = excused or bool(self.broken & {"", predicate})
+                    # A declaration that could not be read might have given the type.
+                    explained = explained or bool(self.broken & {"", predicate})
         for name, data_type in bare.items():
             given.setdefault(name, (data_type,))
         chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in given.items()}
         settled = {name: found for name, found in chains.items() if found is not None}
-        return _Scope(given, settled, excused=excused)
-
-    def _item(self, item: RawItem, scope: _Scope) -> BodyLiteral:
-        if isinstance(item, RawLiteral):
-            return Literal(self._atom(item.atom, scope), item.negated)
-        return self._comparison(item, scope)
+        return _Scope(given, settled, explained=explained)
 
     def _atom(self, atom: RawAtom, scope: _Scope) -> Atom:
         return Atom(self._predicate(atom), tuple(self._term(argument, scope) for argument in atom.arguments))
 
     def _term(self, argument: RawArgument, scope: _Scope) -> Term:
-        if not isinstance(argument, Words):
+        if not isinstance(argument, WordSequence):
             return self._constant(argument)
         *type_words, name = argument.words
         if not VARIABLE_NAME.fullmatch(name):
-            self.fault("no variable name", argument.at, argument=" ".join(argument.words))
-            return Variable(name, "")
+            self.report("no variable name", argument.at, argument=" ".join(argument.words))
+            return Variable(name, "")  # never used: the rule is left out
         return self._variable(scope, name, self.data_type(type_words) if type_words else None, argument.at)
 
     def _variable(self, scope: _Scope, name: str, own_type: str | None, at: Spot) -> Variable:
         variable = scope.variable(name, own_type)
-        if variable is None and not scope.excused and name not in scope.told:
-            scope.told.add(name)
-            self.fault(scope.missing, at, name=name)
+        if variable is None and not scope.explained and name not in scope.reported:
+            scope.reported.add(name)
+            self.report(scope.missing, at, name=name)
         return variable or Variable(name, "")
 
     def _predicate(self, atom: RawAtom) -> str:
         name = _joined(atom.name.words)
         if " " in name:
-            self.fault("blank in a predicate name", atom.at, name=name, remedy=name.replace(" ", "_"))
+            self.report("blank in a predicate name", atom.at, name=name, remedy=name.replace(" ", "_"))
         return name
 
     # Comparisons and values
@@ -351,11 +351,11 @@ class _Assembly:
         if isinstance(expression, RawOperation):
             left, right = self._expression(expression.left, scope), self._expression(expression.right, scope)
             return Arithmetic(expression.operator, left, right)
-        if not isinstance(expression, Words):
+        if not isinstance(expression, WordSequence):
             return self._constant(expression)
         name = expression.words[0]
         if not VARIABLE_NAME.fullmatch(name):
-            self.fault("no variable name", expression.at, argument=name)
+            self.report("no variable name", expression.at, argument=name)
             return Variable(name, "")
         return self._variable(scope, name, None, expression.at)
 
@@ -364,21 +364,21 @@ class _Assembly:
             return Constant(self._unquoted(raw))
         number = number_value(raw.source)
         if number is None:
-            self.fault("number too large", raw.at, limit=str(MAXIMUM_DIGITS))
+            self.report("number too large", raw.at, limit=str(MAXIMUM_DIGITS))
         return Constant(0 if number is None else number)
 
     def _unquoted(self, raw: RawText) -> str:
         try:
             return unquoted(raw.source)
-        except ValueError as fault:
-            self.fault("unknown escape", raw.at, escape=str(fault))
+        except ValueError as error:
+            self.report("unknown escape", raw.at, escape=str(error))
             return ""
 
     # Attributes
 
     def _with_attributes(self, rule: Rule, lines: dict[str, AttributeLine], position: int) -> Rule:
         text = {name: self._attribute_text(line) for name, line in lines.items()}
-        polarity = self._choice(lines, text, "polarity", {one.value: one for one in Polarity})
+        polarity = self._choice(lines, text, "polarity", {polarity.value: polarity for polarity in Polarity})
         polarity = polarity or default_polarity(rule.conclusion)
         principle = self._choice(lines, text, "principle", PRINCIPLE_SPELLINGS) or default_principle(polarity)
         generic, generic_by = self._generic(rule, lines, text)
@@ -393,11 +393,11 @@ class _Assembly:
         )
 
     def _attribute_text(self, line: AttributeLine) -> str:
-        count = len(self.faults)
+        count = len(self.diagnostics)
         parts = (self._unquoted(RawText(value, line.at)) if value.startswith('"') else value for value in line.values)
         text = " ".join(parts)
-        if not text.strip() and count == len(self.faults):
-            self.fault(
+        if not text.strip() and count == len(self.diagnostics):
+            self.report(
                 "attribute value", line.at, value="", name=line.name, remedy=f"Write a value after @{line.name}."
             )
         return text
@@ -408,37 +408,38 @@ class _Assembly:
         value = text.get(name, "")
         if value and type_key(value) not in choices:
             remedy = f"Write {' or '.join(choices)}."
-            self.fault("attribute value", lines[name].at, value=value, name=name, remedy=remedy)
+            self.report("attribute value", lines[name].at, value=value, name=name, remedy=remedy)
         return choices.get(type_key(value))
 
     def _name(self, lines: dict[str, AttributeLine], text: dict[str, str], position: int) -> str:
-        """The rule's own name, else `rule<N>`; where an earlier file took that, the file's name comes before it."""
+        """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name."""
         own = text.get("name")
         if own:
             if own in self.places:
-                self.fault("name twice", lines["name"].at, name=own)
-                self.faults[-1] = replace(self.faults[-1], related=(self.places[own],))
+                self.report("name twice", lines["name"].at, name=own)
+                # `report` knows no related places.
+                self.diagnostics[-1] = replace(self.diagnostics[-1], related=(self.places[own],))
             return own
-        plain = f"rule{position}"
-        return plain if plain not in self.places else f"{PurePath(self.file).stem}_{plain}"
+        numbered = f"rule{position}"
+        return numbered if numbered not in self.places else f"{PurePath(self.file).stem}_{numbered}"
 
     def _generic(
         self, rule: Rule, lines: dict[str, AttributeLine], text: dict[str, str]
     ) -> tuple[tuple[str, ...], GenericBy]:
         value = text.get("generic")
         if not value:
-            return inferred_generic(rule.premise, rule.conclusion, self.types.is_person)
+            return default_generic(rule.premise, rule.conclusion, self.types.is_person)
         names = () if value == "none" else tuple(dict.fromkeys(value.split()))
         known = [variable.name for variable in rule.variables]
         for name in names:
             if name not in known:
-                remedy = f"Name variables of the rule ({', '.join(known)}), or none."
-                self.fault("attribute value", lines["generic"].at, value=name, name="generic", remedy=remedy)
+                remedy = f"Write variables of the rule ({', '.join(known)}), or none."
+                self.report("attribute value", lines["generic"].at, value=name, name="generic", remedy=remedy)
         return names, GenericBy.ATTRIBUTE
 
 
 def unquoted(source: str) -> str:
-    """The text inside quotes, escapes read. Raises ValueError with the escape that means nothing."""
+    """The text inside quotes with its escapes replaced. Raises ValueError with an unknown escape."""
     return _ESCAPE.sub(_unescaped, source[1:-1])
 
 
@@ -455,7 +456,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def number_value(source: str) -> int | Decimal | None:
-    """An int where the text has neither point nor exponent, else an exact Decimal; None where it is out of bounds."""
+    """An int for plain digits, an exact Decimal for a point or an exponent, None if it exceeds MAXIMUM_DIGITS."""
     digits = sum(character.isdigit() for character in source)
     if digits > MAXIMUM_DIGITS:
         return None
@@ -469,13 +470,15 @@ def number_value(source: str) -> int | Decimal | None:
 
 
 def numbered_slots(template: str, names: Sequence[str]) -> str:
-    """The template with `[X]` slots of variable names turned into `[1]`, `[2]` ...; other brackets stay."""
-    positions = {name: str(index) for index, name in reversed(list(enumerate(names, start=1)))}
+    """The template with slots `[X]` of variable names replaced by `[1]`, `[2]` ...; other brackets stay."""
+    positions: dict[str, str] = {}
+    for position, name in enumerate(names, start=1):
+        positions.setdefault(name, str(position))  # of a repeated name, the first position
     return SLOT.sub(lambda slot: f"[{positions.get(slot[1], slot[1])}]", template)
 
 
 def _joined(words: Sequence[str]) -> str:
-    """The words of a predicate name; the blanks that LINK prints beside underscores disappear, others stay a fault."""
+    """The words of a predicate name. Blanks beside underscores, as LINK prints them, are dropped; others stay."""
     return re.sub(r" ?_ ?", "_", " ".join(words))
 
 

@@ -1,7 +1,7 @@
-"""What hangs on what: variables on literals inside a rule, predicates on predicates inside a library.
+"""Dependencies: between variables and literals of a rule, and between the predicates of a library.
 
-From the first come the search plans (in which order variables get their values, and what that costs), from the second
-recursion and strata. networkx is imported where it is used: planning needs none of it, and `check` must start at once.
+The first give search plans: orders in which variables get their values, with the expected cost. The second give
+recursion and strata. networkx is imported where it is used: planning does not need it, and `check` must start at once.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, get_args
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
-from grammar.errors import HapaxError
-from grammar.rules import Library, PredicateKind, Rule
-from grammar.terms import (
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.terms import (
     Arithmetic,
     BodyLiteral,
     Comparison,
@@ -37,22 +37,22 @@ Preset: TypeAlias = OneOf["cheapest", "premise-first", "conclusion-first", "link
 GraphForm: TypeAlias = OneOf["text", "mermaid", "dot"]
 
 BEAM = 200
-"""Partial substitutions kept at each step (paper, section 2.3); no step can ask more questions than that."""
+"""Partial substitutions kept at each step (paper, section 2.3), and so the most questions that a step asks."""
 VALUES = 10
-"""Values a question is expected to keep; a question without any bound argument is asked for twice as many."""
+"""Values that a question is expected to keep; one without a bound argument, which is asked for more, twice as many."""
 CALLS = 4
-"""Calls of a question (paper, section 2.3)."""
+"""Calls per question (paper, section 2.3)."""
 FUNCTIONAL_CALLS = 2
-"""A functional variable is asked twice and believed if the answers agree."""
+"""Calls per question for a functional variable, which is believed if both answers agree."""
 PLANS = 24
-"""How many plans `search_plans` tells of at most."""
+"""Plans that `search_plans` returns at most."""
 LARGE_RULE = 12
-"""Variables beyond which the beam over orders is narrowed, so that planning stays far below a second."""
+"""Variables beyond which the beam over orders is narrowed, so that planning takes far less than a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """What a plan is expected to ask: distinct questions, calls to the generator, and atoms put to the critic alone."""
+    """Expected cost of a plan: distinct questions, calls of the generator, and atoms that only the critic judges."""
 
     questions: int = 0
     calls: int = 0
@@ -64,12 +64,12 @@ class PlanCost:
 
 @dataclass(frozen=True, slots=True)
 class SearchStep:
-    """One variable gets its values.
+    """The step of a search that gives one variable its values.
 
-    `generators[0]` is the literal to ask with; the others hold the variable too and verify. Arguments of it may still
-    be free where nothing better exists (the first variable of a plan). An information atom generates only where no
-    constraint atom can. `closes` are all premise items that have values for all their variables after this step,
-    generators included. `assignment` is `V = expression` over bound variables; then nothing is asked.
+    `generators[0]` is the literal that is asked; the others contain the variable too and verify its values. Arguments
+    of the first may still be free if there is nothing better, as for the first variable of a plan. An information atom
+    is asked only if no constraint atom can be. `closes` are the premise items, generators included, whose variables
+    all have values after this step. `assignment` is `V = expression` over bound variables; then nothing is asked.
     """
 
     variable: Variable
@@ -79,9 +79,9 @@ class SearchStep:
     assignment: Comparison | None = None
 
     def __str__(self) -> str:
-        how = f"= {_plain(self.assignment.right)}" if self.assignment else f"by {_plain(self.generators[0])}"
-        others = [item for item in self.closes if item not in self.generators[:1]]
-        return f"{self.variable.name} {how}" + (f", then {', '.join(map(_plain, others))}" if others else "")
+        source = f"= {_untyped(self.assignment.right)}" if self.assignment else f"by {_untyped(self.generators[0])}"
+        closed = [item for item in self.closes if item not in self.generators[:1]]
+        return f"{self.variable.name} {source}" + (f", then {', '.join(map(_untyped, closed))}" if closed else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class SearchPlan:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Names of the variables as the paper lists them: the generic ones first, although they are never searched."""
+        """Names of the variables as the paper lists them: first the generic ones, although they are never searched."""
         return (*self.rule.generic, *(step.variable.name for step in self.steps))
 
 
@@ -102,26 +102,28 @@ class SearchPlan:
 
 
 def search_plans(rule: Rule, library: Library) -> tuple[SearchPlan, ...]:
-    """Valid orders, cheapest first, at most PLANS; LINK's two compete. Deterministic; a beam bounds the work.
+    """Valid plans, cheapest first, at most PLANS, with LINK's two orders among the candidates. Deterministic.
 
     Raises HapaxError for a rule with a variable that no order can bind.
     """
     planner = _Planner(rule, library)
     planner.require_reachable()
-    walked = [planner.plan(planner.walk(conclusion_first)) for conclusion_first in (False, True)]
-    plans = {one.order: one for one in (*planner.cheap_plans(), *walked)}
+    candidates = planner.cheap_plans()
+    candidates += [planner.plan(planner.walk(conclusion_first)) for conclusion_first in (False, True)]
+    # By order, because LINK's two may be among the cheap ones already.
+    plans = {candidate.order: candidate for candidate in candidates}
     return tuple(sorted(plans.values(), key=planner.rank)[:PLANS])
 
 
 def plan(rule: Rule, library: Library, preset: Preset = "cheapest") -> SearchPlan:
     """The plan of a preset.
 
-    "link" is the paper's reading (section 2.3): from the generic variable through the premise; where a functional
-    variable takes part, from the conclusion to *the* object of the premise. A rule that says several things about its
-    generic variable has no such single object (rule0 of table 18) and is searched premise first as well.
+    "link" follows the paper (section 2.3): from the generic variable through the premise; with a functional variable,
+    from the conclusion to *the* object of the premise. A rule with two or more information atoms has no such single
+    object (rule0 of table 18) and is searched premise first as well.
     """
     if preset not in get_args(Preset):
-        raise HapaxError(f"No order is called {preset}. Give one of {', '.join(get_args(Preset))}.")
+        raise HapaxError(f"No order is called {preset}. Choose one of {', '.join(get_args(Preset))}.")
     if preset == "cheapest":
         return search_plans(rule, library)[0]
     planner = _Planner(rule, library)
@@ -131,7 +133,7 @@ def plan(rule: Rule, library: Library, preset: Preset = "cheapest") -> SearchPla
 
 
 def unreachable_variables(rule: Rule, library: Library) -> tuple[Variable, ...]:
-    """The premise's variables that no order can bind: nothing asks for them and no equation gives them."""
+    """Variables of the premise that no order can bind: no literal can be asked for them, and no equation gives them."""
     return _Planner(rule, library).unreachable
 
 
@@ -139,28 +141,37 @@ Order: TypeAlias = tuple[str, ...]
 
 
 class _Planner:
-    """One rule under one library, with what every order needs to know looked up once."""
+    """Searches the orders of one rule's variables."""
 
     def __init__(self, rule: Rule, library: Library) -> None:
         self.rule = rule
         self.library = library
-        self.needs = {item: frozenset(v.name for v in item.variables) - set(rule.generic) for item in rule.premise}
+        self.needs: dict[BodyLiteral, frozenset[str]] = {}
+        """The searched variables of each premise item."""
         self.variables: dict[str, Variable] = {}
-        for variable in (variable for item in rule.premise for variable in item.variables):
-            if variable.name not in rule.generic:
+        for item in rule.premise:
+            searched = [variable for variable in item.variables if variable.name not in rule.generic]
+            self.needs[item] = frozenset(variable.name for variable in searched)
+            for variable in searched:
                 self.variables.setdefault(variable.name, variable)
         self.rank_of = {name: index for index, name in enumerate(self.variables)}
-        self.items = {name: tuple(i for i in rule.premise if name in self.needs[i]) for name in self.variables}
-        self.asking = {name: tuple(filter(self._can_ask, items)) for name, items in self.items.items()}
+        self.items: dict[str, tuple[BodyLiteral, ...]] = {}
+        """The premise items with a variable."""
+        self.asking: dict[str, tuple[Literal, ...]] = {}
+        """Those of them that can be asked."""
+        for name in self.variables:
+            self.items[name] = tuple(item for item in rule.premise if name in self.needs[item])
+            self.asking[name] = tuple(filter(self._can_ask, self.items[name]))
         self.equations = tuple(self._equations())
 
-    # Which variable can come next
+    # Variables that can come next
 
     @cached_property
     def unreachable(self) -> tuple[Variable, ...]:
         reached = {name for name in self.variables if self.asking[name]}
         grown = True
         while grown:
+            # A variable that is reached may complete the right side of another one's equation.
             new = {name for name in self.variables if name not in reached and self._assignment(name, reached)}
             reached |= new
             grown = bool(new)
@@ -172,15 +183,16 @@ class _Planner:
             named = ", ".join(map(str, missing))
             raise HapaxError(
                 f"{self.rule.place}: rule {self.rule.name} has no search order: nothing gives a value to {named}. "
-                "Add a literal to the premise that speaks of it and can be asked."
+                "Add a literal with this variable to the premise that can be asked."
             )
 
     def _equations(self) -> Iterator[Comparison]:
-        """`V = expression`, as written or as a computed predicate defines it, the variable on the left."""
+        """Equations with a variable on the left, as written or as a computed predicate defines them."""
         for item in self.rule.premise:
             comparison = item if isinstance(item, Comparison) else comparison_of(item, self.library)
             if comparison is None or comparison.operator != "=":
                 continue
+            # Either side may get its value from the other.
             for left, right in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
                 if isinstance(left, Variable) and left not in expression_variables(right):
                     yield Comparison("=", left, right)
@@ -189,12 +201,12 @@ class _Planner:
         known = set(bound)
         for equation in self.equations:
             needed = {variable.name for variable in expression_variables(equation.right)}
-            if equation.left == self.variables[name] and needed <= known:
+            if equation.left == self.variables[name] and needed <= known:  # generic variables are never known
                 return equation
         return None
 
     def _can_ask(self, item: BodyLiteral) -> TypeGuard[Literal]:
-        """Whether the item is positive and not decided by arithmetic."""
+        """True for positive literals that arithmetic does not decide."""
         return (
             isinstance(item, Literal) and not item.negated and _source(item, self.library) is not PredicateKind.COMPUTED
         )
@@ -203,37 +215,53 @@ class _Planner:
         return bool(self.asking[name]) or self._assignment(name, bound) is not None
 
     def _is_led_to(self, name: str, bound: frozenset[str]) -> bool:
-        """Whether a constraint whose other arguments have values, or an equation, leads to the variable."""
-        keyed = (one for one in self.asking[name] if len(one.atom.arguments) > 1 and not self.rule.is_information(one))
-        return self._assignment(name, bound) is not None or any(self.needs[one] <= bound | {name} for one in keyed)
+        """True if an equation, or a constraint whose other variables have values, gives the variable its values."""
+        if self._assignment(name, bound) is not None:
+            return True
+        return any(
+            len(literal.atom.arguments) > 1
+            and not self.rule.is_information(literal)
+            and self.needs[literal] <= bound | {name}
+            for literal in self.asking[name]
+        )
 
     # Orders
 
     def cheap_plans(self) -> list[SearchPlan]:
-        """A beam over partial plans. Later variables are led to by earlier ones wherever that is possible at all."""
+        """The cheapest plans that a beam search over partial plans finds."""
         large = len(self.variables) > LARGE_RULE
+        # Plans grow with the factorial of the variables: a large rule gets a narrower beam.
         width, branches = (8, 4) if large else (2 * PLANS, LARGE_RULE)
-        partial = [_Partial(self)]
+        beam = [_PartialPlan(self)]
         for _ in self.variables:
-            grown = [one.extended(name) for one in partial for name in self._next(one.bound)[:branches]]
-            partial = sorted(grown, key=lambda one: self.rank(one.plan))[:width]
-        return [one.plan for one in partial]
+            extended: list[_PartialPlan] = []
+            for partial in beam:
+                extended += [partial.extended(name) for name in self._next(partial.bound)[:branches]]
+            beam = sorted(extended, key=lambda partial: self.rank(partial.plan))[:width]
+        return [partial.plan for partial in beam]
 
     def _next(self, bound: frozenset[str]) -> list[str]:
+        """Variables that can come next; only those that bound variables lead to, if there are any."""
         ready = [name for name in self.variables if name not in bound and self._is_ready(name, bound)]
         led = [name for name in ready if bound and self._is_led_to(name, bound)]
         return led or ready
 
-    def rank(self, one: SearchPlan) -> tuple[int, int, int, tuple[int, ...]]:
-        order = tuple(self.rank_of[step.variable.name] for step in one.steps)
-        return (one.cost.calls, one.cost.questions, one.cost.checks, order)
+    def rank(self, candidate: SearchPlan) -> tuple[int, int, int, tuple[int, ...]]:
+        """Sort key: the cost, then the order of the variables in the rule."""
+        order = tuple(self.rank_of[step.variable.name] for step in candidate.steps)
+        cost = candidate.cost
+        return (cost.calls, cost.questions, cost.checks, order)
 
     def walk(self, conclusion_first: bool) -> Order:
-        """LINK's walk: on from the newest variable to the next one that shares an atom with it, generic ones first."""
+        """LINK's order: from the newest variable on to the next one that shares an atom with it.
+
+        It starts at the generic variables.
+        """
         first = (self.rule.conclusion,) if conclusion_first else ()
-        neighbours = [[v.name for v in item.variables] for item in (*first, *self.rule.premise)]
+        neighbours = [[variable.name for variable in item.variables] for item in (*first, *self.rule.premise)]
         order: Order = ()
         while len(order) < len(self.variables):
+            # The newest variable first; the generic ones last, as they were known before all others.
             anchors = (*reversed(order), *self.rule.generic)
             order = (*order, self._step_of_walk(anchors, neighbours, frozenset(order)))
         return order
@@ -245,29 +273,30 @@ class _Planner:
                 for name in names if anchor in names else ():
                     if name in waiting:
                         return name
-        return waiting[0]
+        return waiting[0]  # nothing bound leads on: the rule's premise falls into parts
 
     def is_for_conclusion_first(self) -> bool:
-        """Whether the paper would start at the conclusion, see `plan`. A generic variable has no one right value."""
-        told = [literal for literal in self.rule.literals if self.rule.is_information(literal)]
-        return len(told) == 1 and any(
+        """True if the paper would start at the conclusion; see `plan`."""
+        information = [literal for literal in self.rule.literals if self.rule.is_information(literal)]
+        # Constraints alone: a generic variable has no single right value.
+        constraints = [literal for literal in self.rule.literals if literal not in information]
+        return len(information) == 1 and any(
             _source(literal, self.library) is PredicateKind.FUNCTIONAL
             and isinstance(literal.atom.arguments[-1], Variable)
-            for literal in self.rule.literals
-            if literal not in told
+            for literal in constraints
         )
 
     # Steps and costs
 
     def plan(self, order: Order) -> SearchPlan:
-        partial = _Partial(self)
+        partial = _PartialPlan(self)
         for name in order:
             partial = partial.extended(name)
         return partial.plan
 
     def step(self, name: str, bound: frozenset[str]) -> SearchStep:
         now = bound | {name}
-        # What speaks of generic variables alone needs no value: the first step closes it.
+        # Items with generic variables alone need no value: the first step closes them.
         own = self.items[name] if bound else self.rule.premise
         closes = tuple(item for item in own if self.needs[item] <= now)
         asking = sorted(self.asking[name], key=lambda literal: self._preference(literal, name, now))
@@ -277,13 +306,13 @@ class _Planner:
         return SearchStep(self.variables[name], (*asking[:1], *verifying), closes, functional, assignment)
 
     def _preference(self, literal: Literal, name: str, now: frozenset[str]) -> tuple[bool, int, bool, bool]:
-        """Constraints first; among them the fewest free arguments, one right value, a model before stored facts."""
+        """Sort key of literals to ask: constraints, few free arguments, a single right value, models before facts."""
         free = len(self.needs[literal] - now)
         stored = _source(literal, self.library) not in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
         return (self.rule.is_information(literal), free, not self.is_functional(literal, name, now), stored)
 
     def is_functional(self, literal: Literal, name: str, now: frozenset[str]) -> bool:
-        """Whether the variable is the one right value for a key that is known by now."""
+        """True if the variable is the single right value for a key whose variables are bound."""
         if _source(literal, self.library) is not PredicateKind.FUNCTIONAL or self.rule.is_information(literal):
             return False
         *key, last = literal.atom.arguments
@@ -292,10 +321,10 @@ class _Planner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Partial:
-    """The beginning of a plan with the numbers expected so far.
+class _PartialPlan:
+    """The beginning of a plan, with the expected numbers so far.
 
-    Questions are shared: a step asks one for each distinct key, not for each beam.
+    Rows are partial substitutions. They share questions: a step asks one per distinct key, not one per row.
     """
 
     planner: _Planner
@@ -313,19 +342,17 @@ class _Partial:
     def plan(self) -> SearchPlan:
         return SearchPlan(self.planner.rule, self.steps, self.cost)
 
-    def extended(self, name: str) -> _Partial:
+    def extended(self, name: str) -> _PartialPlan:
         step = self.planner.step(name, self.bound)
-        keys = self._keys(step)
+        sources = step.assignment.variables if step.assignment else step.generators[0].variables
+        keys = [variable.name for variable in sources if variable.name in self.distinct]
+        # One question per distinct key, and never more than there are rows.
         asked = min(self.rows, prod(self.distinct[key] for key in keys), BEAM)
         values = self._values(step, keys)
         rows = min(BEAM, self.rows * values)
         cost = self.cost + self._asking(step, asked) + PlanCost(checks=rows * self._verifying(step))
         distinct = {**self.distinct, name: min(BEAM, asked * values)}
-        return _Partial(self.planner, (*self.steps, step), cost, rows, distinct)
-
-    def _keys(self, step: SearchStep) -> list[str]:
-        source = step.assignment.variables if step.assignment else step.generators[0].variables
-        return [variable.name for variable in source if variable.name in self.distinct]
+        return _PartialPlan(self.planner, (*self.steps, step), cost, rows, distinct)
 
     def _values(self, step: SearchStep, keys: list[str]) -> int:
         if step.assignment or step.functional:
@@ -342,7 +369,7 @@ class _Partial:
         return PlanCost(asked if calls else 0, asked * calls)
 
     def _verifying(self, step: SearchStep) -> int:
-        """How many literals the critic judges on ground atoms here."""
+        """The number of literals whose ground atoms the critic judges at this step."""
         asked_with = () if step.assignment else step.generators[:1]
         kinds = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
         return sum(
@@ -355,42 +382,47 @@ class _Partial:
 
 
 def _calls(literal: Literal, library: Library) -> int:
-    """Calls of one question; a derived predicate asks every model's predicate that its rules rest on."""
+    """Calls per question; for a derived predicate, those of all oracle predicates that its rules need."""
     kind = _source(literal, library)
     if kind is not None:
         return CALLS if kind in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL) else 0
     seen: set[str] = set()
     waiting, calls = [literal], 0
     while waiting:
-        one = waiting.pop()
-        if one.atom.indicator in seen:
+        needed = waiting.pop()
+        indicator = needed.atom.indicator
+        # Recursive rules lead back to themselves.
+        if indicator in seen:
             continue
-        seen.add(one.atom.indicator)
-        source = _source(one, library)
+        seen.add(indicator)
+        source = _source(needed, library)
         if source is None:
-            waiting.extend(item for rule in library.concluding[one.atom.indicator] for item in rule.literals)
+            for rule in library.concluding[indicator]:
+                waiting.extend(rule.literals)
         calls += CALLS if source in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL) else 0
     return calls
 
 
 def _source(literal: Literal, library: Library) -> PredicateKind | None:
-    """Where the literal's truth comes from; None: from rules alone. What the library does not know would be asked."""
+    """The source of the literal's truth; None for rules alone."""
     indicator = literal.atom.indicator
     if not library.knows(indicator):
-        return PredicateKind.ORACLE
+        return PredicateKind.ORACLE  # a search would ask for it
     signature = library.signature(indicator)
+    # Given and undeclared predicates that rules conclude come from these alone.
     asked = signature.declared and signature.kind is not PredicateKind.GIVEN
     return signature.kind if asked or indicator not in library.derived else None
 
 
 def comparison_of(literal: Literal, library: Library) -> Comparison | None:
-    """What a computed predicate says about the literal's arguments; None for other literals and for negated ones."""
+    """The comparison that a literal over a computed predicate stands for; None for other and for negated literals."""
     if literal.negated or not library.knows(literal.atom.indicator):
         return None
     signature = library.signature(literal.atom.indicator)
     if signature.definition is None or len(signature.parameters) != len(literal.atom.arguments):
         return None
-    values = {one.name: term for one, term in zip(signature.parameters, literal.atom.arguments, strict=True)}
+    names = (parameter.name for parameter in signature.parameters)
+    values = dict(zip(names, literal.atom.arguments, strict=True))
     definition = signature.definition
     return Comparison(definition.operator, _replaced(definition.left, values), _replaced(definition.right, values))
 
@@ -405,7 +437,7 @@ def _replaced(expression: Expression, values: Mapping[str, Term]) -> Expression:
 
 
 def predicate_graph(library: Library) -> PredicateGraph:
-    """Predicates, with an edge from each one in a premise to the concluded one; `negative` where it is negated."""
+    """Predicates, with edges from those of a premise to the conclusion's; `negative` if a rule negates the former."""
     import networkx as nx
 
     graph: PredicateGraph = nx.DiGraph()
@@ -414,6 +446,7 @@ def predicate_graph(library: Library) -> PredicateGraph:
         graph.add_node(conclusion)
         for literal in rule.literals:
             below = literal.atom.indicator
+            # Two predicates have one edge: a single negation between them makes it negative.
             negative = literal.negated or bool(
                 graph.has_edge(below, conclusion) and graph[below][conclusion]["negative"]
             )
@@ -422,75 +455,83 @@ def predicate_graph(library: Library) -> PredicateGraph:
 
 
 def recursive_predicates(library: Library) -> frozenset[str]:
-    """Indicators of the predicates that rest on themselves, directly or by way of others."""
+    """Indicators of the predicates that depend on themselves, directly or through others."""
     if not any(literal.atom.indicator in library.derived for rule in library.rules for literal in rule.literals):
         return frozenset()
     import networkx as nx
 
     graph = predicate_graph(library)
-    circles = [members for members in nx.strongly_connected_components(graph) if len(members) > 1]
+    cycles = [members for members in nx.strongly_connected_components(graph) if len(members) > 1]
     loops = {name for name in graph if graph.has_edge(name, name)}
-    return frozenset(loops.union(*circles))
+    return frozenset(loops.union(*cycles))
 
 
 def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
-    """Circles of predicates with a negation in them, each from a conclusion round to itself; one for each tangle."""
+    """Cycles of predicates that contain a negation, at most one per strongly connected component."""
     negated = {literal.atom.indicator for rule in library.rules for literal in rule.literals if literal.negated}
     if not negated & library.derived:
         return ()
     import networkx as nx
 
     graph = predicate_graph(library)
-    tangle_of = {name: index for index, names in enumerate(nx.strongly_connected_components(graph)) for name in names}
+    component_of: dict[str, int] = {}
+    for index, names in enumerate(nx.strongly_connected_components(graph)):
+        component_of.update(dict.fromkeys(names, index))
     cycles: dict[int, tuple[str, ...]] = {}
     for below, above in graph.edges:
-        if graph[below][above]["negative"] and tangle_of[below] == tangle_of[above] not in cycles:
-            cycles[tangle_of[above]] = (above, *reversed(nx.shortest_path(graph, above, below)))
+        component = component_of[above]
+        # Inside a component a path leads back from `above` to `below`, so the negative edge closes a cycle.
+        if graph[below][above]["negative"] and component_of[below] == component and component not in cycles:
+            # From a conclusion back to itself.
+            cycles[component] = (above, *reversed(nx.shortest_path(graph, above, below)))
     return tuple(cycles.values())
 
 
 def refuse_negative_cycles(library: Library) -> None:
-    """Raises HapaxError for a predicate that rests on its own negation."""
+    """Raise HapaxError for a predicate that depends on its own negation."""
     for cycle in negative_cycles(library):
         raise HapaxError(
-            f"{cycle[0]} rests on its own negation ({' <- '.join(cycle)}), so it has no truth value. "
-            "Take the negation out of the circle."
+            f"{cycle[0]} depends on its own negation ({' <- '.join(cycle)}), so it has no truth value. "
+            "Remove the negation from the cycle."
         )
 
 
 def strata(library: Library) -> tuple[frozenset[str], ...]:
-    """Indicators in layers: each predicate rests on the negation of lower layers only. Raises HapaxError."""
+    """Indicators in layers, each of which negates only predicates of lower layers. Raises HapaxError for a cycle."""
     refuse_negative_cycles(library)
     import networkx as nx
 
     graph = predicate_graph(library)
     condensed = nx.condensation(graph)
-    home: Mapping[str, int] = condensed.graph["mapping"]
+    component_of: Mapping[str, int] = condensed.graph["mapping"]
     level: dict[int, int] = dict.fromkeys(condensed, 0)
     incoming: dict[int, list[tuple[int, bool]]] = {}
     for below, above in graph.edges:
-        incoming.setdefault(home[above], []).append((home[below], graph[below][above]["negative"]))
+        edge = (component_of[below], graph[below][above]["negative"])
+        incoming.setdefault(component_of[above], []).append(edge)
     for component in nx.topological_sort(condensed):
         level[component] = max((level[below] + negative for below, negative in incoming.get(component, ())), default=0)
-    heights = range(max(level.values(), default=-1) + 1)
-    return tuple(frozenset(name for name in graph if level[home[name]] == height) for height in heights)
+    layers: list[set[str]] = [set() for _ in range(max(level.values(), default=-1) + 1)]
+    for name in graph:
+        layers[level[component_of[name]]].add(name)
+    return tuple(map(frozenset, layers))
 
 
 def evaluation_layers(library: Library) -> tuple[frozenset[str], ...]:
-    """Indicators in the order in which they can be worked out; those that rest on each other stand together."""
+    """Indicators in an order of evaluation; predicates that depend on each other share a layer."""
     import networkx as nx
 
     condensed = nx.condensation(predicate_graph(library))
-    return tuple(frozenset(condensed.nodes[one]["members"]) for one in nx.topological_sort(condensed))
+    return tuple(frozenset(condensed.nodes[component]["members"]) for component in nx.topological_sort(condensed))
 
 
 # The graph of a rule
 
 
 def dependency_graph(rule: Rule) -> RuleGraph:
-    """Variables (by name) joined to the literals that hold them (by position in the premise, the conclusion last).
+    """A graph of variables, by name, and the literals that contain them, by position; the conclusion is the last.
 
-    A graph of two kinds of nodes, because a literal may join any number of variables, or several the same pair.
+    Literals are nodes, not edges: one may join any number of variables, and two may join the same pair.
     """
     import networkx as nx
 
@@ -504,14 +545,14 @@ def dependency_graph(rule: Rule) -> RuleGraph:
 
 
 def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
-    """The dependency graph to read, or to draw with Mermaid or Graphviz. Ends with a newline."""
+    """The dependency graph as plain text, or as source for Mermaid or Graphviz. Ends with a newline."""
     drawn = _Drawing.of(rule, library)
     return "\n".join(_FORMS[form](rule, drawn)) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A node to draw: `id` is safe in every form, `text` is not yet quoted."""
+    """A node of a drawing. `id` is safe in every form; `text` is not yet quoted."""
 
     id: str
     text: str
@@ -520,41 +561,36 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
+    """The nodes and edges of a rule's graph, ready to write."""
+
     variables: tuple[_Node, ...]
     literals: tuple[_Node, ...]
     edges: tuple[tuple[str, str], ...]
-    """Ids of variable and literal."""
+    """Pairs of a variable's id and a literal's."""
 
     @staticmethod
     def of(rule: Rule, library: Library) -> _Drawing:
-        graph = dependency_graph(rule)
-        variables = [node for node in graph if isinstance(node, str)]
-        literals = [node for node in graph if isinstance(node, int)]
-        edges = [(name, f"l{index}") for index in literals for name in variables if graph.has_edge(index, name)]
-        return _Drawing(
-            tuple(_variable_node(rule, graph.nodes[name]["variable"]) for name in variables),
-            tuple(_literal_node(index, graph.nodes[index], library) for index in literals),
-            tuple(edges),
-        )
+        variables: list[_Node] = []
+        for variable in rule.variables:
+            kind = "generic" if variable.name in rule.generic else "searched"
+            variables.append(_Node(variable.name, str(variable), kind))
+        literals: list[_Node] = []
+        edges: list[tuple[str, str]] = []
+        for index, item in enumerate((*rule.premise, rule.conclusion)):
+            if index == len(rule.premise):
+                kind = "conclusion"
+            elif isinstance(item, Comparison):
+                kind = "comparison"
+            else:
+                kind = str(_source(item, library) or "derived")
+            literals.append(_Node(f"l{index}", _untyped(item), kind))
+            names = {variable.name for variable in item.variables}
+            edges += [(variable.id, f"l{index}") for variable in variables if variable.id in names]
+        return _Drawing(tuple(variables), tuple(literals), tuple(edges))
 
 
-def _variable_node(rule: Rule, variable: Variable) -> _Node:
-    return _Node(variable.name, str(variable), "generic" if variable.name in rule.generic else "searched")
-
-
-def _literal_node(index: int, data: Mapping[str, Any], library: Library) -> _Node:
-    item: BodyLiteral = data["item"]
-    if data["conclusion"]:
-        kind = "conclusion"
-    elif isinstance(item, Comparison):
-        kind = "comparison"
-    else:
-        kind = str(_source(item, library) or "derived")
-    return _Node(f"l{index}", _plain(item), kind)
-
-
-def _plain(item: BodyLiteral | Expression) -> str:
-    """An item without data types: `is_one_type_of(Z, A)`."""
+def _untyped(item: BodyLiteral | Expression) -> str:
+    """The item without data types: `is_one_type_of(Z, A)`."""
     if isinstance(item, Literal):
         arguments = ", ".join(term.name if isinstance(term, Variable) else str(term) for term in item.atom.arguments)
         return f"{'not ' if item.negated else ''}{item.atom.predicate}({arguments})"
@@ -583,7 +619,8 @@ def _mermaid_form(_: Rule, drawn: _Drawing) -> Iterator[str]:
 
 
 def _mermaid_quoted(text: str) -> str:
-    """Mermaid knows no backslash: everything but letters, digits and harmless signs becomes a numbered entity."""
+    """The text in quotes, with everything but letters, digits and harmless signs as numbered entities."""
+    # Mermaid knows no backslash escapes.
     return '"' + "".join(c if c.isalnum() or c in " _(),.[]" else f"#{ord(c)};" for c in text) + '"'
 
 

@@ -1,6 +1,6 @@
-"""Goals that users type for `query`: what may be called, and how a goal is written for Prolog.
+"""Goals that users type for `query`: what they may call, and how they are written for Prolog.
 
-A goal is a term. It is never handed to Prolog as typed: only an allowed tree gets here and only `goal_text` writes it.
+Prolog never reads a goal as it was typed: `allowed_goal` checks its term, and only `goal_text` writes it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from grammar.errors import Diagnostic, hint
-from grammar.prolog_text import prolog_atom, prolog_value
-from grammar.rules import Library, Place
-from grammar.terms import Constant
+from hapax.grammar.errors import Diagnostic, Place
+from hapax.grammar.hints import hint
+from hapax.grammar.prolog_text import prolog_atom, prolog_value
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class GoalVariable:
 
 @dataclass(frozen=True, slots=True)
 class GoalList:
-    """A list; `tail` stands after the bar in `[H|T]`."""
+    """A list; `tail` is the T of `[H|T]`."""
 
     items: tuple[GoalTerm, ...]
     tail: GoalTerm | None = None
@@ -33,7 +34,7 @@ class GoalList:
 
 @dataclass(frozen=True, slots=True)
 class Compound:
-    """A functor with arguments; also operators. Conjunctions and disjunctions (`,` and `;`) may have more than two."""
+    """A functor, or an operator, with arguments. `,` and `;` may have more than two."""
 
     functor: str
     arguments: tuple[GoalTerm, ...]
@@ -49,7 +50,7 @@ GoalTerm: TypeAlias = GoalVariable | Constant | GoalList | Compound
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """An allowed goal. `variables` are the ones it answers about, in order of occurrence; `_` and `_Name` are not."""
+    """An allowed goal. `variables` are those that a solution binds, in order of occurrence, without `_` and `_Name`."""
 
     term: GoalTerm
     variables: tuple[str, ...]
@@ -88,11 +89,12 @@ BUILT_INS: dict[str, str] = {
     "=:=/2": "ee",
     "=\\=/2": "ee",
 }
-"""What a goal may call beside the library's predicates. One letter an argument: data, goal, goal after `V^`, arithmetic
-expression, aggregate. `,` and `;` take goals only, as many as there are."""
+"""Predicates that a goal may call besides the library's, with a letter per argument: d for data, g for a goal, q for a
+goal that may be quantified (`V^p(V)`), e for an arithmetic expression, a for an aggregate. `,` and `;` take any number
+of goals."""
 
 AGGREGATES = {"sum/1": "e", "max/1": "e", "min/1": "e", "bag/1": "d", "set/1": "d", "max/2": "ed", "min/2": "ed"}
-"""First arguments of aggregate_all/3, beside `count`."""
+"""First arguments of aggregate_all/3 besides `count`, with letters as in BUILT_INS."""
 
 ARITHMETIC = frozenset(("+/2", "-/2", "*/2", "rdiv/2", "///2", "mod/2", "-/1", "abs/1", "min/2", "max/2"))
 
@@ -124,23 +126,23 @@ INFIX = frozenset(
 
 
 Elsewhere: TypeAlias = Callable[[str], str]
-"""Says of an indicator that the library lacks where it is known and what to do about it, or nothing.
+"""A remedy for an indicator that the library does not know, such as where it is declared; "" if there is none.
 
-What ends with a blank may be of another predicate; the usual remedy follows it."""
+If it ends with a blank, the usual remedy is appended."""
 
 
 def allowed_goal(
     term: GoalTerm, library: Library, elsewhere: Elsewhere = lambda _: ""
 ) -> tuple[Goal, tuple[Diagnostic, ...]]:
-    """The goal and the faults of everything in it that may not be called."""
-    check = _Check(library, elsewhere)
-    term = check.goal(term)
+    """The goal, and diagnostics for everything in it that is not allowed."""
+    checker = _GoalChecker(library, elsewhere)
+    term = checker.goal(term)
     names = (name for name in _answered(term) if not name.startswith("_"))
-    return Goal(term, tuple(dict.fromkeys(names))), tuple(check.faults)
+    return Goal(term, tuple(dict.fromkeys(names))), tuple(checker.diagnostics)
 
 
 def goal_text(goal: Goal) -> str:
-    """The goal as Prolog text, variable names kept, fully bracketed and quoted."""
+    """The goal as Prolog text, fully bracketed and quoted, with the variables' names."""
     return _text(goal.term)
 
 
@@ -150,15 +152,16 @@ def called_indicators(goal: Goal, library: Library) -> tuple[str, ...]:
     return tuple(dict.fromkeys(called))
 
 
-class _Check:
-    """Walks a goal by what each position may hold, collecting faults; `/` in arithmetic becomes exact division."""
+class _GoalChecker:
+    """Walks a goal by the kinds of its arguments and collects diagnostics. Replaces `/` by exact division."""
 
     def __init__(self, library: Library, elsewhere: Elsewhere) -> None:
         self.library = library
         self.elsewhere = elsewhere
-        self.faults: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
 
     def goal(self, term: GoalTerm) -> GoalTerm:
+        """The term, checked as something to call."""
         if not isinstance(term, Compound):
             self._refuse("not callable", Place("<goal>"), found=_text(term))
             return term
@@ -172,12 +175,12 @@ class _Check:
         return self._arguments(term, "c" * len(term.arguments))
 
     def _arguments(self, term: Compound, kinds: str) -> Compound:
-        arguments = tuple(self._argument(kind, one) for kind, one in zip(kinds, term.arguments, strict=True))
-        return Compound(term.functor, arguments, term.place)
-
-    def _argument(self, kind: str, term: GoalTerm) -> GoalTerm:
-        checks = {"g": self.goal, "q": self._quantified, "e": self._expression, "a": self._aggregate, "c": self._plain}
-        return checks[kind](term) if kind in checks else term
+        """The term with its arguments checked; `kinds` has a letter for each, as in BUILT_INS, or c for a constant."""
+        checks = {"g": self.goal, "q": self._quantified, "e": self._expression, "a": self._aggregate, "c": self._simple}
+        arguments: list[GoalTerm] = []
+        for kind, argument in zip(kinds, term.arguments, strict=True):
+            arguments.append(argument if kind == "d" else checks[kind](argument))  # data may be any term
+        return Compound(term.functor, tuple(arguments), term.place)
 
     def _quantified(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound) and term.indicator == "^/2":
@@ -200,10 +203,10 @@ class _Check:
                 return self._arguments(term, "e" * len(term.arguments))
         elif isinstance(term, GoalVariable) or (isinstance(term, Constant) and term.is_number):
             return term
-        self._refuse("no number", _place(term), found=_text(term))
+        self._refuse("not a number", _place(term), found=_text(term))
         return term
 
-    def _plain(self, term: GoalTerm) -> GoalTerm:
+    def _simple(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound) and term.indicator == "-/1" and isinstance(term.arguments[0], Constant):
             return term
         if not isinstance(term, GoalVariable | Constant):
@@ -212,20 +215,23 @@ class _Check:
 
     def _unknown(self, term: Compound) -> None:
         known: dict[str, list[str]] = {}
-        for indicator in (*(one.indicator for one in self.library.completed().signatures), *BUILT_INS):
+        signatures = self.library.completed().signatures
+        for indicator in (*(signature.indicator for signature in signatures), *BUILT_INS):
             name, _, arity = indicator.rpartition("/")
-            if name.isidentifier():
+            if name.isidentifier():  # operators resemble nothing
                 known.setdefault(name, []).append(f"{name}/{arity}")
-        near = [one for name in get_close_matches(term.functor, known, n=3, cutoff=0.6) for one in known[name]]
+        near: list[str] = []
+        for name in get_close_matches(term.functor, known, n=3, cutoff=0.6):
+            near += known[name]
         question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
-        usual = question + "Goals call predicates of rule files; --rules names other files."
-        told = self.elsewhere(term.indicator)
-        remedy = told + usual if not told or told.endswith(" ") else told
+        remedy = self.elsewhere(term.indicator)
+        if not remedy or remedy.endswith(" "):
+            remedy += f"{question}Goals call predicates of rule files; name other files with --rules."
         self._refuse("unknown predicate", term.place, remedy, name=term.indicator)
 
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}
-        self.faults.append(hint(label).at(place, remedy=remedy, **shortened))
+        self.diagnostics.append(hint(label).at(place, remedy=remedy, **shortened))
 
 
 def _place(term: GoalTerm) -> Place:
@@ -240,7 +246,7 @@ def _compounds(term: GoalTerm) -> Iterator[Compound]:
 
 
 def _answered(term: GoalTerm) -> Iterator[str]:
-    """Names of the variables a solution can bind: not those inside findall, forall, a negation or before `^`."""
+    """Names of the variables that a solution can bind: not those in findall, forall or a negation, or before `^`."""
     if isinstance(term, GoalVariable):
         yield term.name
         return
@@ -249,8 +255,9 @@ def _answered(term: GoalTerm) -> Iterator[str]:
     if indicator in ("\\+/1", "forall/2"):
         return
     if indicator in ("findall/3", "aggregate_all/3"):
-        parts = parts[2:]
+        parts = parts[2:]  # only the result
     elif indicator in ("setof/3", "bagof/3"):
+        # Free variables of the goal are bound, except those of the template and those before `^`.
         hidden, inner = set(_answered(parts[0])), parts[1]
         while isinstance(inner, Compound) and inner.indicator == "^/2":
             hidden.update(_answered(inner.arguments[0]))
@@ -274,6 +281,7 @@ def _text(term: GoalTerm) -> str:
         return term.name
     if isinstance(term, Constant):
         text = prolog_value(term.value)
+        # In parentheses a minus sign cannot be read as an operator.
         return f"({text})" if text.startswith("-") else text
     parts = [_text(part) for part in _parts(term)]
     if isinstance(term, GoalList):

@@ -1,6 +1,7 @@
-"""Text to rules. The language itself is in `rule.lark`; this file cuts files into statements and tells faults.
+"""Text to rules and goals. The languages are in `rule.lark` and `goal.lark`; this file cuts rule files into statements.
 
-Each statement is parsed alone, so that a fault ends where its statement ends and all faults of all files come at once.
+Each statement is parsed alone, so that a syntax error ends where its statement ends, and the errors of all statements
+of all files are reported together.
 """
 
 from __future__ import annotations
@@ -15,210 +16,225 @@ from typing import Any, Literal, TypeAlias
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedToken
 
-from grammar import syntax
-from grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
-from grammar.errors import (
-    FAULTS_PER_FILE,
-    SYNTAX_FAULT,
+from hapax.grammar import syntax
+from hapax.grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
+from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected
+from hapax.grammar.goals import Compound, Elsewhere, Goal, GoalList, GoalTerm, GoalVariable, allowed_goal
+from hapax.grammar.hints import (
+    DIAGNOSTICS_PER_FILE,
     SYNTAX_HINTS,
     TOO_MANY,
+    UNEXPECTED_TOKEN,
     UNREADABLE,
-    Diagnostic,
-    GoalRejected,
-    HapaxError,
-    RulesRejected,
+    Hint,
     hint,
 )
-from grammar.goals import Compound, Elsewhere, Goal, GoalList, GoalTerm, GoalVariable, allowed_goal
-from grammar.rules import Library, Place, Rule
-from grammar.syntax import Line
-from grammar.terms import Constant
-from grammar.words import counted
+from hapax.grammar.link_json import rule_text_of_link_json
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.syntax import SourceLine
+from hapax.grammar.terms import Constant
+from hapax.grammar.words import counted
 
 MAXIMUM_DEPTH = 100
-"""Parentheses inside each other, and arithmetic operators in a statement: trees stay shallow enough to walk."""
+"""Nested parentheses, and arithmetic operators per statement: trees stay shallow enough to walk recursively."""
 MAXIMUM_TOKENS = 10_000
+"""Tokens per statement."""
 MAXIMUM_GOAL = 100_000
-"""Characters of a goal."""
+"""Characters per goal."""
 
 KEYWORDS = ("type", "oracle", "functional", "given", "computed", "opposite", "fact")
 GOES_ON_AFTER = frozenset(
     ("AND", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "SLASH", "PLUS", "MINUS", "STAR", "COMPARE", "LESS", "NOT")
 )
-GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}
+"""Terminals after which a statement goes on over a newline."""
+GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
 _COMMA = frozenset(("COMMA",))
 NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE", "AND"))
 
+NAME_TWICE = hint("name twice").code
+_CHECK_PATH = "Check the path and its permissions."
+_FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
+_IMPORT_FACTS = "Import facts with `hapax import {}`."
+_SQLITE_HEADER = b"SQLite format 3\0"
+_DECLARE_NOTHING = frozenset(("", "@", "fact"))
+"""Kinds of broken statements that cannot have been declarations; see `syntax.BrokenLine.kind`."""
+
+Missing: TypeAlias = Literal["nothing", "rules", "declarations"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRules:
+    """The statements that could be read, as a library, and the diagnostics of the others.
+
+    `missing`: the kind of statements that the library may lack: rules (or facts), or declarations as well. Rules with
+    a repeated name are in the library all the same.
+    """
+
+    library: Library
+    diagnostics: tuple[Diagnostic, ...]
+    missing: Missing
+
+
+@dataclass(slots=True)
+class _Source:
+    """The statements and the diagnostics of one file."""
+
+    file: str
+    lines: list[SourceLine] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+class _TooLarge(HapaxError):  # noqa: N818 - never leaves this module
+    """A statement or goal too large to be meant; `label` is its hint's."""
+
+    def __init__(self, label: str, limit: int) -> None:
+        super().__init__(label)
+        self.label = label
+        self.limit = limit
+
 
 def parse_library(sources: Iterable[tuple[str, str]]) -> Library:
-    """All rules of the sources, each (file name, text), as one library.
+    """All rules of the sources, pairs of file name and text, as one library.
 
-    Raises `RulesRejected` with every fault of every source, at most 50 a source and a count of the rest.
+    Raises `RulesRejected` with the diagnostics of all sources, at most 50 per source and a count of the rest.
     """
-    return _accepted(_library([_read_statements(file, text) for file, text in sources]))
+    return _accepted(_read(_read_statements(file, text) for file, text in sources))
 
 
 def load_library(paths: Sequence[str | Path]) -> Library:
-    """The library of files and folders (`*.rules`, `*.txt`, LINK's `*.json`), files of a folder in order of name.
+    """The library of files and folders (`*.rules`, `*.txt`, LINK's `*.json`), the files of a folder by name.
 
     Raises `RulesRejected`, also for files that cannot be read.
     """
     return _accepted(read_rules(paths))
 
 
-def read_rules(paths: Sequence[str | Path]) -> Read:
-    """What can be read of files and folders as `load_library` reads them, beside the faults of the rest."""
-    read: list[_Source] = []
-    for path in rule_files(paths):
-        try:
-            source = _read_file(path)
-            is_facts = bool(source.faults) and path.suffix in _FACTS
-            read.append(_unreadable(path, "it holds no rules", _IMPORT.format(path)) if is_facts else source)
-        except OSError as fault:
-            read.append(_unreadable(path, fault.strerror or str(fault), _CHECK_PATH))
-        except UnicodeDecodeError as fault:
-            read.append(_no_text(path, fault))
-        except HapaxError as fault:  # JSON of another form than LINK's
-            reason = str(fault).removeprefix(f"{path}: ")
-            read.append(_unreadable(path, reason, ""))
-    return _library(read)
-
-
-def _no_text(path: Path, fault: UnicodeDecodeError) -> _Source:
-    if fault.object.startswith(_SQLITE):
-        return _unreadable(path, "it is a knowledge base", f"Name it by --db {path}.")
-    return _unreadable(path, f"it is not UTF-8 (byte {fault.start})", "Save it as UTF-8.")
-
-
-def parse_addition(file: str, text: str, library: Library) -> Library:
-    """What the text adds to a library, whose types and signatures it may use. Raises `RulesRejected`."""
-    source = _read_statements(file, text)
-    parsed, faults = assemble([(source.file, source.lines)], library)
-    if source.faults or faults:
-        raise RulesRejected(_capped(file, [*source.faults, *faults]))
-    return parsed
-
-
-def parse_rule(text: str, library: Library | None = None) -> Rule:
-    """The one rule of the text, read with the types and signatures of `library`. Raises `RulesRejected`."""
-    parsed = parse_addition("<text>", text, library or Library())
-    if len(parsed.rules) != 1 or parsed.facts or parsed.signatures or parsed.subtypes or parsed.opposites:
-        raise HapaxError(f"Expected one rule and nothing else, found {len(parsed.rules)} rules in the text.")
-    return parsed.rules[0]
-
-
-def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
-    """The goal of a query, checked against what the library knows. Raises `GoalRejected`.
-
-    A text in it that Prolog cannot hold is a HapaxError, here or where the goal is written for Prolog.
-    """
-    try:
-        term = _goal_term(text)
-    except _TooMuch:
-        fault = hint("goal too large").at(Place("<goal>"), length=str(MAXIMUM_GOAL), depth=str(MAXIMUM_DEPTH))
-        raise GoalRejected([fault]) from None
-    except UnexpectedToken as unexpected:
-        ends = unexpected.token.type == "$END"
-        at = Place("<goal>") if ends else _place("<goal>", unexpected.token)
-        found = "its end" if ends else f'"{str(unexpected.token)[:20]}"'
-        raise GoalRejected([hint("goal syntax").at(at, found=found)]) from None
-    goal, faults = allowed_goal(term, library, elsewhere)
-    if faults:
-        raise GoalRejected(_capped("<goal>", list(faults)))
-    return goal
-
-
-@dataclass(slots=True)
-class _Source:
-    """What one file gave."""
-
-    file: str
-    lines: list[Line] = field(default_factory=list)
-    faults: list[Diagnostic] = field(default_factory=list)
-
-
-Lacking: TypeAlias = Literal["nothing", "rules", "declarations"]
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """The statements that could be read, as a library, and the faults of the others.
-
-    `lacks`: what the library misses of them: "rules" (or facts), or "declarations" too. A rule whose name was given
-    before is in it.
-    """
-
-    library: Library
-    faults: tuple[Diagnostic, ...]
-    lacks: Lacking
-
-
-NAME_TWICE = hint("name twice").code
-_CHECK_PATH = "Check the path and its permissions."
-_FACTS = frozenset((".csv", ".jsonl"))
-_IMPORT = "Facts go in by `hapax import {}`."
-_SQLITE = b"SQLite format 3\0"
-_RULES_ALONE = frozenset(("", "@", "fact"))
-"""Kinds of broken statements that declare nothing."""
-
-
-def _accepted(read: Read) -> Library:
-    if read.faults:
-        raise RulesRejected(read.faults)
-    return read.library
-
-
-def _library(sources: Sequence[_Source]) -> Read:
-    library, meaning_faults = assemble([(source.file, source.lines) for source in sources], Library())
-    found: dict[str, list[Diagnostic]] = {source.file: [] for source in sources}
-    for fault in chain(chain.from_iterable(source.faults for source in sources), meaning_faults):
-        found[fault.place.file].append(fault)
-    listed = [fault for file, faults in found.items() for fault in _capped(file, faults)]
-    return Read(library.completed(), tuple(listed), _lacking(sources, meaning_faults, library))
-
-
-def _lacking(sources: Sequence[_Source], faults: Sequence[Diagnostic], library: Library) -> Lacking:
-    lines = [line for source in sources for line in source.lines]
-    broken = {line.kind for line in lines if isinstance(line, syntax.BrokenLine)}
-    declared = sum(isinstance(line, syntax.DeclarationLine) for line in lines)
-    if broken - _RULES_ALONE or len(library.signatures) < declared:
-        return "declarations"
-    return "rules" if broken or any(fault.code != NAME_TWICE for fault in faults) else "nothing"
-
-
-def _capped(file: str, faults: list[Diagnostic]) -> list[Diagnostic]:
-    ordered = sorted(faults, key=lambda fault: (fault.place.line, fault.place.column))
-    left = len(ordered) - FAULTS_PER_FILE
-    if left <= 0:
-        return ordered
-    first_left_out = Place(file, ordered[FAULTS_PER_FILE].place.line)
-    return [*ordered[:FAULTS_PER_FILE], TOO_MANY.at(first_left_out, count=counted(left, "more fault"))]
-
-
-# Files
+def read_rules(paths: Sequence[str | Path]) -> ReadRules:
+    """The readable part of the files and folders that `load_library` takes, and diagnostics for the rest."""
+    return _read(map(_read_file, rule_files(paths)))
 
 
 def rule_files(paths: Sequence[str | Path]) -> Iterator[Path]:
     """The files that `load_library` reads."""
     for path in map(Path, paths):
         if path.is_dir():
+            # Sorted, because the order in a folder depends on the file system.
             yield from sorted(file for file in path.iterdir() if file.suffix in (".rules", ".txt", ".json"))
         else:
             yield path
 
 
-def _read_file(path: Path) -> _Source:
-    text = path.read_bytes().decode("utf-8-sig")
-    if path.suffix == ".json":
-        from grammar.link_json import rule_text_of_link_json  # only JSON files need it
+def parse_addition(file: str, text: str, library: Library) -> Library:
+    """The library of a text that extends `library`, whose types and signatures it may use; it does not include these.
 
-        return _read_statements(str(path), rule_text_of_link_json(text, str(path)))
-    return _read_statements(str(path), text)
+    Raises `RulesRejected`.
+    """
+    source = _read_statements(file, text)
+    parsed, diagnostics = assemble([(source.file, source.lines)], library)
+    if source.diagnostics or diagnostics:
+        raise RulesRejected(_capped(file, [*source.diagnostics, *diagnostics]))
+    return parsed
+
+
+def parse_rule(text: str, library: Library | None = None) -> Rule:
+    """The single rule of the text, read with the types and signatures of `library`. Raises `RulesRejected`."""
+    parsed = parse_addition("<text>", text, library or Library())
+    if len(parsed.rules) != 1 or parsed.facts or parsed.signatures or parsed.subtypes or parsed.opposites:
+        raise HapaxError(
+            f"Expected exactly one rule and nothing else; found {counted(len(parsed.rules), 'rule')} in the text."
+        )
+    return parsed.rules[0]
+
+
+def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
+    """The goal of a query, checked against the predicates of the library. Raises `GoalRejected`.
+
+    Raises HapaxError for a text constant that Prolog cannot hold; some of these are found only by `goal_text`.
+    """
+    try:
+        term = _goal_term(text)
+    except _TooLarge:
+        diagnostic = hint("goal too large").at(Place("<goal>"), length=str(MAXIMUM_GOAL), depth=str(MAXIMUM_DEPTH))
+        raise GoalRejected([diagnostic]) from None
+    except UnexpectedToken as error:
+        at_end = error.token.type == "$END"
+        place = Place("<goal>") if at_end else _place("<goal>", error.token)
+        found = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
+        raise GoalRejected([hint("goal syntax").at(place, found=found)]) from None
+    goal, diagnostics = allowed_goal(term, library, elsewhere)
+    if diagnostics:
+        raise GoalRejected(_capped("<goal>", list(diagnostics)))
+    return goal
+
+
+def _accepted(read: ReadRules) -> Library:
+    if read.diagnostics:
+        raise RulesRejected(read.diagnostics)
+    return read.library
+
+
+def _read(files: Iterable[_Source]) -> ReadRules:
+    """The sources as one library: names, types and values are settled across files."""
+    sources = list(files)
+    library, from_assembly = assemble([(source.file, source.lines) for source in sources], Library())
+    by_file: dict[str, list[Diagnostic]] = {source.file: [] for source in sources}
+    for diagnostic in chain(*(source.diagnostics for source in sources), from_assembly):
+        by_file[diagnostic.place.file].append(diagnostic)
+    listed: list[Diagnostic] = []
+    for file, diagnostics in by_file.items():
+        listed += _capped(file, diagnostics)
+    return ReadRules(library.completed(), tuple(listed), _missing(sources, from_assembly, library))
+
+
+def _missing(sources: Sequence[_Source], diagnostics: Sequence[Diagnostic], library: Library) -> Missing:
+    """`ReadRules.missing`; the diagnostics are those of assembling."""
+    lines = list(chain.from_iterable(source.lines for source in sources))
+    broken = {line.kind for line in lines if isinstance(line, syntax.BrokenLine)}
+    declared = sum(isinstance(line, syntax.DeclarationLine) for line in lines)
+    if broken - _DECLARE_NOTHING or len(library.signatures) < declared:
+        return "declarations"
+    if broken or any(diagnostic.code != NAME_TWICE for diagnostic in diagnostics):
+        return "rules"
+    return "nothing"
+
+
+def _capped(file: str, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """The first diagnostics by place, and a count of the rest."""
+    ordered = sorted(diagnostics, key=lambda diagnostic: (diagnostic.place.line, diagnostic.place.column))
+    left_out = len(ordered) - DIAGNOSTICS_PER_FILE
+    if left_out <= 0:
+        return ordered
+    first_left_out = Place(file, ordered[DIAGNOSTICS_PER_FILE].place.line)
+    return [*ordered[:DIAGNOSTICS_PER_FILE], TOO_MANY.at(first_left_out, count=counted(left_out, "more fault"))]
+
+
+# Files
+
+
+def _read_file(path: Path) -> _Source:
+    """The statements of a file; a file that cannot be read is one broken line and its diagnostic."""
+    try:
+        # `-sig`: some editors begin a file with a byte order mark.
+        text = path.read_bytes().decode("utf-8-sig")
+        if path.suffix == ".json":
+            text = rule_text_of_link_json(text, str(path))
+    except OSError as error:
+        return _unreadable(path, error.strerror or str(error), _CHECK_PATH)
+    except UnicodeDecodeError as error:
+        if error.object.startswith(_SQLITE_HEADER):
+            return _unreadable(path, "it is a knowledge base", f"Pass it as --db {path}.")
+        return _unreadable(path, f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8.")
+    except HapaxError as error:  # JSON of another form than LINK's
+        return _unreadable(path, str(error).removeprefix(f"{path}: "), "")
+    source = _read_statements(str(path), text)
+    if source.diagnostics and path.suffix in _FACT_SUFFIXES:
+        return _unreadable(path, "it contains no rules", _IMPORT_FACTS.format(path))
+    return source
 
 
 def _unreadable(path: Path, reason: str, remedy: str) -> _Source:
-    fault = UNREADABLE.at(Place(str(path)), reason=reason, remedy=remedy)
-    return _Source(str(path), [syntax.BrokenLine("file")], [fault])
+    diagnostic = UNREADABLE.at(Place(str(path)), reason=reason, remedy=remedy)
+    return _Source(str(path), [syntax.BrokenLine("file")], [diagnostic])
 
 
 # Statements
@@ -227,28 +243,30 @@ def _unreadable(path: Path, reason: str, remedy: str) -> _Source:
 def _read_statements(file: str, text: str) -> _Source:
     source = _Source(file)
     for tokens in _statements(_lark().lex(text)):
-        if len(source.faults) > 20 * FAULTS_PER_FILE:
+        # The rest of such a file is not worth the time; it is missing like an unreadable file.
+        if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
             source.lines.append(syntax.BrokenLine("file"))
             break
         try:
             source.lines.append(_parse(tokens))
-        except _TooMuch as fault:
+        except _TooLarge as error:
             source.lines.append(_broken(tokens))
-            source.faults.append(hint(fault.label).at(_place(file, tokens[0]), limit=str(fault.limit)))
-        except UnexpectedToken as fault:
+            source.diagnostics.append(hint(error.label).at(_place(file, tokens[0]), limit=str(error.limit)))
+        except UnexpectedToken as error:
             source.lines.append(_broken(tokens))
-            at = _place(file, fault.token if fault.token.type != "$END" else tokens[-1])
-            # Naming a fault costs a parse of all examples; faults beyond the cap are only counted.
-            named = len(source.faults) < FAULTS_PER_FILE
-            source.faults.append(
-                _name_fault(fault, at, _keyword(tokens)) if named else SYNTAX_FAULT.at(at, found="", expected="")
-            )
+            place = _place(file, error.token if error.token.type != "$END" else tokens[-1])
+            # Finding the hint costs a parse of all examples; diagnostics beyond the cap are only counted.
+            if len(source.diagnostics) < DIAGNOSTICS_PER_FILE:
+                source.diagnostics.append(_syntax_diagnostic(error, place, _keyword(tokens)))
+            else:
+                source.diagnostics.append(UNEXPECTED_TOKEN.at(place, found="", expected=""))
     return source
 
 
 def _broken(tokens: list[Token]) -> syntax.BrokenLine:
-    """What the statement would have been. An attribute with an arrow in it is a rule that a newline fails to begin."""
+    """The kind of statement that the tokens were meant to be."""
     kind = _keyword(tokens)
+    # With an arrow in it, it is a rule that is not separated from the attribute before it by a newline.
     if kind == "@" and any(token.type in ("ARROW", "NECK") for token in tokens):
         kind = ""
     words = takewhile(lambda token: token.type == "WORD", tokens[1:])
@@ -256,17 +274,19 @@ def _broken(tokens: list[Token]) -> syntax.BrokenLine:
 
 
 def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
-    """The token lists of the statements: they end at a full stop, or at a newline that nothing carries on over."""
+    """The token lists of the statements, which end at a full stop or at a newline that nothing carries on over."""
     current: list[Token] = []
     depth = 0
     newlines = 0
-    broken = False  # a rule's sign inside parentheses: one was left open, so the next newline ends the statement
+    # An arrow or "&" inside parentheses: one was left open, so the next newline ends the statement.
+    broken = False
     for token, following in pairwise(chain(tokens, [Token("$END", "")])):
         if token.type == "NEWLINE":
             newlines += 1
             continue
         starts_line, blank_line, newlines = newlines > 0, newlines > 1, 0
         ends = starts_line and (depth == 0 or broken or blank_line) and not _goes_on(current, token, blank_line)
+        # A keyword at the start of a line begins a statement even inside an open parenthesis.
         declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type == "WORD")
         if current and (ends or declares or token.type == "ATTRIBUTE"):
             yield current
@@ -284,48 +304,41 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
 
 
 def _goes_on(current: list[Token], token: Token, blank_line: bool) -> bool:
-    """Whether a statement carries on over the newline before `token`; an operator at its end outlasts blank lines.
+    """True if the statement `current` carries on over the newline before `token`.
 
-    Attributes go on at a comma alone: the sign at the start of a broken rule below them is not theirs.
+    An operator at its end carries it over blank lines too, an operator at the start of the next line does not.
     """
     if not current:
         return False
+    # Attributes go on only at a comma: the sign at the start of a broken rule below them is not theirs.
     after, before = (_COMMA, _COMMA) if current[0].type == "ATTRIBUTE" else (GOES_ON_AFTER, GOES_ON_BEFORE)
     return current[-1].type in after or (token.type in before and not blank_line)
 
 
-class _TooMuch(HapaxError):  # noqa: N818 - never leaves this module
-    """A statement or goal too large to be meant."""
-
-    def __init__(self, label: str, limit: int) -> None:
-        super().__init__(label)
-        self.label = label
-        self.limit = limit
-
-
-def _parse(tokens: list[Token]) -> Line:
-    """One statement. Raises UnexpectedToken, or _TooMuch where it is too large to be meant."""
-    _measure(tokens)
+def _parse(tokens: list[Token]) -> SourceLine:
+    """The parsed statement. Raises UnexpectedToken or _TooLarge."""
+    _check_size(tokens)
     state = _lark().parse_interactive(start="statement")
     for token in _with_keywords(tokens):
         state.feed_token(token)
-    line: Line = state.feed_token(Token.new_borrow_pos("$END", "", tokens[-1]))
+    line: SourceLine = state.feed_token(Token.new_borrow_pos("$END", "", tokens[-1]))
     return line
 
 
-def _measure(tokens: list[Token]) -> None:
+def _check_size(tokens: list[Token]) -> None:
     if len(tokens) > MAXIMUM_TOKENS:
-        raise _TooMuch("too long", MAXIMUM_TOKENS)
+        raise _TooLarge("too long", MAXIMUM_TOKENS)
     depth = operators = 0
     for token in tokens:
         depth = max(0, depth + (token.type == "LPAR") - (token.type == "RPAR"))
+        # A chain of operators makes a tree that is as deep as the chain is long.
         operators += token.type in ("PLUS", "MINUS", "STAR", "SLASH")
         if max(depth, operators) > MAXIMUM_DEPTH:
-            raise _TooMuch("too deep", MAXIMUM_DEPTH)
+            raise _TooLarge("too deep", MAXIMUM_DEPTH)
 
 
 def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
-    """The tokens with `type`, `oracle` ... and `not` told from ordinary words by where they stand."""
+    """The tokens with `type`, `oracle` ... and `not` as terminals of their own where they are no ordinary words."""
     before = ""
     for index, token in enumerate(tokens):
         terminal = token.type
@@ -338,10 +351,10 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
 
 
 def _keyword(tokens: list[Token]) -> str:
-    """The word that says what kind of statement this is, "@" for attributes, "" for rules."""
+    """The keyword that begins the statement, "@" for attributes, "" for rules."""
     if tokens[0].type == "ATTRIBUTE":
         return "@"
-    is_name = len(tokens) > 1 and tokens[1].type == "LPAR"
+    is_name = len(tokens) > 1 and tokens[1].type == "LPAR"  # a predicate may be called `type`
     return tokens[0].value if tokens[0].value in KEYWORDS and not is_name else ""
 
 
@@ -349,39 +362,41 @@ def _place(file: str, token: Token) -> Place:
     return Place(file, token.line or 1, token.column or 1)
 
 
-# Naming faults
+# Syntax errors
 
 
-def _name_fault(fault: UnexpectedToken, place: Place, keyword: str) -> Diagnostic:
-    """Examples of the same kind of statement only: the parser's states do not tell an atom of a fact from a rule's."""
+def _syntax_diagnostic(error: UnexpectedToken, place: Place, keyword: str) -> Diagnostic:
+    """The diagnostic of the hint with an example that fails in the same parser state, else the expected tokens."""
+    # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
     kinds = _example_tokens()
-    examples = [
-        (entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]) for entry in SYNTAX_HINTS
-    ]
-    found = fault.match_examples(_parse_example, examples, token_type_match_fallback=True, use_accepts=False)
+    examples: list[tuple[Hint, list[str]]] = []
+    for entry in SYNTAX_HINTS:
+        examples.append((entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]))
+    found = error.match_examples(_parse_example, examples, token_type_match_fallback=True, use_accepts=False)
     if found is not None:
         return found.at(place)
-    what = "the end of the statement" if fault.token.type == "$END" else f'"{str(fault.token)[:20]}"'
-    return SYNTAX_FAULT.at(place, found=what, expected=_spoken(fault.expected))
+    at_end = error.token.type == "$END"
+    unexpected = "the end of the statement" if at_end else f'"{str(error.token)[:20]}"'
+    expected = sorted({_TERMINAL_NAMES[name] for name in error.expected if name in _TERMINAL_NAMES})
+    return UNEXPECTED_TOKEN.at(place, found=unexpected, expected=" or ".join(expected) or "the end of the statement")
 
 
 def _parse_example(text: str) -> Any:
-    """An example's first statement; lark compares the state it stops in."""
+    """The first statement of an example; lark compares the state in which it fails."""
     return _parse(_example_tokens()[text])
 
 
 @cache
 def _example_tokens() -> dict[str, list[Token]]:
-    """The examples as tokens, read once."""
-    return {text: next(_statements(_lark().lex(text))) for entry in SYNTAX_HINTS for text in entry.examples}
+    """The examples as tokens."""
+    tokens: dict[str, list[Token]] = {}
+    for entry in SYNTAX_HINTS:
+        for text in entry.examples:
+            tokens[text] = next(_statements(_lark().lex(text)))
+    return tokens
 
 
-def _spoken(terminals: Iterable[str]) -> str:
-    names = sorted({_SPOKEN[name] for name in terminals if name in _SPOKEN})
-    return " or ".join(names) if names else "the end of the statement"
-
-
-_SPOKEN = {
+_TERMINAL_NAMES = {
     "WORD": "a word",
     "TEXT": "a quoted text",
     "NUMBER": "a number",
@@ -402,8 +417,8 @@ _SPOKEN = {
 # Trees
 
 
-class _Builder(Transformer[Token, Line]):
-    """Statements out of what the parser recognised; each method is named after its rule in `rule.lark`."""
+class _TreeBuilder(Transformer[Token, SourceLine]):
+    """Builds statements bottom-up while lark parses; each method is named after its rule in `rule.lark`."""
 
     def subtype(self, parts: list[Any]) -> syntax.SubtypeLine:
         keyword, lower, _, upper = parts
@@ -427,11 +442,13 @@ class _Builder(Transformer[Token, Line]):
 
     def attribute(self, parts: list[Token]) -> syntax.AttributeLine:
         keyword, *values = parts
-        return syntax.AttributeLine(keyword[1:], tuple(str(one) for one in values if one.type != "COMMA"), _at(keyword))
+        texts = tuple(str(value) for value in values if value.type != "COMMA")
+        return syntax.AttributeLine(keyword[1:], texts, _at(keyword))
 
     def forward(self, parts: list[Any]) -> syntax.RuleLine:
         premise, _, conclusion = parts
-        return syntax.RuleLine(premise, conclusion, _start(premise))
+        first = premise[0]
+        return syntax.RuleLine(premise, conclusion, first.atom.at if isinstance(first, syntax.RawLiteral) else first.at)
 
     def backward(self, parts: list[Any]) -> syntax.RuleLine:
         conclusion, _, premise = parts
@@ -452,8 +469,8 @@ class _Builder(Transformer[Token, Line]):
         name, *arguments = (part for part in parts if not isinstance(part, Token))
         return syntax.RawAtom(name, tuple(arguments))
 
-    def words(self, parts: list[Token]) -> syntax.Words:
-        return syntax.Words(tuple(map(str, parts)), _at(parts[0]))
+    def words(self, parts: list[Token]) -> syntax.WordSequence:
+        return syntax.WordSequence(tuple(map(str, parts)), _at(parts[0]))
 
     name = operand = words
 
@@ -483,24 +500,19 @@ def _at(token: Token) -> syntax.Spot:
     return (token.line or 1, token.column or 1)
 
 
-def _start(premise: tuple[syntax.RawItem, ...]) -> syntax.Spot:
-    first = premise[0]
-    return first.atom.at if isinstance(first, syntax.RawLiteral) else first.at
-
-
 @cache
 def _lark() -> Lark:
-    return _grammar("rule.lark", ["statement", "other"], _Builder())
+    return _grammar("rule.lark", ["statement", "other"], _TreeBuilder())
 
 
 def _grammar(file: str, start: list[str], builder: Transformer[Token, Any]) -> Lark:
-    """The builder works while parsing: a recursive walk over a finished tree would bound what can be read."""
     return Lark(
         Path(__file__).with_name(file).read_text(encoding="utf-8"),
         start=start,
         parser="lalr",
+        # Statements are split before they are parsed, and the contextual lexer needs the parser's state.
         lexer="basic",
-        transformer=builder,
+        transformer=builder,  # works while parsing: a recursive walk over a finished tree would limit its depth
         maybe_placeholders=True,
         keep_all_tokens=True,
     )
@@ -510,18 +522,19 @@ def _grammar(file: str, start: list[str], builder: Transformer[Token, Any]) -> L
 
 
 def _goal_term(text: str) -> GoalTerm:
-    """Raises UnexpectedToken, or _TooMuch."""
+    """The parsed goal. Raises UnexpectedToken or _TooLarge."""
     if len(text) > MAXIMUM_GOAL:
-        raise _TooMuch("goal too large", MAXIMUM_GOAL)
+        raise _TooLarge("goal too large", MAXIMUM_GOAL)
     tokens = list(_goal_lark().lex(text))
     if tokens and tokens[-1].value == ".":
         tokens.pop()
     depth = chained = 0
     for token in tokens:
         depth = max(0, depth + (token.type in ("OPEN", "LEFT")) - (token.type in ("CLOSE", "CLOSE_LIST")))
+        # A chain of these makes a term that is as deep as the chain is long.
         chained += token.type in ("PLUS", "MINUS", "TIMES", "HAT", "NOT")
         if max(depth, chained) > MAXIMUM_DEPTH:
-            raise _TooMuch("goal too large", MAXIMUM_DEPTH)
+            raise _TooLarge("goal too large", MAXIMUM_DEPTH)
     state = _goal_lark().parse_interactive(start="goal")
     for token in tokens:
         state.feed_token(token)
@@ -531,12 +544,13 @@ def _goal_term(text: str) -> GoalTerm:
 
 
 class _GoalBuilder(Transformer[Token, GoalTerm]):
-    """Terms out of what `goal.lark` recognised."""
+    """Builds goal terms while lark parses; each method is named after its rule in `goal.lark`."""
 
     def operation(self, parts: list[Any]) -> Compound:
         left, operator, right = parts
         if operator in (",", ";") and isinstance(left, Compound) and left.functor == operator:
-            return Compound(left.functor, (*left.arguments, right), left.place)  # flat, so that long ones stay shallow
+            # One flat compound, so that the term of a long conjunction stays shallow.
+            return Compound(left.functor, (*left.arguments, right), left.place)
         return Compound(str(operator), (left, right), _place("<goal>", operator))
 
     def prefix(self, parts: list[Any]) -> GoalTerm:
@@ -554,15 +568,15 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
     def text(self, parts: list[Token]) -> Constant:
         try:
             return Constant(unquoted(parts[0]))
-        except ValueError as escape:
-            fault = hint("unknown escape").at(_place("<goal>", parts[0]), escape=str(escape))
-            raise RulesRejected([fault]) from None
+        except ValueError as error:
+            diagnostic = hint("unknown escape").at(_place("<goal>", parts[0]), escape=str(error))
+            raise RulesRejected([diagnostic]) from None
 
     def number(self, parts: list[Token]) -> Constant:
         value = number_value(parts[0])
         if value is None:
-            fault = hint("number too large").at(_place("<goal>", parts[0]), limit=str(MAXIMUM_DIGITS))
-            raise RulesRejected([fault])
+            place = _place("<goal>", parts[0])
+            raise RulesRejected([hint("number too large").at(place, limit=str(MAXIMUM_DIGITS))])
         return Constant(value)
 
     def call(self, parts: list[Any]) -> Compound:

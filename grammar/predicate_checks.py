@@ -1,164 +1,97 @@
-"""Checks of predicates and types: declarations, templates, uses, and whether a model can know the answer."""
+"""Checks of predicates and types: declarations, templates, uses, opposites, and questions that no model can answer.
+
+Each check stands below the faults that it finds. A new check is a fault, a function and a line in PREDICATE_CHECKS.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
+from typing import Final
 
-from grammar import faults
-from grammar.errors import Diagnostic
-from grammar.rules import PERSON, Library, Place, PredicateKind, PredicateSignature, Rule, Templates, type_key
-from grammar.terms import Atom, Literal, Variable
+from hapax.grammar.errors import Diagnostic, Place
+from hapax.grammar.faults import Check, RuleFault, check
+from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
+from hapax.grammar.terms import Atom, Literal, Variable
+from hapax.grammar.words import counted
 
 ASKED = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
+"""Kinds of predicates whose facts a model is asked for."""
 
-MEASURES = frozenset(
-    [
-        "age",
-        "area",
-        "color",
-        "colour",
-        "cost",
-        "depth",
-        "diameter",
-        "height",
-        "length",
-        "mass",
-        "price",
-        "shape",
-        "size",
-        "speed",
-        "temperature",
-        "volume",
-        "weight",
-        "width",
-    ]
-)
-"""What single things have, and kinds of things have not."""
+_MEASURES = """
+    age area color colour cost depth diameter height length mass price shape size speed temperature volume weight width
+"""
+MEASURES = frozenset(_MEASURES.split())
+"""Properties that a single thing has, and a kind of things has not."""
 
 POSSESSING = frozenset(["costs", "has", "have", "is", "measures", "weighs"])
-"""First words of predicates that tell a measure; a minimal age that is *required* holds for the kind."""
+"""First words of predicates that state a measure. "requires" is left out: a required minimal age holds for the kind."""
 
-NAMED_THINGS = frozenset(
-    [
-        "actor",
-        "album",
-        "animal",
-        "artist",
-        "author",
-        "battle",
-        "beverage",
-        "bone",
-        "book",
-        "breed",
-        "bridge",
-        "building",
-        "car",
-        "cheese",
-        "city",
-        "company",
-        "compound",
-        "constellation",
-        "continent",
-        "country",
-        "crop",
-        "currency",
-        "dam",
-        "dinosaur",
-        "director",
-        "disease",
-        "dish",
-        "drug",
-        "element",
-        "event",
-        "film",
-        "galaxy",
-        "game",
-        "god",
-        "island",
-        "king",
-        "lake",
-        "landmark",
-        "language",
-        "law",
-        "metal",
-        "mineral",
-        "model",
-        "monument",
-        "moon",
-        "mountain",
-        "museum",
-        "novel",
-        "ocean",
-        "organ",
-        "planet",
-        "play",
-        "politician",
-        "product",
-        "queen",
-        "river",
-        "school",
-        "singer",
-        "song",
-        "species",
-        "sport",
-        "star",
-        "state",
-        "structure",
-        "technology",
-        "tower",
-        "treaty",
-        "university",
-        "volcano",
-        "war",
-        "writer",
-    ]
-)
-"""Last words of types whose members have names under which texts speak of them, or are kinds that texts describe."""
+_NAMED_THINGS = """
+    actor album animal artist author battle beverage bone book breed bridge building car cheese city company compound
+    constellation continent country crop currency dam dinosaur director disease dish drug element event film galaxy
+    game god island king lake landmark language law metal mineral model monument moon mountain museum novel ocean organ
+    planet play politician product queen river school singer song species sport star state structure technology tower
+    treaty university volcano war writer
+"""
+NAMED_THINGS = frozenset(_NAMED_THINGS.split())
+"""Last words of types whose members texts mention by name, or describe as a kind."""
 
-VAGUE_PREDICATES = frozenset(
-    [
-        "affects",
-        "concerns",
-        "has_something_to_do_with",
-        "involves",
-        "is_about",
-        "is_associated_with",
-        "is_connected_to",
-        "is_linked_to",
-        "is_related_to",
-        "is_relevant_to",
-        "relates_to",
-    ]
-)
+_VAGUE_PREDICATES = """
+    affects concerns has_something_to_do_with involves is_about is_associated_with is_connected_to is_linked_to
+    is_related_to is_relevant_to relates_to
+"""
+VAGUE_PREDICATES = frozenset(_VAGUE_PREDICATES.split())
+
+NO_PLACE = Place("<declarations>")
+"""Subtypes and opposites do not keep their places, so the messages quote them."""
 
 
-def miscounted(atom: Atom, library: Library) -> PredicateSignature | None:
-    """The declaration that an atom with too few or too many arguments was meant for, if there is one."""
+def intended_declaration(atom: Atom, library: Library) -> PredicateSignature | None:
+    """The declaration with another number of arguments that an undeclared atom was meant for, if there is one."""
     return None if library.signature(atom.indicator).declared else library.declared_as(atom.predicate)
 
 
-def counted_rules(library: Library) -> Iterator[Rule]:
-    """The rules whose atoms have all their arguments: what is odd about the others is told by `uses_of_predicates`."""
-    return (rule for rule in library.rules if not any(miscounted(atom, library) for atom in rule.atoms))
+def rules_of_right_arity(library: Library) -> Iterator[Rule]:
+    """Rules whose atoms have the declared number of arguments.
+
+    Checks of variables skip the others: `uses_of_predicates` reports the wrong number, and the rest follows from it.
+    """
+    return (rule for rule in library.rules if not any(intended_declaration(atom, library) for atom in rule.atoms))
 
 
+# Declarations and uses
+
+CLASHING_DECLARATIONS: Final = RuleFault.error(
+    "HPX106", "conflicting declarations",
+    "oracle is_in(Ingredient, Dish)\nfunctional is_in(Ingredient, Dish)",
+)  # fmt: skip
+DECLARED_TWICE: Final = RuleFault.note(
+    "HPX301", "repeated declaration",
+    "oracle is_in(Ingredient, Dish)\noracle is_in(Ingredient, Dish)",
+)  # fmt: skip
+
+
+@check(CLASHING_DECLARATIONS, DECLARED_TWICE)
 def clashing_declarations(library: Library) -> Iterator[Diagnostic]:
-    """A predicate is declared once. Alike declarations in two files do no harm."""
+    """Predicates declared more than once. Equal declarations, as in two files, do no harm and get a note."""
     first: dict[str, PredicateSignature] = {}
     for signature in library.signatures:
         known = first.setdefault(signature.indicator, signature)
         if known is signature:
             continue
         if known == signature:
-            yield faults.DECLARED_TWICE.at(
-                signature.place, f"{signature.indicator} is declared twice alike", "Take one out", known.place
+            yield DECLARED_TWICE.at(
+                signature.place,
+                f"{signature.indicator} is declared twice in the same way",
+                "Remove one of them",
+                known.place,
             )
         else:
-            yield faults.CLASHING_DECLARATIONS.at(
+            yield CLASHING_DECLARATIONS.at(
                 signature.place,
-                f"{_declaration(signature)} does not agree with the first declaration, {_declaration(known)}",
-                "Keep one of them",
+                f"{_declaration(signature)} conflicts with the first declaration, {_declaration(known)}",
+                "Keep only one of them",
                 known.place,
             )
 
@@ -167,117 +100,155 @@ def _declaration(signature: PredicateSignature) -> str:
     return f'"{signature.kind} {signature.name}({", ".join(signature.argument_types)})"'
 
 
+CLASHING_USE: Final = RuleFault.error(
+    "HPX107", "use that contradicts the declaration",
+    "oracle is_in(Ingredient, Dish)\n"
+    "eats(Person X, Animal A) & is_in(Animal A, Dish B) -> likes(Person X, Dish B)",
+)  # fmt: skip
+DIFFERENT_USES: Final = RuleFault.warning(
+    "HPX204", "uses over unrelated types",
+    "exists(Person X, Place A) & exists(Plant B, Time C) & comes_to(Time C, Place A) -> sees(Person X, Plant B)",
+)  # fmt: skip
+
+
+@check(CLASHING_USE, DIFFERENT_USES)
 def uses_of_predicates(library: Library) -> Iterator[Diagnostic]:
-    """Arguments fit the declared types and number; uses of an undeclared predicate agree with its first one."""
-    told: set[tuple[str, int, str]] = set()
+    """Atoms with the wrong number or types of arguments, by the declaration or else by the predicate's first use."""
+    reported: set[tuple[str, int, str]] = set()
     for rule in library.rules:
         for atom in rule.atoms:
-            signature = library.signature(atom.indicator)
-            if meant := miscounted(atom, library):
-                yield _miscount(rule, atom, meant)
-            for position, used, expected in misfits(atom, library):
-                if signature.declared:
-                    yield _misfit(rule, atom, signature, used, expected)
-                elif (signature.indicator, position, type_key(used)) not in told:
-                    told.add((signature.indicator, position, type_key(used)))
-                    yield faults.DIFFERENT_USES.at(
-                        rule.place,
-                        f"argument {position + 1} of {signature.indicator} has the type {used} in rule {rule.name} "
-                        f"and {expected} where it was first used",
-                        "Declare the predicate over a common supertype, or give the two meanings two names",
-                        signature.place,
-                    )
+            if intended := intended_declaration(atom, library):
+                yield CLASHING_USE.at(
+                    rule.place,
+                    f"{atom} in rule {rule.name} has {counted(len(atom.arguments), 'argument')}, but it is declared as "
+                    f"{_declaration(intended)}",
+                    f"Write {counted(len(intended.argument_types), 'argument')}, or declare {atom.indicator} as well",
+                    intended.place,
+                )
+            yield from _misfit_diagnostics(rule, atom, library, reported)
+
+
+def _misfit_diagnostics(
+    rule: Rule, atom: Atom, library: Library, reported: set[tuple[str, int, str]]
+) -> Iterator[Diagnostic]:
+    """`reported`: uses against the first use, by indicator, position and type; each is reported once."""
+    signature = library.signature(atom.indicator)
+    for position, used, expected in misfits(atom, library):
+        if signature.declared:
+            yield CLASHING_USE.at(
+                rule.place,
+                f"{atom} in rule {rule.name} has {used} where {_declaration(signature)} has {expected}",
+                f'Use a variable of the type {expected}, or declare "type {used} < {expected}"',
+                signature.place,
+            )
+        elif (atom.indicator, position, type_key(used)) not in reported:
+            reported.add((atom.indicator, position, type_key(used)))
+            yield DIFFERENT_USES.at(
+                rule.place,
+                f"argument {position + 1} of {atom.indicator} has the type {used} in rule {rule.name}, "
+                f"but {expected} in its first use",
+                "Declare the predicate over a common supertype, or use two predicates",
+                signature.place,
+            )
 
 
 def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
-    """Position, used and expected type of the variables whose type is on no line of subtypes with the expected one.
-
-    Where declarations of the predicate clash, it is enough to agree with one of them.
-    """
+    """Position, used type and expected type of the variables whose two types are not subtypes of one another."""
     types = library.signature(atom.indicator).argument_types
     for position, (term, expected) in enumerate(zip(atom.arguments, types, strict=True)):
-        if isinstance(term, Variable) and library.most_specific((term.data_type, expected)) is None:
-            declared = (one.argument_types[position] for one in library.signatures if one.indicator == atom.indicator)
-            if not any(library.most_specific((term.data_type, one)) for one in declared):
-                yield position, term.data_type, expected
+        if not isinstance(term, Variable) or library.most_specific((term.data_type, expected)) is not None:
+            continue
+        # Where declarations of the predicate clash, agreeing with one of them is enough.
+        declared = [
+            signature.argument_types[position]
+            for signature in library.signatures
+            if signature.indicator == atom.indicator
+        ]
+        if not any(library.most_specific((term.data_type, data_type)) for data_type in declared):
+            yield position, term.data_type, expected
 
 
-def _miscount(rule: Rule, atom: Atom, meant: PredicateSignature) -> Diagnostic:
-    return faults.CLASHING_USE.at(
-        rule.place,
-        f"{atom} in rule {rule.name} has not the arguments that {_declaration(meant)} wants",
-        f"Give it {len(meant.argument_types)}, or declare {atom.indicator}, too",
-        meant.place,
-    )
+TWO_ARITIES: Final = RuleFault.warning(
+    "HPX213", "different numbers of arguments",
+    "eats(Person X, Food A) & eats(Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+)  # fmt: skip
 
 
-def _misfit(rule: Rule, atom: Atom, signature: PredicateSignature, used: str, expected: str) -> Diagnostic:
-    return faults.CLASHING_USE.at(
-        rule.place,
-        f"{atom} in rule {rule.name} puts {used} where {_declaration(signature)} wants {expected}",
-        f'Use a variable of that type, or declare "type {used} < {expected}"',
-        signature.place,
-    )
-
-
+@check(TWO_ARITIES)
 def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
-    """Most often an argument was forgotten. Rules that use one against a declaration of the other are told of that."""
-    names: dict[str, list[PredicateSignature]] = {}
+    """Predicates with one name and different numbers of arguments: most often an argument was forgotten."""
+    by_name: dict[str, list[PredicateSignature]] = {}
     used = {atom.indicator for rule in library.rules for atom in rule.atoms}
-    for signature in _distinct(library):
-        names.setdefault(signature.name, []).append(signature)
-    for first, second in (pair for same in names.values() for pair in combinations(same, 2)):
-        told = first.declared and second.indicator in used
-        if not (second.declared or told):
-            yield faults.TWO_ARITIES.at(
-                second.place,
-                f"two predicates are called {second.name}: {first.indicator} and {second.indicator}",
-                "Add the missing argument, or use another name",
-                first.place,
-            )
+    for signature in _distinct_signatures(library):
+        by_name.setdefault(signature.name, []).append(signature)
+    for namesakes in by_name.values():
+        for first, second in combinations(namesakes, 2):
+            # `uses_of_predicates` reports rules that use the second where the first is declared.
+            reported = first.declared and second.indicator in used
+            if not (second.declared or reported):
+                yield TWO_ARITIES.at(
+                    second.place,
+                    f"two predicates are called {second.name}: {first.indicator} and {second.indicator}",
+                    "Add the missing argument, or rename one of them",
+                    first.place,
+                )
 
 
-def _distinct(library: Library) -> Iterator[PredicateSignature]:
-    """The signature of every predicate, each once."""
-    uses = [atom.indicator for rule in library.rules for atom in rule.atoms]
-    indicators = [*(signature.indicator for signature in library.signatures), *uses]
-    for indicator in dict.fromkeys((*indicators, *(fact.indicator for fact in library.facts))):
+def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
+    """The signature of every predicate, declared ones first."""
+    indicators = [signature.indicator for signature in library.signatures]
+    for rule in library.rules:
+        indicators += [atom.indicator for atom in rule.atoms]
+    indicators += [fact.indicator for fact in library.facts]
+    for indicator in dict.fromkeys(indicators):
         yield library.signature(indicator)
 
 
+UNDECLARED: Final = RuleFault.warning(
+    "HPX201", "undeclared predicate",
+    "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+)  # fmt: skip
+NO_TEMPLATE: Final = RuleFault.warning("HPX202", "missing templates", "oracle is_in(Ingredient, Dish)")
+INCOMPLETE_TEMPLATE: Final = RuleFault.warning(
+    "HPX203", "incomplete templates", 'oracle is_in(Ingredient, Dish): "[1] is in it"'
+)
+
+
+@check(UNDECLARED, NO_TEMPLATE, INCOMPLETE_TEMPLATE)
 def templates(library: Library) -> Iterator[Diagnostic]:
-    """Statements and questions are told in the declared sentences; without them they read like the predicate's name."""
-    for signature in _distinct(library):
+    """Predicates without all three sentences, whose statements and questions are guessed from the predicate's name."""
+    for signature in _distinct_signatures(library):
         if not signature.declared and library.declared_as(signature.name):
-            continue  # an argument too few or too many is told as such
+            continue  # a wrong number of arguments, which has its own diagnostic
         if not signature.declared:
-            yield faults.UNDECLARED.at(
+            yield UNDECLARED.at(
                 signature.place,
-                f"{signature.indicator} is not declared: its kind and its sentences are guessed",
-                f'Write "oracle {signature.name}({", ".join(signature.argument_types)}): ..." with its sentences',
+                f"{signature.indicator} is not declared, so its kind and its templates are guessed",
+                f'Declare it: "oracle {signature.name}({", ".join(signature.argument_types)}): ..." with its templates',
             )
         elif signature.templates is None:
-            yield faults.NO_TEMPLATE.at(
+            yield NO_TEMPLATE.at(
                 signature.place,
-                f"{signature.indicator} has no sentences",
+                f"{signature.indicator} has no templates",
                 'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
             )
-        elif lacking := _lacking(signature.templates, len(signature.argument_types)):
-            yield faults.INCOMPLETE_TEMPLATE.at(
-                signature.place, f"the sentences of {signature.indicator} lack {lacking}", "Complete them"
+        elif missing := _missing_parts(signature.templates, len(signature.argument_types)):
+            yield INCOMPLETE_TEMPLATE.at(
+                signature.place, f"the templates of {signature.indicator} lack {missing}", "Complete them"
             )
 
 
-def _lacking(sentences: Templates, arity: int) -> str:
+def _missing_parts(sentences: Templates, arity: int) -> str:
     forms = {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
     missing = [f"the {name} form" for name, text in forms.items() if text is None]
     for name, text in forms.items():
-        slots = [f"[{number}]" for number in range(1, arity + 1) if text is not None and f"[{number}]" not in text]
-        missing += [f"{slot} in the {name} form" for slot in slots]
+        for position in range(1, arity + 1):
+            if text is not None and f"[{position}]" not in text:
+                missing.append(f"[{position}] in the {name} form")
     return ", ".join(missing)
 
 
-# What a model cannot know
+# Questions that no model can answer
 
 
 def _asked_literals(library: Library) -> Iterator[tuple[Rule, Literal]]:
@@ -285,26 +256,14 @@ def _asked_literals(library: Library) -> Iterator[tuple[Rule, Literal]]:
     for rule in library.rules:
         for literal in rule.literals:
             signature = library.signature(literal.atom.indicator)
+            # An undeclared predicate that rules conclude is derived, not asked.
             asked = signature.declared or signature.indicator not in library.derived
             if asked and signature.kind in ASKED and not rule.is_information(literal):
                 yield rule, literal
 
 
-def measure_of_the_nameless(library: Library) -> Iterator[Diagnostic]:
-    """`has_height(Tree X, Height Y)`: no model knows the height of one tree (paper, section 2.2)."""
-    for place, owner, atom, types in asked_atoms(library):
-        first, *words = atom.predicate.split("_")
-        measures = MEASURES.intersection((*words, _last_word(types[-1])))
-        if len(types) > 1 and first in POSSESSING and measures and not _has_names(types[0], library):
-            yield faults.NO_ENTITY.at(
-                place,
-                f"{atom.predicate} asks for the {min(measures)} of one {types[0]}{owner}, and single ones have no name",
-                "Ask about a type whose members are named, or declare the predicate given",
-            )
-
-
 def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str, ...]]]:
-    """Every atom that a model is asked about, with its place, the rule in words, and its arguments' types."""
+    """Every atom that a model is asked about: place, " in rule NAME", atom, and the types of its arguments."""
     for rule, literal in _asked_literals(library):
         signature = library.signature(literal.atom.indicator)
         types = [
@@ -314,94 +273,146 @@ def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str,
         yield rule.place, f" in rule {rule.name}", literal.atom, tuple(types)
 
 
+NO_ENTITY: Final = RuleFault.warning(
+    "HPX208", "measure of a nameless thing",
+    "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+)  # fmt: skip
+
+
+@check(NO_ENTITY)
+def measure_of_the_nameless(library: Library) -> Iterator[Diagnostic]:
+    """Measures of single things without a name: no model knows the height of one tree (paper, section 2.2)."""
+    for place, owner, atom, types in asked_atoms(library):
+        first, *words = atom.predicate.split("_")
+        measures = MEASURES.intersection((*words, _last_word(types[-1])))
+        if len(types) > 1 and first in POSSESSING and measures and not _has_names(types[0], library):
+            yield NO_ENTITY.at(
+                place,
+                f"{atom.predicate} asks for the {min(measures)} of a single {types[0]}{owner}, which has no name by "
+                "which a model could know it",
+                "Ask about a type whose members have names, or declare the predicate as given",
+            )
+
+
 def _last_word(data_type: str) -> str:
     return type_key(data_type).rpartition(" ")[2]
 
 
 def _has_names(data_type: str, library: Library) -> bool:
-    """Numbers, persons, and types known for the names of their members. A bare Person is `question_about_nobody`'s."""
+    """Numbers, persons, and types known for the names of their members."""
+    # `question_about_nobody` reports a bare Person.
     return library.is_numeric(data_type) or library.is_person(data_type) or _last_word(data_type) in NAMED_THINGS
 
 
+NOBODY: Final = RuleFault.warning(
+    "HPX209", "question about a nameless person",
+    "@generic X\ninvites(Person X, Person A) & likes(Person A, Dish B) -> should_cook(Person X, Dish B)",
+)  # fmt: skip
+
+
+@check(NOBODY)
 def question_about_nobody(library: Library) -> Iterator[Diagnostic]:
-    """A searched Person has no name either. Rules that leave their generic variable unbound are told of that alone."""
-    counted = {rule.name for rule in counted_rules(library)}
+    """Questions about a Person that a search must find: a model knows only persons with a name."""
+    right_arity = {rule.name for rule in rules_of_right_arity(library)}
     for rule, literal in _asked_literals(library):
-        for variable in literal.variables if rule.name in counted and not rule.unbound else ():
+        if rule.name not in right_arity or rule.unbound:
+            continue  # has an error of its own, from which this would only follow
+        for variable in literal.variables:
             if type_key(variable.data_type) == type_key(PERSON):
-                yield faults.NOBODY.at(
+                yield NOBODY.at(
                     rule.place,
-                    f"{literal} in rule {rule.name} asks a model about a Person, but it knows named ones only",
+                    f"{literal} in rule {rule.name} asks a model about a Person, but it only knows persons with names",
                     "Use a type of persons with names (Author, Historical Figure), make "
-                    f"{variable.name} generic, or declare {literal.atom.predicate} given",
+                    f"{variable.name} generic, or declare {literal.atom.predicate} as given",
                 )
 
 
+VAGUE: Final = RuleFault.warning(
+    "HPX210", "vague question",
+    "eats(Person X, Food A) & is_related_to(Food A, Dish B) -> may_eat(Person X, Dish B)",
+)  # fmt: skip
+
+
+@check(VAGUE)
 def vague_question(library: Library) -> Iterator[Diagnostic]:
-    """Predicates that hold of nearly everything give answers that nobody can judge."""
+    """Predicates that hold of nearly everything, so that nobody can judge the answers."""
     for rule, literal in _asked_literals(library):
         if literal.atom.predicate in VAGUE_PREDICATES:
-            yield faults.VAGUE.at(
+            yield VAGUE.at(
                 rule.place,
                 f"{literal.atom.predicate} in rule {rule.name} is too vague for a model to answer",
-                "Say in which way they are related",
+                "Use a predicate that states how they are related",
             )
 
 
+ASKED_ARITHMETIC: Final = RuleFault.warning(
+    "HPX211", "arithmetic left to a model",
+    "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y) -> cannot_drive(Person A, Car B)",
+)  # fmt: skip
+
+
+@check(ASKED_ARITHMETIC)
 def arithmetic_asked_of_a_model(library: Library) -> Iterator[Diagnostic]:
-    """A relation between numbers alone is decided better by arithmetic."""
-    told: set[str] = set()
+    """Relations between numbers that a model is asked about, although arithmetic decides them better."""
+    reported: set[str] = set()
     for rule, literal in _asked_literals(library):
         atom = literal.atom
-        numbers = [isinstance(term, Variable) and library.is_numeric(term.data_type) for term in atom.arguments]
-        if len(numbers) > 1 and all(numbers) and atom.indicator not in told:
-            told.add(atom.indicator)
-            types = ", ".join(f"{term.data_type} {term.name}" for term in atom.arguments if isinstance(term, Variable))
-            first, second, *_ = (term.name for term in atom.arguments if isinstance(term, Variable))
-            yield faults.ASKED_ARITHMETIC.at(
+        numbers = [term for term in atom.arguments if isinstance(term, Variable) and library.is_numeric(term.data_type)]
+        if len(numbers) > 1 and len(numbers) == len(atom.arguments) and atom.indicator not in reported:
+            reported.add(atom.indicator)
+            parameters = ", ".join(map(str, numbers))
+            definition = f"{numbers[0].name} < {numbers[1].name}"
+            yield ASKED_ARITHMETIC.at(
                 rule.place,
-                f"{atom.predicate} in rule {rule.name} relates numbers only, yet a model is asked",
-                f'Declare "computed {atom.predicate}({types}) := {first} < {second}", with the right comparison',
+                f"{atom.predicate} in rule {rule.name} relates only numbers, but a model is asked",
+                f'Declare it with the right comparison: "computed {atom.predicate}({parameters}) := {definition}"',
             )
 
 
 # Types and opposites
 
-UNPLACED = Place("<declarations>")
-"""Subtypes and opposites do not keep their places; the message quotes them."""
+TYPE_CYCLE: Final = RuleFault.error("HPX115", "cycle of subtypes", "type Food < Meal\ntype Meal < Food")
 
 
-def circle_of_subtypes(library: Library) -> Iterator[Diagnostic]:
-    """Types below each other are one type under two names."""
-    circles: dict[frozenset[str], list[str]] = {}
+@check(TYPE_CYCLE)
+def cycle_of_subtypes(library: Library) -> Iterator[Diagnostic]:
+    """Types declared below each other, which makes them one type with several names."""
+    cycles: dict[frozenset[str], list[str]] = {}
     for lower, upper in library.subtypes:
         if library.is_declared_subtype(upper, lower):
-            circles.setdefault(library.same_types(lower), []).append(f'"type {lower} < {upper}"')
-    for lines in circles.values():
-        yield faults.TYPE_CIRCLE.at(
-            UNPLACED, f"subtypes in a circle: {', '.join(lines)}", "Take one of the declarations out"
+            cycles.setdefault(library.same_types(lower), []).append(f'"type {lower} < {upper}"')
+    for lines in cycles.values():
+        yield TYPE_CYCLE.at(
+            NO_PLACE, f"the subtypes form a cycle: {', '.join(lines)}", "Remove one of the declarations"
         )
 
 
+OWN_OPPOSITE: Final = RuleFault.error("HPX116", "predicate as its own opposite", "opposite can_eat can_eat")
+UNKNOWN_OPPOSITE: Final = RuleFault.warning(
+    "HPX212", "opposite of an unknown predicate", "opposite can_dance cannot_dance"
+)
+
+
+@check(OWN_OPPOSITE, UNKNOWN_OPPOSITE)
 def faulty_opposites(library: Library) -> Iterator[Diagnostic]:
-    """A predicate and its opposite are two, and both are known."""
-    known = {signature.name for signature in _distinct(library)}
+    """Opposites of themselves, and opposites of predicates that nothing else mentions."""
+    known = {signature.name for signature in _distinct_signatures(library)}
     for first, second in library.opposites:
         if first == second:
-            yield faults.OWN_OPPOSITE.at(
-                UNPLACED, f"{first} is declared as its own opposite", "Name the predicate that says the contrary"
+            yield OWN_OPPOSITE.at(
+                NO_PLACE, f"{first} is declared as its own opposite", "Write the name of the opposite predicate"
             )
             continue
         for name in (first, second):
             if name not in known:
-                yield faults.UNKNOWN_OPPOSITE.at(
-                    UNPLACED,
-                    f"{name} has a declared opposite, but no rule or declaration speaks of it",
-                    "Correct the name, or take the line out",
+                yield UNKNOWN_OPPOSITE.at(
+                    NO_PLACE,
+                    f"{name} has a declared opposite, but no rule or declaration mentions it",
+                    "Correct the name, or remove the line",
                 )
 
 
-PREDICATE_CHECKS: tuple[Callable[[Library], Iterable[Diagnostic]], ...] = (
+PREDICATE_CHECKS: tuple[Check, ...] = (
     clashing_declarations,
     uses_of_predicates,
     names_with_two_arities,
@@ -410,6 +421,6 @@ PREDICATE_CHECKS: tuple[Callable[[Library], Iterable[Diagnostic]], ...] = (
     question_about_nobody,
     vague_question,
     arithmetic_asked_of_a_model,
-    circle_of_subtypes,
+    cycle_of_subtypes,
     faulty_opposites,
 )

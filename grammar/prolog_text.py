@@ -1,7 +1,7 @@
-"""The one place that writes Prolog text, and so the one place that quotes.
+"""Rules and values as Prolog text. No other module writes Prolog text, so quoting happens here alone.
 
-Numbers are exact: integers, and rationals (`3r2`) for decimals, never floats. Equal numbers are then equal terms, which
-is what joins on a number need, and `1.10` and `1.1` are one value as they are in Python.
+Numbers are exact: integers, and rationals (`3r2`) for decimals, never floats. Equal numbers are then equal terms, as
+joins on a number need, and `1.10` equals `1.1` as in Python.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from grammar.errors import HapaxError
-from grammar.rules import Library, PredicateKind, PredicateSignature, Rule
-from grammar.terms import (
+from hapax.grammar.dependencies import recursive_predicates
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.terms import (
     Arithmetic,
     Atom,
     BodyLiteral,
@@ -27,7 +28,7 @@ from grammar.terms import (
 
 MODULE = "hapax"
 MAXIMUM_POWER = 1000
-"""Largest power of ten of a decimal: beyond it the exact rational would fill the memory."""
+"""Largest power of ten of a decimal: beyond it the exact rational would fill memory."""
 
 _PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -57,10 +58,10 @@ def prolog_atom(text: str) -> str:
     """The text as a Prolog atom. Raises HapaxError for NUL and lone surrogates, which Prolog cannot hold."""
     if _PLAIN_ATOM.fullmatch(text):
         return text
-    refused = _UNSTORABLE.search(text)
-    if refused:
+    unstorable = _UNSTORABLE.search(text)
+    if unstorable:
         raise HapaxError(
-            f"The text {text[:40]!r} holds U+{ord(refused[0]):04X}, which Prolog cannot store. Take it out."
+            f"The text {text[:40]!r} contains U+{ord(unstorable[0]):04X}, which Prolog cannot store. Remove it."
         )
     return "'" + "".join(map(_escaped, text)) + "'"
 
@@ -73,14 +74,14 @@ def prolog_value(value: Value) -> str:
         return str(value)
     if not value.is_finite() or abs(value.adjusted()) > MAXIMUM_POWER:
         raise HapaxError(
-            f"The number {value} has no exact Prolog form. Write one between 1e-{MAXIMUM_POWER} and 1e{MAXIMUM_POWER}."
+            f"The number {value} has no exact Prolog form. Use one between 1e-{MAXIMUM_POWER} and 1e{MAXIMUM_POWER}."
         )
     numerator, denominator = value.as_integer_ratio()
     return str(numerator) if denominator == 1 else f"{numerator}r{denominator}"
 
 
 def term_text(term: Term) -> str:
-    """A term; a variable's name in a rule is a Prolog variable's name."""
+    """A term. A variable keeps its name, which is a Prolog variable's name too."""
     return term.name if isinstance(term, Variable) else prolog_value(term.value)
 
 
@@ -90,15 +91,18 @@ def atom_goal(atom: Atom) -> str:
 
 
 def clause_text(rule: Rule, library: Library) -> str:
-    """The rule as one Prolog clause. What only tests comes right after what binds its variables."""
+    """The rule as a Prolog clause, its goals in `evaluation_order`."""
     if rule.conclusion.negated:
         raise HapaxError(
-            f"Rule {rule.name} concludes a negation, which Prolog cannot. Conclude the opposite predicate."
+            f"Rule {rule.name} concludes a negation, which Prolog does not allow. Conclude the opposite predicate."
         )
     goals: list[str] = []
     bound: set[str] = set()
     for item in evaluation_order(rule.premise, library):
-        goals.append(_goal(item, bound, library))
+        if isinstance(item, Comparison):
+            goals.append(comparison_goal(item, bound, library))
+        else:
+            goals.append(f"\\+ {atom_goal(item.atom)}" if item.negated else atom_goal(item.atom))
         bound.update(variable.name for variable in item.variables)
     body = ",\n    ".join(goals) or "true"
     return f"{atom_goal(rule.conclusion.atom)} :-\n    {body}."
@@ -107,29 +111,37 @@ def clause_text(rule: Rule, library: Library) -> str:
 def definition_text(signature: PredicateSignature) -> str:
     """The clause of a computed predicate."""
     if signature.definition is None:
-        raise HapaxError(f"The computed predicate {signature.indicator} has no definition. Declare it with := .")
+        raise HapaxError(f'The computed predicate {signature.indicator} has no definition. Add ":= comparison".')
     bound = {variable.name for variable in signature.parameters}
     assigned = assignment(signature.definition, bound)
+    # In `V := expression` Prolog must compute V, so it does not count as bound.
     goal = comparison_goal(signature.definition, bound - {assigned} if assigned else bound, Library())
     return f"{atom_goal(Atom(signature.name, signature.parameters))} :-\n    {goal}."
 
 
 def program_text(library: Library, module: str = MODULE) -> str:
-    """Everything the library says as one Prolog module; fact predicates are dynamic, so that facts can be added."""
-    from grammar.dependencies import recursive_predicates  # the only place here that needs graphs
-
+    """The library as a Prolog module. Fact predicates are dynamic, so that facts can be added."""
     signatures = library.completed().signatures
-    _refuse_system_names(signatures)
-    computed = [one for one in signatures if one.kind is PredicateKind.COMPUTED and one.definition is not None]
-    only_computed = {one.indicator for one in computed} - library.derived
-    indicators = {one.indicator: f"{prolog_atom(one.name)}/{len(one.argument_types)}" for one in signatures}
+    taken = sorted({signature.indicator for signature in signatures} & SYSTEM_NAMES)
+    if taken:
+        raise HapaxError(f"Prolog reserves the name {', '.join(taken)}. Rename the predicate.")
+    computed: list[PredicateSignature] = []
+    indicators: dict[str, str] = {}
+    for signature in signatures:
+        indicators[signature.indicator] = f"{prolog_atom(signature.name)}/{len(signature.argument_types)}"
+        if signature.kind is PredicateKind.COMPUTED and signature.definition is not None:
+            computed.append(signature)
+    # A computed predicate can also be concluded by rules; only the others need no dynamic declaration.
+    only_computed = {signature.indicator for signature in computed} - library.derived
     asserted = [text for indicator, text in indicators.items() if indicator not in only_computed]
+    # Without tables a recursion over facts that form a cycle would never end.
     tabled = [indicators[indicator] for indicator in sorted(recursive_predicates(library))]
     blocks = [
         f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).\n"
-        # Variables keep the rule's names, also one that only says "there is some".
+        # Variables keep the rule's names, even one that occurs once, of which Prolog would warn.
         ":- style_check(-singleton).",
         _directives("dynamic", asserted),
+        # Clauses follow the order of the facts and rules, so those of a predicate may lie apart.
         _directives("discontiguous", indicators.values()),
         _directives("table", tabled),
         "\n".join(f"{atom_goal(fact)}." for fact in library.facts),
@@ -140,14 +152,15 @@ def program_text(library: Library, module: str = MODULE) -> str:
 
 
 def evaluation_order(premise: Iterable[BodyLiteral], library: Library) -> Iterator[BodyLiteral]:
-    """The premise with every test (comparison, negation, computed predicate) as soon as its variables are bound.
+    """The premise with each test (comparison, negation, computed predicate) right after its variables are bound.
 
-    A test whose variables are never bound comes last; `check` reports it.
+    A test whose variables are never bound, which `check` reports, comes last.
     """
     binding: list[BodyLiteral] = []
     tests: list[BodyLiteral] = []
     for item in premise:
-        (tests if _is_test(item, library) else binding).append(item)
+        is_test = isinstance(item, Comparison) or item.negated or definition_of(item, library) is not None
+        (tests if is_test else binding).append(item)
     bound: set[str] = set()
     while binding or tests:
         ready = next((test for test in tests if _is_ready(test, bound, library)), None)
@@ -158,7 +171,10 @@ def evaluation_order(premise: Iterable[BodyLiteral], library: Library) -> Iterat
 
 
 def assignment(comparison: Comparison, bound: set[str]) -> str | None:
-    """The variable that `V = expression` gives its value: not in the expression, whose variables are all bound."""
+    """The name of V in an equation `V = expression` that can give V its value, V being on either side; else None.
+
+    V must not be in the expression, and all variables of this must be bound.
+    """
     if comparison.operator != "=":
         return None
     for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
@@ -169,42 +185,33 @@ def assignment(comparison: Comparison, bound: set[str]) -> str | None:
 
 
 def comparison_goal(comparison: Comparison, bound: set[str], library: Library) -> str:
-    """The comparison as Prolog goals. It is false, not an error, for texts in arithmetic and for division by zero."""
+    """The comparison as Prolog goals, false instead of an error for texts in arithmetic and for division by zero."""
     left, right, operator = comparison.left, comparison.right, comparison.operator
     target = assignment(comparison, bound)
     if target is not None and target not in bound:
         source = right if isinstance(left, Variable) and left.name == target else left
         assign = f"{target} {'is' if isinstance(source, Arithmetic) else '='} {_expression_text(source)}"
-        return ", ".join([*(_guards(source) if isinstance(source, Arithmetic) else ()), assign])
+        guards = _guards(source) if isinstance(source, Arithmetic) else ()
+        return ", ".join([*guards, assign])
     numeric = is_numeric(left, library) and is_numeric(right, library)
-    if operator in ("=", "\\=") and not numeric:
+    if operator in ("=", "\\=") and not numeric:  # identity of terms: a text never equals a number
         sign = "==" if operator == "=" else "\\=="
         return f"{_expression_text(left)} {sign} {_expression_text(right)}"
     sign = {"=": "=:=", "\\=": "=\\="}.get(operator, operator)
-    guards = dict.fromkeys((*_guards(left), *_guards(right)))
-    return ", ".join([*guards, f"{_expression_text(left)} {sign} {_expression_text(right)}"])
+    tests = dict.fromkeys((*_guards(left), *_guards(right)))
+    return ", ".join([*tests, f"{_expression_text(left)} {sign} {_expression_text(right)}"])
 
 
 def _escaped(character: str) -> str:
     if character in "'\\":
         return "\\" + character
     # SWI-Prolog 9.0.4 refuses the escape of U+D8000: it takes the digits read so far for a surrogate.
-    raw = character.isprintable() or ord(character) > 0xFFFF
-    return character if raw else f"\\x{ord(character):x}\\"
-
-
-def _goal(item: BodyLiteral, bound: set[str], library: Library) -> str:
-    if isinstance(item, Comparison):
-        return comparison_goal(item, bound, library)
-    return f"\\+ {atom_goal(item.atom)}" if item.negated else atom_goal(item.atom)
-
-
-def _is_test(item: BodyLiteral, library: Library) -> bool:
-    return isinstance(item, Comparison) or item.negated or definition_of(item, library) is not None
+    unescaped = character.isprintable() or ord(character) > 0xFFFF
+    return character if unescaped else f"\\x{ord(character):x}\\"
 
 
 def definition_of(literal: Literal, library: Library) -> PredicateSignature | None:
-    """The signature of a computed predicate, which arithmetic alone decides; None for every other literal."""
+    """The signature of a literal's computed predicate if only arithmetic decides it, else None."""
     indicator = literal.atom.indicator
     if not library.knows(indicator) or indicator in library.derived:
         return None
@@ -213,6 +220,7 @@ def definition_of(literal: Literal, library: Library) -> PredicateSignature | No
 
 
 def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
+    """True if the test's variables are bound, or if it is an equation that gives the only unbound one its value."""
     missing = {variable.name for variable in test.variables} - bound
     if not missing:
         return True
@@ -221,24 +229,27 @@ def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
     signature = definition_of(test, library)
     if test.negated or signature is None or signature.definition is None:
         return False
-    arguments = dict(zip((one.name for one in signature.parameters), test.atom.arguments, strict=True))
+    names = (parameter.name for parameter in signature.parameters)
+    arguments = dict(zip(names, test.atom.arguments, strict=True))
     known = {name for name, term in arguments.items() if isinstance(term, Constant) or term.name in bound}
     assigned = assignment(signature.definition, known)
-    return assigned is not None and {arguments[assigned]} == {one for one in test.variables if one.name in missing}
+    unbound = {variable for variable in test.variables if variable.name in missing}
+    return assigned is not None and {arguments[assigned]} == unbound
 
 
 def is_numeric(expression: Expression, library: Library) -> bool:
-    """Whether the comparison of two such expressions is one of numbers."""
+    """True for arithmetic, numbers and variables of a numeric type."""
     if isinstance(expression, Variable):
         return library.is_numeric(expression.data_type)
     return isinstance(expression, Arithmetic) or expression.is_number
 
 
 def _guards(expression: Expression) -> Iterator[str]:
-    """What must hold for the expression to have a value, in the order in which it must be tested."""
+    """Goals that hold if the expression has a value, in the order in which they must be tested."""
     if isinstance(expression, Arithmetic):
         yield from _guards(expression.left)
         yield from _guards(expression.right)
+        # Division by a constant other than zero needs no guard.
         if expression.operator == "/" and not (isinstance(expression.right, Constant) and expression.right.value):
             yield f"{_expression_text(expression.right)} =\\= 0"
     elif isinstance(expression, Variable) or not expression.is_number:
@@ -246,23 +257,18 @@ def _guards(expression: Expression) -> Iterator[str]:
 
 
 def _expression_text(expression: Expression) -> str:
-    """Fully bracketed, so that no operator table decides; `/` is exact division."""
+    """The expression, fully bracketed, so that Prolog's operator table decides nothing; `/` is exact division."""
     if isinstance(expression, Arithmetic):
         operator = "rdiv" if expression.operator == "/" else expression.operator
         return f"({_expression_text(expression.left)} {operator} {_expression_text(expression.right)})"
     text = term_text(expression)
-    return f"({text})" if text.startswith("-") else text
+    return f"({text})" if text.startswith("-") else text  # `1 --2` is not what is meant
 
 
 def _directives(name: str, indicators: Iterable[str]) -> str:
     return "\n".join(f":- {name} {indicator}." for indicator in indicators)
 
 
-def _refuse_system_names(signatures: Iterable[PredicateSignature]) -> None:
-    taken = sorted({one.indicator for one in signatures} & SYSTEM_NAMES)
-    if taken:
-        raise HapaxError(f"Prolog keeps the name {', '.join(taken)} for itself. Rename the predicate.")
-
-
 def _comment(text: str) -> str:
+    # A newline would end the comment, and the rest of the name would be Prolog.
     return "".join(character if character.isprintable() else " " for character in text)

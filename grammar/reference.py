@@ -1,29 +1,29 @@
-"""The page `docs/language.md`, made from the grammar and the tables of faults: `python -m grammar.reference`."""
+"""Make `docs/language.md` from the grammar and the tables of diagnostics: `python -m hapax.grammar.reference`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from grammar.checks import check_library
-from grammar.errors import FORM_HINTS, GOAL_HINTS, Hint
-from grammar.faults import FAULTS, KB_FAULTS, MODEL_FAULTS, Fault
-from grammar.goals import AGGREGATES, BUILT_INS
-from grammar.parser import parse_library
+from hapax.grammar.checks import FAULTS, check_library
+from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS, RuleFault
+from hapax.grammar.goals import AGGREGATES, BUILT_INS
+from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, Hint
+from hapax.grammar.parser import parse_library
 
 _TOUR = """# The rule language
 
-<!-- Made by `python -m grammar.reference`; change grammar/reference.py, rule.lark, errors.py or faults.py. -->
+<!-- Made by `python -m hapax.grammar.reference`; change grammar/reference.py, rule.lark, hints.py or the checks. -->
 
-A rule file is UTF-8 text. `#` or `%` starts a comment. A statement ends with its line or with a full stop; it goes
-on over the line's end inside parentheses and beside an operator.
+A rule file is UTF-8 text. `#` and `%` start comments. A statement ends at the end of its line or at a full stop; it
+continues on the next line inside parentheses, after an operator and before one.
 
 ```
-type Food Allergen < Object                     # a subtype; Year and Age are numbers already
+type Food Allergen < Object                     # a subtype; Year and Age are built-in subtypes of Number
 oracle is_ingredient_in(Ingredient, Dish): "[1] is an ingredient in [2]" / "[1] is not an ingredient in [2]"
-functional was_invented_in(Invention, Year): "[1] was invented in [2]"        # one right last argument
-computed is_earlier_than(Year A, Year B) := A < B                             # arithmetic, never asked
-given was_born_in(Person, Year)                                               # said by you, never asked
+functional was_invented_in(Invention, Year): "[1] was invented in [2]"        # a single right last argument
+computed is_earlier_than(Year A, Year B) := A < B                             # arithmetic; no model is asked
+given was_born_in(Person, Year)                                               # your facts; no model is asked
 opposite can_plant cannot_plant
 fact was_born_in("Ada", 1815)
 
@@ -37,73 +37,81 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 
 ## Rules
 
-- `premise -> conclusion` with `&` between the literals, or `conclusion :- premise` with `&` or `,`. Arrows are
-  `->`, `=>`, `→`, `⇒` and `\\to`; "and" is also `∧` or `\\land`.
-- `not p(...)` (also `\\+`, `¬`, `~`) holds where the premise's atom has no proof. A conclusion cannot be negated.
-- An argument is `Type Words X`, or `X` alone where another atom says the type, or a quoted text, or a number. A
-  variable is one capital letter, perhaps with digits.
-- Types compare without regard to case. One variable has one type: the most specific of those used, if they lie on
-  one line of subtypes. Every type but Person and its subtypes is an Object.
-- Comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=` over numbers, texts and variables, with `+ - * /`. `V =
-  expression` gives a new variable its value. Arithmetic is exact; division by zero and arithmetic on texts are
-  false.
-- Quoted texts know the escapes `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
-- Blanks beside `_` in a name are overlooked, as LINK prints them.
+- A rule is `premise -> conclusion`, with `&` between the literals of the premise, or `conclusion :- premise`, with `&`
+  or `,`. The arrow may also be `=>`, `→`, `⇒` or `\\to`, and `&` may be `∧` or `\\land`.
+- `not p(...)`, also written `\\+`, `¬` or `~`, holds if `p(...)` cannot be proved. A conclusion cannot be negated.
+- An argument is a variable with its data type (`Food Allergen A`), a variable alone (`A`) if another atom gives its
+  type, a quoted text or a number. A variable is one capital letter, optionally with digits.
+- Upper and lower case make no difference in data types. If the types of one variable are subtypes of one another, it
+  has the most specific of them. Every type but Person and its subtypes is a subtype of Object.
+- The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over variables, numbers, texts and `+ - * /`. An equation
+  `V = expression` gives a new variable its value. Arithmetic is exact. A comparison with a division by zero, or with
+  arithmetic on texts, is false.
+- The escapes in quoted texts are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
+- Blanks beside `_` in a predicate's name are ignored, because LINK prints them.
 
 ## Attributes
 
-They stand before their rule. `@name`: else `rule1`, `rule2` ... by position. `@domain`: any words. `@polarity
-positive` or `negative`: else negative where the conclusion's name denies (`cannot_`, `is_not_`, `has_no_` ...).
-`@principle compatibility` or `exclusion`: else exclusion where the polarity is negative. `@generic X Y` or `none`:
-the variables a statement speaks about and no search binds; else the Persons of premise and conclusion, else the
-first argument of the premise if it is concluded about. `hapax plan` shows which they are and why; `hapax check` notes
-rules that conclude about no person and leave it to the default.
+Attributes stand before their rule.
+
+| attribute | value | default |
+|---|---|---|
+| `@name` | the rule's name | `rule1`, `rule2` ... by position |
+| `@domain` | any words | none |
+| `@polarity` | `positive` or `negative` | negative if the conclusion's name denies (`cannot_`, `has_no_` ...) |
+| `@principle` | `compatibility` or `exclusion` | exclusion if the polarity is negative |
+| `@generic` | variables (`X Y`) or `none` | see below |
+
+The generic variables are those that a statement speaks about; a search does not bind them. By default they are the
+persons that premise and conclusion share; if there is none, the first argument of the premise, provided the conclusion
+mentions it. `hapax plan` shows them with the reason. `hapax check` notes rules whose generic variable is inferred and
+is not a person.
 
 ## Templates
 
-After `:` stand up to three sentences: affirmative, negated, question. `[1]` is the first argument. What is missing
-is made from what is there, in the end from the predicate's name.
+A declaration may have up to three sentences after `:`, separated by `/`: affirmative, negated and question. `[1]` is
+the first argument. A missing form is made from the affirmative one; a predicate without any is worded by its name.
 """
 
 _GOALS = """## Goals
 
-`hapax query` reads Prolog's notation: variables are capitalised, texts are lower-case words or quoted. A goal may
-call the predicates of the rule files and
+`hapax query` reads goals in Prolog's notation: variables are capitalised; texts are lower-case words or quoted. A goal
+may call the predicates of the rule files and these:
 
 {built_ins}.
 
-`aggregate_all/3` computes count, {aggregates}. Nothing else can be called.
+`aggregate_all/3` computes `count`, {aggregates}. Nothing else can be called.
 """
 
-_FAULTS = """## Faults
+_DIAGNOSTICS = """## Diagnostics
 
-Each has a code, a message, a remedy and here an example that has it. Rules with errors (`HPX0..`, `HPX1..`) are not
-searched; warnings (`HPX2..`) and notes (`HPX3..`) stop nothing.
+Each kind of diagnostic has a code, a message with a remedy, and an example that causes it. Rules with errors (`HPX0..`
+and `HPX1..`) are not searched; warnings (`HPX2..`) and notes (`HPX3..`) prevent nothing.
 
-### Faults of form
+### Malformed rules and goals
 
-All faults of all files are told at once, at most fifty a file; what only follows from another fault is not told. Faults
-from HPX070 on are those of goals. Words in braces stand for what was found.
+The diagnostics of all files are reported together, at most fifty per file, without those that only follow from
+another. HPX070 to HPX076 are about goals. Words in braces stand for what was found.
 """
 
-_CHECKS = """### Faults of meaning
+_CHECKS = """### Checks of rules
 
-`hapax check` finds these in rules that are well formed. The sentence is what it says of the example.
+`hapax check` finds these in well-formed rules. The message is the one for the example.
 """
 
-_KB_CHECKS = """### Faults of a knowledge base
+_KB_CHECKS = """### Checks of a knowledge base
 
-`hapax check --db FILE` finds these in facts and statements; each example is rules under which facts can have the fault.
+`hapax check --db FILE` finds these in facts and statements. The examples are rules whose facts can have the fault.
 """
 
-_MODEL_CHECKS = """### Faults by a model's judgement
+_MODEL_CHECKS = """### Checks by a model's judgement
 
-`hapax rules lint -m MODEL` finds these where the model's P(yes) is below one half. They are opinions, not proofs.
+`hapax rules lint -m MODEL` finds these if the model's P(yes) is below one half. They are opinions, not proofs.
 """
 
 
 def language_page() -> str:
-    """The whole page."""
+    """The Markdown text of the page."""
     grammar = Path(__file__).with_name("rule.lark").read_text(encoding="utf-8")
     parts = [
         _TOUR,
@@ -112,36 +120,39 @@ def language_page() -> str:
             aggregates=", ".join(f"`{name}`" for name in AGGREGATES),
         ),
         f"## Grammar\n\n`grammar/rule.lark`:\n\n```\n{grammar.rstrip()}\n```\n",
-        _FAULTS,
-        *map(_of_form, (*FORM_HINTS, *GOAL_HINTS)),
+        _DIAGNOSTICS,
+        *map(_hint_section, (*FORM_HINTS, *GOAL_HINTS)),
         _CHECKS,
-        *map(_of_meaning, FAULTS),
+        *(_fault_section(fault, _message_for_example(fault)) for fault in FAULTS),
         _KB_CHECKS,
-        *(_section(fault.code, _name(fault), "", fault.example) for fault in KB_FAULTS),
+        *map(_fault_section, KB_FAULTS),
         _MODEL_CHECKS,
-        *(_section(fault.code, _name(fault), "", fault.example) for fault in MODEL_FAULTS),
+        *map(_fault_section, MODEL_FAULTS),
     ]
     return "\n".join(parts)
 
 
-def _of_form(entry: Hint) -> str:
+def _hint_section(entry: Hint) -> str:
     example = entry.examples[0] or " "
     shortened = example if len(example) <= 100 else f"{example[:97]}..."
-    return _section(entry.code, entry.label, f"{entry.message}. {entry.remedy}", shortened)
+    # Double braces stand for literal ones, because messages and remedies are format strings.
+    message = f"{entry.message}. {entry.remedy}".replace("{{", "{").replace("}}", "}")
+    return _section(entry.code, entry.label, message, shortened)
 
 
-def _of_meaning(fault: Fault) -> str:
-    found = check_library(parse_library([("example.rules", fault.example)]))
-    told = next(str(one) for one in found if one.code == fault.code).partition(f"{fault.code}: ")[2]
-    return _section(fault.code, _name(fault), told, fault.example)
+def _message_for_example(fault: RuleFault) -> str:
+    for diagnostic in check_library(parse_library([("example.rules", fault.example)])):
+        if diagnostic.code == fault.code:
+            return str(diagnostic).partition(f"{fault.code}: ")[2]
+    raise AssertionError(f"the example of {fault.code} does not have the fault")
 
 
-def _name(fault: Fault) -> str:
-    return f"{fault.name} ({fault.severity})"
+def _fault_section(fault: RuleFault, message: str = "") -> str:
+    return _section(fault.code, f"{fault.name} ({fault.severity})", message, fault.example)
 
 
-def _section(code: str, name: str, told: str, example: str) -> str:
-    parts = [f"#### {code} {name}", told, f"```\n{example}\n```"]
+def _section(code: str, name: str, message: str, example: str) -> str:
+    parts = [f"#### {code} {name}", message, f"```\n{example}\n```"]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -1,76 +1,49 @@
-"""Rules, predicate signatures and the library that holds them: what a rule file says, as data.
+"""Rules, predicate signatures and the `Library`: the content of rule files as immutable data.
 
-A `Library` is what `parser.parse_library` returns for one or several files and what every later room takes.
+`parser.parse_library` makes a library of one or more files; every later room takes one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from itertools import combinations
 
-from grammar.errors import HapaxError
-from grammar.terms import Atom, BodyLiteral, Comparison, Literal, Term, Variable
+from hapax.grammar.attributes import GenericBy, Polarity, Principle, default_polarity, default_principle
+from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Term, Variable, quoted, variable_names
 
 NUMBER = "Number"
-"""The root of all numeric types; computed predicates and comparisons of order need it."""
+"""The supertype of all numeric types, which comparisons of order and arithmetic need."""
 
 OBJECT = "Object"
-"""The root of all types that are no person: LINK expands types under Person and under Object (paper, appendix B)."""
+"""The supertype of all types but persons: LINK expands types under Person and under Object (paper, appendix B)."""
 
 PERSON = "Person"
 
 BUILT_IN_SUBTYPES: tuple[tuple[str, str], ...] = (("Year", NUMBER), ("Age", NUMBER))
 
 BUILT_IN_OPPOSITES: tuple[tuple[str, str], ...] = (("can_", "cannot_"), ("is_able_to_", "is_not_able_to_"))
-"""Name beginnings that are each other's opposite when the rest of the name is the same."""
+"""Prefixes of opposite predicates: the rest of the name is the same."""
+
+_PLAIN_WORD = re.compile(r"[^\W\d]\w*")
 
 
 class PredicateKind(StrEnum):
-    """Where the truth of a predicate comes from."""
+    """The source of a predicate's facts."""
 
     ORACLE = "oracle"  # a model proposes values and a critic judges them
-    FUNCTIONAL = "functional"  # an oracle predicate whose last argument has one right value for the rest
+    FUNCTIONAL = "functional"  # an oracle predicate with a single right last argument, given the others
     COMPUTED = "computed"  # decided by Prolog arithmetic, never asked
     GIVEN = "given"  # asserted by the user, never asked
 
 
-class Principle(StrEnum):
-    """The paper's two principles (section 2.2): what goes together, and what excludes each other."""
-
-    COMPATIBILITY = "compatibility"
-    EXCLUSION = "exclusion"
-
-
-class Polarity(StrEnum):
-    """Whether a conclusion affirms or denies; template 7 of the probing takes its label from it."""
-
-    POSITIVE = "positive"
-    NEGATIVE = "negative"
-
-
-class GenericBy(StrEnum):
-    """How a rule's generic variables came to be generic, in the words that `plan` prints."""
-
-    ATTRIBUTE = "@generic"
-    PERSON = "by default, a person"
-    POSITION = "by default, first argument"
-    NOTHING = "by default"
-
-
-class Domain(StrEnum):
-    """The paper's four domains (section 2.2), as the rule files write them."""
-
-    TEMPORAL = "temporal"
-    OUTCOMES = "outcomes and effects"
-    NATURAL = "natural properties"
-    LOCATIONAL = "locational"
-
-
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """Three sentences with slots `[1]`, `[2]` ... for the arguments: affirmative, negated and question form."""
+    """Sentences with slots `[1]`, `[2]` ... for the arguments: affirmative, negated and question form."""
 
     affirmative: str
     negated: str | None = None
@@ -78,23 +51,11 @@ class Templates:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where something stands: file, 1-based line and column. Never part of equality."""
-
-    file: str = "<text>"
-    line: int = 1
-    column: int = 1
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
-
-
-@dataclass(frozen=True, slots=True)
 class PredicateSignature:
     """A predicate's name, argument types, kind and templates.
 
-    `definition` belongs to computed predicates: `parameters` are its formal variables and the definition a comparison
-    over them.
+    Computed predicates have `parameters`, their formal variables, and `definition`, a comparison over these.
+    `declared` is false for a signature inferred from the predicate's uses.
     """
 
     name: str
@@ -113,9 +74,9 @@ class PredicateSignature:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Premise -> conclusion, with what the paper says about it.
+    """Premise -> conclusion, with the attributes of LINK's paper.
 
-    `generic` holds the names of the variables a statement speaks about (the Person X); they are never searched.
+    `generic` are the names of the variables that a statement speaks about (the Person X); they are never searched.
     """
 
     name: str
@@ -130,7 +91,7 @@ class Rule:
 
     @property
     def literals(self) -> tuple[Literal, ...]:
-        """The premise's literals without its comparisons."""
+        """The premise without its comparisons."""
         return tuple(item for item in self.premise if isinstance(item, Literal))
 
     @property
@@ -144,7 +105,7 @@ class Rule:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables in order of first occurrence, each once, with the type of `Library.variable_types`' making."""
+        """The variables in order of first occurrence, each once."""
         seen: dict[str, Variable] = {}
         for item in (*self.premise, self.conclusion):
             for variable in item.variables:
@@ -153,23 +114,23 @@ class Rule:
 
     @property
     def searched(self) -> tuple[Variable, ...]:
-        """The variables a search binds: all but the generic ones."""
+        """The variables that a search binds: all but the generic ones."""
         return tuple(variable for variable in self.variables if variable.name not in self.generic)
 
     @property
-    def spoken_of(self) -> str:
-        """The generic variables with their types, and how they came to be generic."""
+    def generic_text(self) -> str:
+        """The generic variables with their types, and the convention that chose them."""
         names = ", ".join(str(variable) for variable in self.variables if variable.name in self.generic)
         return f"{names or 'none'} ({self.generic_by})"
 
     @property
     def unbound(self) -> tuple[Variable, ...]:
-        """Variables of the conclusion that the premise does not hold: a fault."""
-        held = {variable.name for item in self.premise for variable in item.variables}
-        return tuple(variable for variable in self.conclusion.variables if variable.name not in held)
+        """Variables of the conclusion that the premise does not contain, which `check` reports."""
+        in_premise = variable_names(self.premise)
+        return tuple(variable for variable in self.conclusion.variables if variable.name not in in_premise)
 
     def is_information(self, item: BodyLiteral) -> bool:
-        """Whether the literal speaks about a generic variable (it is told in the statement) or only constrains."""
+        """True if the literal has a generic variable, so that statements mention it; the others only constrain."""
         return any(variable.name in self.generic for variable in item.variables)
 
     def named(self, name: str) -> Rule:
@@ -180,25 +141,40 @@ class Rule:
         """The rule without its attributes, on one line."""
         return f"{' & '.join(map(str, self.premise))} -> {self.conclusion}"
 
-    def __str__(self) -> str:
-        """The rule as rule text that parses back to this rule."""
-        from grammar.printing import rule_text  # printing needs this module
+    def text(self, default_name: str | None = None, inferred_generic: tuple[str, ...] | None = None) -> str:
+        """The rule as rule text, without attributes that a reader infers.
 
-        return rule_text(self)
+        `inferred_generic`: the variables that are generic by default; without it `@generic` is written.
+        """
+        lines = [] if self.name == default_name else [f"@name {_attribute_value(self.name)}"]
+        if self.domain is not None:
+            lines.append(f"@domain {_attribute_value(self.domain)}")
+        polarity = default_polarity(self.conclusion)
+        if self.polarity not in (None, polarity):
+            lines.append(f"@polarity {self.polarity}")
+        if self.principle not in (None, default_principle(self.polarity or polarity)):
+            lines.append(f"@principle {self.principle}")
+        if self.generic_by is GenericBy.ATTRIBUTE or self.generic != inferred_generic:
+            lines.append(f"@generic {' '.join(self.generic) or 'none'}")
+        return "\n".join([*lines, self.sentence])
+
+    def __str__(self) -> str:
+        """Rule text that parses back to this rule, whichever types are declared."""
+        return self.text()
 
 
 @dataclass(frozen=True)
 class Library:
-    """Everything one or several rule files say."""
+    """The content of one or more rule files."""
 
     rules: tuple[Rule, ...] = ()
     signatures: tuple[PredicateSignature, ...] = ()
     subtypes: tuple[tuple[str, str], ...] = ()
-    """Pairs (subtype, supertype) as declared; `is_subtype` closes them and adds the built-in ones."""
+    """Pairs (subtype, supertype) as declared; `is_subtype` adds the transitive and the built-in ones."""
     opposites: tuple[tuple[str, str], ...] = ()
     """Pairs of predicate names, as declared."""
     facts: tuple[Atom, ...] = ()
-    """Ground atoms that the files state; they become given facts."""
+    """Ground atoms that the files state, which become given facts."""
 
     @cached_property
     def _signatures(self) -> dict[str, PredicateSignature]:
@@ -216,11 +192,13 @@ class Library:
 
     @cached_property
     def _inferred(self) -> tuple[PredicateSignature, ...]:
-        """Signatures of the predicates that are used but not declared, in order of first use."""
+        """Signatures of the predicates used without a declaration, in order of first use."""
         known = {signature.indicator for signature in self.signatures}
         used: dict[str, list[Atom]] = {}
         places: dict[str, Place] = {}
-        for atom, place in self._used_atoms():
+        uses = [(atom, rule.place) for rule in self.rules for atom in rule.atoms]
+        uses += [(fact, Place()) for fact in self.facts]  # facts do not keep their places
+        for atom, place in uses:
             if atom.indicator not in known:
                 used.setdefault(atom.indicator, []).append(atom)
                 places.setdefault(atom.indicator, place)
@@ -229,45 +207,46 @@ class Library:
             for indicator, atoms in used.items()
         )
 
-    def _used_atoms(self) -> Iterator[tuple[Atom, Place]]:
-        for rule in self.rules:
-            for atom in rule.atoms:
-                yield atom, rule.place
-        for fact in self.facts:
-            yield fact, Place()
-
     def completed(self) -> Library:
-        """This library with inferred signatures (`declared=False`) for the predicates that no file declares."""
+        """This library with inferred signatures for the predicates that no file declares."""
         return replace(self, signatures=(*self.signatures, *self._inferred))
 
     def signature(self, indicator: str) -> PredicateSignature:
-        """The signature of `name/arity`: the first declaration, else what its first use implies."""
-        found = self._signatures.get(indicator)
-        if found is None:
-            near = _suggestion(indicator, self._signatures) or " `hapax compile` shows what the files say."
+        """The signature of `name/arity`: its first declaration, else inferred from its uses. Raises HapaxError."""
+        signature = self._signatures.get(indicator)
+        if signature is None:
+            near = _suggestion(indicator, self._signatures) or " List the predicates with `hapax compile`."
             raise HapaxError(f"No predicate {indicator} in the rules.{near}")
-        return found
+        return signature
 
     @cached_property
     def _declared_names(self) -> dict[str, PredicateSignature]:
-        return {one.name: one for one in reversed(self.signatures) if one.declared}
+        # Reversed, so that the first declaration of a name wins.
+        return {signature.name: signature for signature in reversed(self.signatures) if signature.declared}
 
     def declared_as(self, name: str) -> PredicateSignature | None:
-        """The first declaration of a predicate of that name, whatever its number of arguments."""
+        """The first declaration of a predicate with this name, whatever its number of arguments."""
         return self._declared_names.get(name)
 
     def knows(self, indicator: str) -> bool:
-        """Whether a rule, fact or declaration speaks of the predicate."""
+        """True if a rule, fact or declaration mentions the predicate."""
         return indicator in self._signatures
 
+    def kind(self, indicator: str) -> PredicateKind | None:
+        """The predicate's kind; None if nothing mentions the predicate."""
+        signature = self._signatures.get(indicator)
+        return signature.kind if signature is not None else None
+
     def rule(self, name: str) -> Rule:
-        """The rule of that name (the first, where a name was given twice)."""
-        found = self._rules.get(name)
-        if found is None:
-            files = _some(dict.fromkeys(rule.place.file for rule in self.rules if rule.place.file), 3)
-            near = _suggestion(name, self._rules) or (f" There are {_some(self._rules, 5)}." if self._rules else "")
+        """The rule with this name, the first if the name is repeated. Raises HapaxError."""
+        rule = self._rules.get(name)
+        if rule is None:
+            files = _shortened(dict.fromkeys(rule.place.file for rule in self.rules if rule.place.file), 3)
+            near = _suggestion(name, self._rules)
+            if not near and self._rules:
+                near = f" Known rules: {_shortened(self._rules, 5)}."
             raise HapaxError(f"No rule is named {name}{f' in {files}' if files else ''}.{near}")
-        return found
+        return rule
 
     @cached_property
     def derived(self) -> frozenset[str]:
@@ -276,7 +255,7 @@ class Library:
 
     @cached_property
     def concluding(self) -> dict[str, tuple[Rule, ...]]:
-        """By indicator, the rules that conclude the predicate."""
+        """The rules that conclude a predicate, by indicator."""
         index: dict[str, list[Rule]] = {}
         for rule in self.rules:
             index.setdefault(rule.conclusion.atom.indicator, []).append(rule)
@@ -284,23 +263,24 @@ class Library:
 
     @cached_property
     def in_premises(self) -> frozenset[str]:
-        """Indicators of the predicates that stand in premises."""
+        """Indicators of the predicates used in premises."""
         return frozenset(literal.atom.indicator for rule in self.rules for literal in rule.literals)
 
     def is_definition(self, rule: Rule) -> bool:
-        """Whether the rule only defines a predicate for others: it is used in a premise and speaks about nobody."""
+        """True if the rule only defines a predicate: it has no generic variable, and premises use its conclusion."""
         return not rule.generic and rule.conclusion.atom.indicator in self.in_premises
 
     @cached_property
     def _supertypes(self) -> dict[str, frozenset[str]]:
-        """Type key -> keys of everything above it. A circle of declarations makes its members equal; `check` tells."""
+        """Keys of all supertypes, by type key."""
         parents: dict[str, set[str]] = {}
         for lower, upper in (*BUILT_IN_SUBTYPES, *self.subtypes):
             parents.setdefault(type_key(lower), set()).add(type_key(upper))
+        # Types declared in a cycle are supertypes of one another and so equal; `check` reports the cycle.
         closed: dict[str, frozenset[str]] = {}
         for lower in parents:
             above: set[str] = set()
-            waiting = [lower]
+            waiting = [lower]  # types whose parents are not yet in `above`
             while waiting:
                 new = parents.get(waiting.pop(), set()) - above
                 above |= new
@@ -309,47 +289,52 @@ class Library:
         return closed
 
     def is_subtype(self, lower: str, upper: str) -> bool:
-        """Whether every `lower` is an `upper`; each type is a subtype of itself, and all but persons are objects."""
+        """True if every `lower` is an `upper`. A type is its own subtype, and all types but persons are objects."""
         if type_key(lower) == type_key(upper) or self.is_declared_subtype(lower, upper):
             return True
         return type_key(upper) == type_key(OBJECT) and not self.is_person(lower)
 
     def is_declared_subtype(self, lower: str, upper: str) -> bool:
-        """Whether the declarations, and not the rule about objects, put one type below the other."""
+        """True if declarations put `lower` below `upper`; that all but persons are objects does not count."""
         return type_key(upper) in self._supertypes.get(type_key(lower), ())
 
     def same_types(self, data_type: str) -> frozenset[str]:
-        """Keys of the types that lie in one circle of declarations with this one."""
+        """Keys of the types declared in one cycle with this one."""
         key = type_key(data_type)
-        return frozenset(one for one in self._supertypes.get(key, ()) if key in self._supertypes.get(one, ()))
+        supertypes = self._supertypes.get(key, frozenset())
+        return frozenset(upper for upper in supertypes if key in self._supertypes.get(upper, ()))
 
     def is_numeric(self, data_type: str) -> bool:
-        """Whether values of the type are numbers: Number itself, Year, Age and what is declared below them."""
+        """True for Number, Year, Age and the types declared below them."""
         return type_key(NUMBER) in (type_key(data_type), *self._supertypes.get(type_key(data_type), ()))
 
     def may_be_numeric(self, data_type: str) -> bool:
-        """Whether some values of the type can be numbers: numeric types and all above one, such as Time above Year."""
+        """True for numeric types and their supertypes, such as Time above Year: some values can be numbers."""
         return self.is_numeric(data_type) or any(self.is_subtype(numeric, data_type) for numeric in self._numeric)
 
     @cached_property
     def _numeric(self) -> tuple[str, ...]:
-        """Number and the keys of the types below it."""
-        return (NUMBER, *(one for one in self._supertypes if self.is_numeric(one)))
+        """Number and the keys of its subtypes."""
+        return (NUMBER, *(key for key in self._supertypes if self.is_numeric(key)))
 
     def is_person(self, data_type: str) -> bool:
         return type_key(PERSON) in (type_key(data_type), *self._supertypes.get(type_key(data_type), ()))
 
     def most_specific(self, data_types: tuple[str, ...]) -> str | None:
-        """The one of these types that is a subtype of all of them, or None where they are on no single chain."""
+        """The type that is a subtype of all the others; None if two of them are unrelated."""
         if len(set(data_types)) == 1:
             return data_types[0]
-        ordered = [one for one in data_types if all(self.is_subtype(one, other) for other in data_types)]
-        chained = all(self.is_subtype(a, b) or self.is_subtype(b, a) for a in data_types for b in data_types)
-        return ordered[0] if ordered and chained else None
+        for first, second in combinations(data_types, 2):
+            if not (self.is_subtype(first, second) or self.is_subtype(second, first)):
+                return None
+        for data_type in data_types:
+            if all(self.is_subtype(data_type, upper) for upper in data_types):
+                return data_type
+        return None
 
     @cached_property
     def _opposites(self) -> dict[str, str]:
-        """As declared; of two declarations of one predicate the first."""
+        """The declared opposite by predicate name, the first of two."""
         index: dict[str, str] = {}
         for first, second in self.opposites:
             index.setdefault(first, second)
@@ -357,42 +342,46 @@ class Library:
         return index
 
     def opposite_of(self, predicate: str) -> str | None:
-        """The name of the predicate that says the contrary: as declared, else by the built-in name beginnings."""
+        """The name of the opposite predicate, as declared or else by its prefix; None if it has none."""
         if declared := self._opposites.get(predicate):
             return declared
         for positive, negative in BUILT_IN_OPPOSITES:
-            for here, there in ((negative, positive), (positive, negative)):
-                if predicate.startswith(here) and len(predicate) > len(here):
-                    return there + predicate.removeprefix(here)
+            for prefix, opposite in ((negative, positive), (positive, negative)):
+                if predicate.startswith(prefix) and len(predicate) > len(prefix):
+                    return opposite + predicate.removeprefix(prefix)
         return None
 
 
-@lru_cache(maxsize=10_000)  # asked for every argument of every rule, again and again
+def _attribute_value(text: str) -> str:
+    return text if _PLAIN_WORD.fullmatch(text) else quoted(text)
+
+
+@lru_cache(maxsize=10_000)  # called for every argument of every rule, many times
 def type_key(data_type: str) -> str:
-    """What decides whether two spellings name one type: case and runs of blanks do not."""
+    """The type's name without differences of case and of blanks; spellings with one key name one type."""
     return " ".join(data_type.casefold().split())
 
 
 def _argument_types(atoms: list[Atom]) -> tuple[str, ...]:
-    """Per position the first variable's type; where only constants stand, Number or Object."""
-    return tuple(_position_type([atom.arguments[i] for atom in atoms]) for i in range(len(atoms[0].arguments)))
+    """The type at each position: the first variable's; of constants alone, Number, or Object if there is a text."""
+    return tuple(_position_type(terms) for terms in zip(*(atom.arguments for atom in atoms), strict=True))
 
 
-def _position_type(terms: list[Term]) -> str:
+def _position_type(terms: tuple[Term, ...]) -> str:
     for term in terms:
         if isinstance(term, Variable):
             return term.data_type
-    return OBJECT if any(isinstance(term.value, str) for term in terms if not isinstance(term, Variable)) else NUMBER
+    return OBJECT if any(isinstance(term, Constant) and not term.is_number for term in terms) else NUMBER
 
 
-def _some(names: Iterable[str], most: int) -> str:
+def _shortened(names: Iterable[str], most: int) -> str:
     listed = list(names)
     return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """The nearest known names, as a remedy, or nothing; difflib is imported here because only failures need it."""
-    from difflib import get_close_matches
+    """The most similar known names as a question, or ""."""
+    from difflib import get_close_matches  # only failures need it
 
     near = get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(near)}?" if near else ""

@@ -1,7 +1,8 @@
-"""Can the items of a premise hold together? Exact for linear arithmetic over rationals, and sharper over whole years.
+"""Premises that can never hold, by equality of terms and linear arithmetic.
 
-Numbers are decided by Fourier-Motzkin elimination, which needs no Prolog process, so that `check` starts at once. What
-it cannot judge (a product of two variables, too many comparisons) counts as possible: a contradiction told is real.
+Comparisons are decided by Fourier-Motzkin elimination over exact fractions, and tightened for years, which are whole.
+It needs no Prolog process, so that `check` starts at once. It is sound, not complete: a product of two variables or
+too many comparisons count as satisfiable, so every contradiction that it reports is one.
 """
 
 from __future__ import annotations
@@ -10,103 +11,110 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from math import gcd, lcm
 from typing import TypeAlias
 
-from grammar.dependencies import comparison_of
-from grammar.rules import Library, PredicateKind
-from grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
+from hapax.grammar.dependencies import comparison_of
+from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 
 MAXIMUM_ROWS = 500
-"""Inequalities beyond which elimination gives up."""
+"""Inequalities beyond which elimination gives up and calls them satisfiable."""
 
 NEGATED_OPERATORS = {"<": ">=", ">=": "<", ">": "=<", "=<": ">", "=": "\\=", "\\=": "="}
 
 
 def contradiction(premise: Iterable[BodyLiteral], library: Library) -> tuple[BodyLiteral, ...]:
-    """Items that cannot all hold, as few as leaving out one by one finds; empty where the premise can hold."""
+    """Items of the premise that cannot hold together, reduced by leaving out one at a time; empty if it can hold."""
     core = tuple(premise)
     if not _clash(core, library):
         return ()
     for item in core:
-        rest = tuple(other for other in core if other is not item)
+        rest = tuple(kept for kept in core if kept is not item)
         if _clash(rest, library):
             core = rest
     return core
 
 
 def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:
+    """True if the items cannot hold together."""
     literals = [item for item in items if isinstance(item, Literal)]
     comparisons = [item for item in items if isinstance(item, Comparison)]
-    comparisons += [found for literal in literals if (found := _meaning(literal, library))]
-    classes = _Classes(comparisons)
+    comparisons += filter(None, (_computed_comparison(literal, library) for literal in literals))
+    classes = _EqualTerms(comparisons)
+    # Equal keys of a functional predicate add equations, which the arithmetic below must know as well.
     comparisons += classes.close(_functional(literals, library))
-    if _contrary(literals, classes, library):
+    if _has_opposites(literals, classes, library):
         return True
-    if all(map(_is_identity, comparisons)):  # most often so, and then there is nothing to eliminate
-        return classes.hold_two_constants(comparisons)
-    return not _Numbers(library).can_hold(comparisons)
+    if all(map(_is_identity, comparisons)):  # the usual case, in which there is nothing to eliminate
+        return classes.join_two_constants(comparisons)
+    return not _Inequalities(library).can_hold(comparisons)
 
 
 def _is_identity(comparison: Comparison) -> bool:
-    """Whether it equates terms; a number that is not whole needs a look at the type of what it is equated with."""
+    """True for an equation of two terms, except with a decimal, which no variable of a whole type can equal."""
     return comparison.operator == "=" and not any(
         isinstance(side, Arithmetic) or (isinstance(side, Constant) and isinstance(side.value, Decimal))
         for side in (comparison.left, comparison.right)
     )
 
 
-def _meaning(literal: Literal, library: Library) -> Comparison | None:
-    """The comparison that a computed literal stands for, turned round where the literal is negated."""
-    found = comparison_of(Literal(literal.atom), library)
-    if found is None or not literal.negated:
-        return found
-    return Comparison(NEGATED_OPERATORS[found.operator], found.left, found.right)
+def _computed_comparison(literal: Literal, library: Library) -> Comparison | None:
+    """The comparison that a literal over a computed predicate stands for, negated if the literal is."""
+    comparison = comparison_of(Literal(literal.atom), library)
+    if comparison is None or not literal.negated:
+        return comparison
+    return Comparison(NEGATED_OPERATORS[comparison.operator], comparison.left, comparison.right)
 
 
 def _functional(literals: Iterable[Literal], library: Library) -> list[Literal]:
     return [
         literal
         for literal in literals
-        if not literal.negated
-        and library.knows(literal.atom.indicator)
-        and library.signature(literal.atom.indicator).kind is PredicateKind.FUNCTIONAL
+        if not literal.negated and library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL
     ]
 
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]
 
 
-class _Classes:
-    """Which terms are one and the same: by equations, and because a functional predicate has one value for a key."""
+class _EqualTerms:
+    """Classes of equal terms (union-find): by equations, and because a functional predicate has one value per key."""
 
     def __init__(self, comparisons: Iterable[Comparison]) -> None:
         self.leader: dict[str, str] = {}
-        for one in comparisons:
-            if one.operator == "=" and not isinstance(one.left, Arithmetic) and not isinstance(one.right, Arithmetic):
-                self._join(one.left, one.right)
+        for comparison in comparisons:
+            left, right = comparison.left, comparison.right
+            if comparison.operator == "=" and not isinstance(left, Arithmetic) and not isinstance(right, Arithmetic):
+                self._join(left, right)
 
     def of(self, term: Term) -> str:
-        name = _name(term)
+        """The name of the term's class."""
+        # The prefixes keep a variable A apart from the text "A"; `str` of a constant keeps texts apart from numbers.
+        name = f"variable {term.name}" if isinstance(term, Variable) else f"constant {term}"
         while name in self.leader:
             name = self.leader[name]
         return name
 
     def _join(self, left: Term, right: Term) -> bool:
-        one, other = self.of(left), self.of(right)
-        if one != other:
-            self.leader[one] = other
-        return one != other
+        """Make the classes of two terms one; False if they were one already."""
+        left_class, right_class = self.of(left), self.of(right)
+        if left_class != right_class:
+            self.leader[left_class] = right_class
+        return left_class != right_class
 
-    def hold_two_constants(self, identities: Iterable[Comparison]) -> bool:
-        """Whether two different constants are made one."""
+    def join_two_constants(self, identities: Iterable[Comparison]) -> bool:
+        """True if a class has two different constants."""
         first: dict[str, Constant] = {}
-        terms = (side for one in identities for side in (one.left, one.right))
-        constants = (term for term in terms if isinstance(term, Constant))
-        return any(first.setdefault(self.of(constant), constant) != constant for constant in constants)
+        for identity in identities:
+            for side in (identity.left, identity.right):
+                if isinstance(side, Constant) and first.setdefault(self.of(side), side) != side:
+                    return True
+        return False
 
     def close(self, functional: Sequence[Literal]) -> list[Comparison]:
-        """The equations that follow from one value for each key, until no more do."""
+        """Join the values of functional literals with equal keys until nothing changes; the equations that follow."""
         found: list[Comparison] = []
         grown = True
         while grown:
@@ -114,6 +122,7 @@ class _Classes:
             values: dict[Key, Term] = {}
             for literal in functional:
                 *key, last = literal.atom.arguments
+                # The classes are looked up anew in each round, because a join may have made two keys equal.
                 first = values.setdefault((literal.atom.indicator, tuple(map(self.of, key))), last)
                 if self._join(first, last):
                     found.append(Comparison("=", first, last))
@@ -121,17 +130,16 @@ class _Classes:
         return found
 
 
-def _name(term: Term) -> str:
-    """A name that tells variables, texts and numbers apart."""
-    return f"variable {term.name}" if isinstance(term, Variable) else f"constant {term}"
-
-
-def _contrary(literals: Sequence[Literal], classes: _Classes, library: Library) -> bool:
-    """Whether a literal meets its negation, or its opposite, over the same terms."""
-    said = {(one.negated, one.atom.predicate, tuple(map(classes.of, one.atom.arguments))) for one in literals}
-    for negated, predicate, terms in said:
+def _has_opposites(literals: Sequence[Literal], classes: _EqualTerms, library: Library) -> bool:
+    """True if a literal stands beside its negation, or its opposite, over equal terms."""
+    positive: set[Key] = set()
+    negated: set[Key] = set()
+    for literal in literals:
+        terms = tuple(map(classes.of, literal.atom.arguments))
+        (negated if literal.negated else positive).add((literal.atom.predicate, terms))
+    for predicate, terms in positive:
         opposite = library.opposite_of(predicate)
-        if not negated and ((True, predicate, terms) in said or (opposite and (False, opposite, terms) in said)):
+        if (predicate, terms) in negated or (opposite and (opposite, terms) in positive):
             return True
     return False
 
@@ -140,8 +148,8 @@ def _contrary(literals: Sequence[Literal], classes: _Classes, library: Library) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """`sum of weight * variable + constant < 0` (`strict`) or `=< 0`."""
+class _Inequality:
+    """`sum(weight * variable) + constant < 0` if strict, else `=< 0`."""
 
     weights: Mapping[str, Fraction]
     constant: Fraction
@@ -152,66 +160,69 @@ class _Row:
         return not self.weights and (self.constant > 0 or (self.strict and self.constant == 0))
 
 
-class _Numbers:
-    """Comparisons as rows. Texts become numbers that no file can write, because only their equality counts."""
+class _Inequalities:
+    """Comparisons as rows of linear inequalities. `whole` are the variables whose values are integers."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self.texts: dict[str, Fraction] = {}
+        self.texts: dict[str, Fraction] = {}  # the numbers that stand for texts
         self.whole: set[str] = set()
 
     def can_hold(self, comparisons: Sequence[Comparison]) -> bool:
-        rows: list[_Row] = []
+        rows: list[_Inequality] = []
         unequal: list[Comparison] = []
-        for one in comparisons:
-            if one.operator == "\\=":
-                unequal.append(one)
+        for comparison in comparisons:
+            if comparison.operator == "\\=":
+                unequal.append(comparison)
             else:
-                rows += self._rows(one.operator, one.left, one.right)
+                rows += self._rows(comparison.operator, comparison.left, comparison.right)
         if not _feasible(rows, self.whole):
             return False
-        # Rows describe a convex set, so it meets all inequations at once if it meets each of them.
-        return all(
-            any(_feasible([*rows, *self._rows(operator, one.left, one.right)], self.whole) for operator in "<>")
-            for one in unequal
-        )
+        # Rows describe a convex set, so it satisfies all `\\=` at once if it satisfies each of them.
+        for comparison in unequal:
+            below = self._rows("<", comparison.left, comparison.right)
+            above = self._rows(">", comparison.left, comparison.right)
+            if not (_feasible([*rows, *below], self.whole) or _feasible([*rows, *above], self.whole)):
+                return False
+        return True
 
-    def _rows(self, operator: str, left: Expression, right: Expression) -> list[_Row]:
+    def _rows(self, operator: str, left: Expression, right: Expression) -> list[_Inequality]:
         if operator in (">", ">="):
             left, right = right, left
-        weights, constant = self._difference(self._linear(left), self._linear(right), Fraction(-1))
-        row = _Row(weights, constant, operator in "<>")
+        # left - right < 0, =< 0 or, as two rows, = 0
+        weights, constant = self._sum(self._linear(left), self._linear(right), Fraction(-1))
+        row = _Inequality(weights, constant, operator in "<>")
         if operator != "=":
             return [row]
-        return [row, _Row({name: -weight for name, weight in weights.items()}, -constant, False)]
+        return [row, _Inequality({name: -weight for name, weight in weights.items()}, -constant, False)]
 
     def _linear(self, expression: Expression) -> tuple[dict[str, Fraction], Fraction]:
+        """The expression as weights of variables and a constant."""
         if isinstance(expression, Variable):
             if self.library.is_subtype(expression.data_type, "Year"):
                 self.whole.add(expression.name)
             return {expression.name: Fraction(1)}, Fraction(0)
-        if isinstance(expression, Constant):
-            return {}, self._number(expression)
-        return self._operation(expression)
-
-    def _number(self, constant: Constant) -> Fraction:
-        if isinstance(constant.value, str):
-            return self.texts.setdefault(constant.value, Fraction(10**400 + len(self.texts)))
-        return Fraction(constant.value)
+        if isinstance(expression, Arithmetic):
+            return self._operation(expression)
+        if isinstance(expression.value, str):
+            # Texts become numbers too large for a rule file, because only their equality counts.
+            return {}, self.texts.setdefault(expression.value, Fraction(10**400 + len(self.texts)))
+        return {}, Fraction(expression.value)
 
     def _operation(self, expression: Arithmetic) -> tuple[dict[str, Fraction], Fraction]:
         left, right = self._linear(expression.left), self._linear(expression.right)
         if expression.operator in "+-":
-            return self._difference(left, right, Fraction(1 if expression.operator == "+" else -1))
+            return self._sum(left, right, Fraction(1 if expression.operator == "+" else -1))
         if expression.operator == "*" and not left[0]:
-            left, right = right, left
+            left, right = right, left  # a constant factor on the left
         if right[0] or (expression.operator == "/" and not right[1]):
-            return {f"({expression})": Fraction(1)}, Fraction(0)  # not linear: a value of which nothing is known
+            # Not linear: a new variable, which can have any value.
+            return {f"({expression})": Fraction(1)}, Fraction(0)
         factor = right[1] if expression.operator == "*" else 1 / right[1]
         return {name: weight * factor for name, weight in left[0].items() if factor}, left[1] * factor
 
     @staticmethod
-    def _difference(
+    def _sum(
         left: tuple[dict[str, Fraction], Fraction], right: tuple[dict[str, Fraction], Fraction], sign: Fraction
     ) -> tuple[dict[str, Fraction], Fraction]:
         """left + sign * right, without the variables that cancel out."""
@@ -221,47 +232,54 @@ class _Numbers:
         return {name: weight for name, weight in total.items() if weight}, left[1] + sign * right[1]
 
 
-def _feasible(rows: Iterable[_Row], whole: set[str]) -> bool:
-    """Fourier-Motzkin: variables are eliminated one by one, and what is left must hold among constants."""
-    left = _sharpest(rows, whole)
+def _feasible(rows: Iterable[_Inequality], whole: set[str]) -> bool:
+    """Fourier-Motzkin: variables are eliminated one by one until constants decide."""
+    remaining = _sharpest(rows, whole)
     while True:
-        if any(row.is_false for row in left):
+        if any(row.is_false for row in remaining):
             return False
-        names = {name for row in left for name in row.weights}
-        if not names or len(left) > MAXIMUM_ROWS:
+        names = set[str]().union(*(row.weights for row in remaining))
+        if not names or len(remaining) > MAXIMUM_ROWS:
             return True
-        left = _sharpest(_eliminated(left, min(names, key=lambda name: (_growth(left, name), name))), whole)
+        # The variable that adds the fewest rows; the name makes the choice deterministic.
+        growth = {name: _growth(remaining, name) for name in names}
+        cheapest = min(names, key=lambda name: (growth[name], name))
+        remaining = _sharpest(_eliminated(remaining, cheapest), whole)
 
 
-def _growth(rows: Sequence[_Row], name: str) -> int:
+def _growth(rows: Sequence[_Inequality], name: str) -> int:
+    """The number of rows that eliminating the variable adds."""
     above = sum(row.weights.get(name, 0) > 0 for row in rows)
     below = sum(row.weights.get(name, 0) < 0 for row in rows)
     return above * below - above - below
 
 
-def _eliminated(rows: Sequence[_Row], name: str) -> list[_Row]:
+def _eliminated(rows: Sequence[_Inequality], name: str) -> list[_Inequality]:
+    """The rows without the variable, and the sum of every pair of rows that bound it from above and from below."""
     kept = [row for row in rows if name not in row.weights]
     above = [row for row in rows if row.weights.get(name, 0) > 0]
     below = [row for row in rows if row.weights.get(name, 0) < 0]
-    return kept + [_sum(one, other, name) for one in above for other in below]
+    return kept + [_without(name, upper, lower) for upper, lower in product(above, below)]
 
 
-def _sum(above: _Row, below: _Row, name: str) -> _Row:
+def _without(name: str, above: _Inequality, below: _Inequality) -> _Inequality:
     """The two rows added, each scaled so that the variable cancels out."""
-    by, to = -below.weights[name], above.weights[name]
-    weights = {
-        other: weight
-        for other in above.weights.keys() | below.weights.keys()
-        if other != name and (weight := by * above.weights.get(other, 0) + to * below.weights.get(other, 0))
-    }
-    return _Row(weights, by * above.constant + to * below.constant, above.strict or below.strict)
+    above_factor, below_factor = -below.weights[name], above.weights[name]
+    weights: dict[str, Fraction] = {}
+    for variable in above.weights.keys() | below.weights.keys():
+        weight = above_factor * above.weights.get(variable, 0) + below_factor * below.weights.get(variable, 0)
+        if weight and variable != name:
+            weights[variable] = weight
+    constant = above_factor * above.constant + below_factor * below.constant
+    return _Inequality(weights, constant, above.strict or below.strict)
 
 
-def _sharpest(rows: Iterable[_Row], whole: set[str]) -> list[_Row]:
-    """Each row in lowest terms, and of rows with the same weights the one that says most."""
-    best: dict[tuple[tuple[str, Fraction], ...], _Row] = {}
+def _sharpest(rows: Iterable[_Inequality], whole: set[str]) -> list[_Inequality]:
+    """The rows in lowest terms; of rows with the same weights the tightest."""
+    best: dict[tuple[tuple[str, Fraction], ...], _Inequality] = {}
     for row in rows:
         scaled = _scaled(row, whole)
+        # Sorted, because equal sums may have been built in different orders.
         key = tuple(sorted(scaled.weights.items()))
         known = best.get(key)
         if known is None or (scaled.constant, scaled.strict) > (known.constant, known.strict):
@@ -269,8 +287,11 @@ def _sharpest(rows: Iterable[_Row], whole: set[str]) -> list[_Row]:
     return list(best.values())
 
 
-def _scaled(row: _Row, whole: set[str]) -> _Row:
-    """Weights become integers without a common factor; over whole values `sum < c` is then `sum =< ceiling(c) - 1`."""
+def _scaled(row: _Inequality, whole: set[str]) -> _Inequality:
+    """The row with integer weights without a common factor, tightened if all its variables are whole.
+
+    Over whole values `sum < c` is then `sum =< ceiling(c) - 1`.
+    """
     if not row.weights:
         return row
     weights = row.weights.values()
@@ -279,6 +300,6 @@ def _scaled(row: _Row, whole: set[str]) -> _Row:
     scaled = {name: weight * factor for name, weight in row.weights.items()}
     constant = row.constant * factor
     if not row.weights.keys() <= whole:
-        return _Row(scaled, constant, row.strict)
+        return _Inequality(scaled, constant, row.strict)
     sharpened = constant.__floor__() + 1 if row.strict else constant.__ceil__()
-    return _Row(scaled, Fraction(sharpened), False)
+    return _Inequality(scaled, Fraction(sharpened), False)

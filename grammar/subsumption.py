@@ -1,38 +1,41 @@
-"""Theta-subsumption: does one rule already say all that another one says?"""
+"""Theta-subsumption: rules whose conclusions all follow from another, more general rule."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeAlias
 
-from grammar.rules import Library, Rule
-from grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 
 MAXIMUM_TRIES = 20_000
-"""Pairs of literals tried before a comparison of two rules is given up as "no": the problem is NP-complete."""
+"""Pairs of literals tried before the comparison of two rules is given up: the problem is NP-complete."""
 
 MAXIMUM_TRIES_OF_ALL = 10_000_000
-"""The same for all rules of a library together: about ten seconds."""
+"""The limit for all rules of a library together: about ten seconds."""
 
 Features: TypeAlias = frozenset[Hashable]
 
 
 def subsumes(general: Rule, special: Rule, library: Library) -> bool:
-    """Whether every conclusion of `special` also follows by `general`.
+    """True if every conclusion of `special` also follows from `general`; False too if the comparison was given up.
 
-    So it is if the variables of `general` can be replaced such that the conclusions are equal and its premise is part
-    of the special one's. A variable may be replaced only by something of its own type or of a narrower one.
+    It does if the variables of `general` can be replaced so that the conclusions are equal and its premise is a part of
+    the premise of `special`. A variable is replaced only by a term of its type or of a subtype.
     """
     return bool(Matcher(library).subsumes(general, special))
 
 
 def features(rule: Rule) -> Features:
-    """What every rule that this one subsumes has, too: its predicates, signs and constants, each where it stands."""
-    return frozenset(feature for item in (rule.conclusion, *rule.premise) for feature in _features(item))
+    """Properties that every rule has that this one subsumes: predicates with their signs, and constants by position."""
+    found: set[Hashable] = set()
+    for item in (rule.conclusion, *rule.premise):
+        found.update(_features(item))
+    return frozenset(found)
 
 
 class Matcher:
-    """Compares rules of one library. `left`: pairs of literals that may still be tried, in all comparisons together."""
+    """Compares rules of one library. `left`: pairs of literals that may still be tried in all its comparisons."""
 
     def __init__(self, library: Library, tries: int = MAXIMUM_TRIES_OF_ALL) -> None:
         self.library = library
@@ -41,7 +44,7 @@ class Matcher:
         self._binding: dict[str, Term] = {}
 
     def subsumes(self, general: Rule, special: Rule) -> bool | None:
-        """As `subsumes`; None where it was given up, after `MAXIMUM_TRIES` or because none are left."""
+        """Like `subsumes`, but None if the comparison was given up, after MAXIMUM_TRIES or because none are left."""
         self._stop = max(0, self.left - MAXIMUM_TRIES)
         self._binding = {}
         if _shape(general.conclusion) != _shape(special.conclusion):
@@ -49,12 +52,13 @@ class Matcher:
         partners: dict[Hashable, list[BodyLiteral]] = {_shape(item): [] for item in general.premise}
         for item in special.premise:
             partners.setdefault(_shape(item), []).append(item)
-        # Items with few partners first: a dead end shows early.
+        # Items with few partners come first, so that a dead end shows early.
         waiting = sorted(general.premise, key=lambda item: len(partners[_shape(item)]))
         # A loop, not a recursion: a premise may have more literals than Python has frames.
         ways = [self._ways(general.conclusion, [special.conclusion])]
         while ways and self.left > self._stop:
             if next(ways[-1], None) is None:
+                # A dead end: the item before this one tries its next partner.
                 ways.pop()
             elif len(ways) > len(waiting):
                 return True
@@ -64,21 +68,22 @@ class Matcher:
         return None if ways else False
 
     def _ways(self, general: BodyLiteral, partners: Sequence[BodyLiteral]) -> Iterator[bool]:
-        """Makes the item equal to each partner in turn; the variables bound for it are free again afterwards."""
+        """Make the item equal to each partner in turn; the variables bound for one are freed before the next."""
         for special in partners:
             self.left -= 1
             if self.left <= self._stop:
                 return
-            for sides, others in _sides(general, special):
-                bound = self._bound(sides, others)
+            for general_terms, special_terms in _term_pairs(general, special):
+                bound = self._bound(general_terms, special_terms)
                 if bound is not None:
+                    # The bindings hold until the caller asks for the next way.
                     yield True
                     self._free(bound)
 
     def _bound(self, general: Sequence[Expression], special: Sequence[Expression]) -> list[str] | None:
-        """The variables that must be bound now to make the terms equal; None, and nothing bound, where they differ."""
+        """Names of the variables that were bound to make the terms equal; None, and none bound, if they differ."""
         bound: list[str] = []
-        if all(self._is_equal(one, other, bound) for one, other in zip(general, special, strict=True)):
+        if all(self._is_equal(left, right, bound) for left, right in zip(general, special, strict=True)):
             return bound
         self._free(bound)
         return None
@@ -88,6 +93,7 @@ class Matcher:
             del self._binding[name]
 
     def _is_equal(self, general: Expression, special: Expression, bound: list[str]) -> bool:
+        """True if the expressions match. Variables bound on the way are appended to `bound`, even if they do not."""
         if isinstance(general, Arithmetic):
             return (
                 isinstance(special, Arithmetic)
@@ -113,10 +119,11 @@ class Matcher:
 
 
 TURNED = {"<": ">", ">": "<", "=<": ">=", ">=": "=<"}
+"""Operators for exchanged sides."""
 
 
 def _shape(item: BodyLiteral) -> Hashable:
-    """What two items share that can be made equal: sign and predicate, or the operator, whichever way round."""
+    """A key that two items share if they can be made equal: sign and indicator, or the operator in either direction."""
     if isinstance(item, Literal):
         return (item.negated, item.atom.indicator)
     return min(item.operator, TURNED.get(item.operator, item.operator))
@@ -142,18 +149,16 @@ def _constants(expression: Expression) -> Iterator[Constant]:
         yield expression
 
 
-def _sides(general: BodyLiteral, special: BodyLiteral) -> Iterator[tuple[Sequence[Expression], Sequence[Expression]]]:
-    """Terms that must be equal for two items of one shape to be equal; for comparisons there may be two ways."""
+def _term_pairs(
+    general: BodyLiteral, special: BodyLiteral
+) -> Iterator[tuple[Sequence[Expression], Sequence[Expression]]]:
+    """The lists of terms that must match for two items of one shape to be equal; comparisons may have two."""
     if isinstance(general, Literal) and isinstance(special, Literal):
         yield general.atom.arguments, special.atom.arguments
     elif isinstance(general, Comparison) and isinstance(special, Comparison):
-        for left, right in _readings(special, general.operator):
-            yield (general.left, general.right), (left, right)
-
-
-def _readings(comparison: Comparison, operator: str) -> Iterator[tuple[Expression, Expression]]:
-    """The two sides as the operator reads them: `A > B` is `B < A`, and equations hold both ways round."""
-    if comparison.operator == operator:
-        yield comparison.left, comparison.right
-    if TURNED.get(comparison.operator, comparison.operator) == operator:
-        yield comparison.right, comparison.left
+        sides = (general.left, general.right)
+        if special.operator == general.operator:
+            yield sides, (special.left, special.right)
+        # `A > B` is `B < A`, and an equation holds in both directions.
+        if TURNED.get(special.operator, special.operator) == general.operator:
+            yield sides, (special.right, special.left)

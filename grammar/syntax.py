@@ -1,6 +1,6 @@
-"""Statements as they were written: what the parser hands to `assemble.py`, before names, types and values are settled.
+"""Statements as they were written: the parser's output, in which `assemble.py` settles names, types and values.
 
-Everything carries `at`, its (line, column) in the file, because later faults must still be able to point at it.
+Nodes carry `at`, their line and column, so that later diagnostics can point at them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ Spot: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Words outside quotes: a data type, a data type with a variable's name, or a name alone."""
+class WordSequence:
+    """Words outside quotes: a data type, a data type with a variable's name, or only a name."""
 
     words: tuple[str, ...]
     at: Spot
@@ -22,7 +22,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """A quoted text, quotes and escapes still in it."""
+    """A text constant with its quotes and escapes."""
 
     source: str
     at: Spot
@@ -36,24 +36,24 @@ class RawNumber:
     at: Spot
 
 
-RawArgument: TypeAlias = Words | RawText | RawNumber
+RawArgument: TypeAlias = WordSequence | RawText | RawNumber
 
 
 @dataclass(frozen=True, slots=True)
 class RawOperation:
-    """Arithmetic."""
+    """Two expressions joined by `+`, `-`, `*` or `/`."""
 
     operator: str
     left: RawExpression
     right: RawExpression
 
 
-RawExpression: TypeAlias = Words | RawText | RawNumber | RawOperation
+RawExpression: TypeAlias = WordSequence | RawText | RawNumber | RawOperation
 
 
 @dataclass(frozen=True, slots=True)
 class RawComparison:
-    """Two expressions and the sign between them; `at` is the sign's."""
+    """Two expressions and the operator between them; `at` is the operator's."""
 
     operator: str
     left: RawExpression
@@ -63,9 +63,9 @@ class RawComparison:
 
 @dataclass(frozen=True, slots=True)
 class RawAtom:
-    """A name, perhaps with blanks in it, and its arguments."""
+    """A predicate's name, in which blanks are possible, and its arguments."""
 
-    name: Words
+    name: WordSequence
     arguments: tuple[RawArgument, ...]
 
     @property
@@ -88,14 +88,14 @@ RawItem: TypeAlias = RawLiteral | RawComparison
 class SubtypeLine:
     """`type lower < upper`."""
 
-    lower: Words
-    upper: Words
+    lower: WordSequence
+    upper: WordSequence
     at: Spot
 
 
 @dataclass(frozen=True, slots=True)
 class DeclarationLine:
-    """`kind` is the keyword; `definition` is set for computed predicates alone."""
+    """`oracle atom: templates` and the like. `kind` is the keyword; only computed predicates have a `definition`."""
 
     kind: str
     atom: RawAtom
@@ -122,7 +122,7 @@ class FactLine:
 
 @dataclass(frozen=True, slots=True)
 class AttributeLine:
-    """`@name value ...`; values keep their quotes."""
+    """`@name value ...`; the values keep their quotes."""
 
     name: str
     values: tuple[str, ...]
@@ -131,7 +131,7 @@ class AttributeLine:
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """A rule of either form."""
+    """`premise -> conclusion` or `conclusion :- premise`."""
 
     premise: tuple[RawItem, ...]
     conclusion: RawAtom
@@ -140,12 +140,14 @@ class RuleLine:
 
 @dataclass(frozen=True, slots=True)
 class BrokenLine:
-    """A statement or a whole file that cannot be read, so that nothing else is blamed for what it would have said."""
+    """A statement or a whole file that cannot be read. Its kind tells `assemble.py` which diagnostics may only follow
+    from it.
+    """
 
     kind: str
-    """The word or sign it begins with, as in `parser.KEYWORDS`; "@" for attributes, "" for rules, "file" for files."""
+    """The keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file."""
     name: tuple[str, ...] = ()
-    """The words of a declared predicate's name, where they can be read."""
+    """The words of a declared predicate's name, if they can be read."""
 
 
-Line: TypeAlias = SubtypeLine | DeclarationLine | OppositeLine | FactLine | AttributeLine | RuleLine | BrokenLine
+SourceLine: TypeAlias = SubtypeLine | DeclarationLine | OppositeLine | FactLine | AttributeLine | RuleLine | BrokenLine

@@ -1,18 +1,18 @@
-"""Terms, atoms, literals, comparisons and substitutions: the immutable trees every other room works on.
+"""Terms, atoms, literals, comparisons and substitutions: the immutable trees that every other room works on.
 
-Trees compare by value. They carry no search state and no text positions that take part in equality, so a rule read from
-a file, from LINK's JSON and from its own printed form are one and the same object.
+Trees compare by value and contain no places in files, so a rule read from a file, from LINK's JSON and from its own
+printed form are equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeAlias
 
 Value: TypeAlias = str | int | Decimal
-"""What a constant holds. Text is never a number: `"1876"` and `1876` are two constants."""
+"""The value of a constant. Texts are never numbers: `"1876"` and `1876` are two constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Constant:
         return not isinstance(self.value, str)
 
     def __str__(self) -> str:
-        """The constant as rule text; `quoted` is the one place that escapes."""
+        """The constant as rule text."""
         return quoted(self.value) if isinstance(self.value, str) else str(self.value)
 
 
@@ -101,7 +101,7 @@ Expression: TypeAlias = Variable | Constant | Arithmetic
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`left operator right`, operator one of `< =< > >= = \\=`. The two equalities also compare texts."""
+    """`left operator right`, with one of the operators `< =< > >= = \\=`. `=` and `\\=` also compare texts."""
 
     operator: str
     left: Expression
@@ -116,18 +116,18 @@ class Comparison:
 
 
 BodyLiteral: TypeAlias = Literal | Comparison
-"""What a premise is made of."""
+"""An item of a premise."""
 
 
 @dataclass(frozen=True)
 class Substitution(Mapping[str, Constant]):
-    """An immutable map from variable name to constant; extending it gives a new one."""
+    """An immutable map from variable name to constant."""
 
     bindings: tuple[tuple[str, Constant], ...] = ()
     _index: dict[str, Constant] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_index", dict(self.bindings))
+        object.__setattr__(self, "_index", dict(self.bindings))  # the way to set a field of a frozen dataclass
 
     def __getitem__(self, name: str) -> Constant:
         return self._index[name]
@@ -142,12 +142,13 @@ class Substitution(Mapping[str, Constant]):
         return hash(self.bindings)
 
     def extended(self, name: str, constant: Constant) -> Substitution:
-        """This substitution with one more binding; rebinding a name is a programming error."""
+        """A new substitution with one more binding. Raises ValueError for a name that is bound already."""
         if name in self._index:
             raise ValueError(f"{name} is already bound to {self._index[name]}")
         return Substitution((*self.bindings, (name, constant)))
 
     def term(self, term: Term) -> Term:
+        """The constant of a bound variable, else the term itself."""
         return self._index.get(term.name, term) if isinstance(term, Variable) else term
 
     def apply(self, atom: Atom) -> Atom:
@@ -164,21 +165,32 @@ def expression_variables(expression: Expression) -> tuple[Variable, ...]:
     return (*expression_variables(expression.left), *expression_variables(expression.right))
 
 
+def variable_names(items: Iterable[Atom | BodyLiteral]) -> set[str]:
+    """The names of the variables of all items."""
+    names: set[str] = set()
+    for item in items:
+        names.update(variable.name for variable in item.variables)
+    return names
+
+
 def quoted(text: str) -> str:
-    """A text constant as rule text: double quotes, with backslash escapes for what would end or break the line."""
+    """A text constant as rule text: in double quotes, with escapes for characters that would end or break it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    # Unprintable characters could break the line, or show it in another order.
     return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in escaped) + '"'
 
 
 def _expression_text(expression: Expression) -> str:
-    """Variables inside a comparison print without their type: an atom of the rule has already said it."""
+    """The expression as rule text; variables are printed without their type, which an atom of the rule states."""
     return expression.name if isinstance(expression, Variable) else str(expression)
 
 
 def _operand(expression: Expression, parent: Arithmetic, right: bool) -> str:
+    """The operand of an operation, in parentheses if it would be read otherwise without them."""
     text = _expression_text(expression)
     if not isinstance(expression, Arithmetic):
         return text
     strength = {"+": 1, "-": 1, "*": 2, "/": 2}
+    # All four operators are read from left to right, so a right operand of equal strength needs parentheses.
     inner, outer = strength[expression.operator], strength[parent.operator]
     return f"({text})" if inner < outer or (right and inner == outer) else text

@@ -1,7 +1,7 @@
-"""One process at a time asks models on behalf of one file, so that two never pay for the same answer.
+"""Exclusive lock on asking models for one file, so that two processes never pay for the same answer.
 
-The lock is the system's, on a file beside the knowledge base: it goes with the process that holds it, however that
-ends. Reading, and writing what no model says, need no lock.
+It is a lock of the operating system on a file next to the knowledge base, so it ends with its process, even a killed
+one. Reading, and writing anything that did not come from a model, need no lock.
 """
 
 from __future__ import annotations
@@ -14,51 +14,51 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from grammar.errors import HapaxError
+from hapax.grammar.errors import HapaxError
 
 WAIT_SECONDS = 600.0
-"""As long as a request to a server may take with all its pauses."""
+"""The longest that a request to a server may take, retries and pauses included."""
 
+# Errors of file systems that do not support locks.
 _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
-"""What file systems say that have no locks."""
 
 
 @contextmanager
 def asking(path: Path) -> Iterator[None]:
-    """The right to ask for the file at `path`, once no other process has it. Within one thread it nests.
+    """Hold the lock on asking models for the file at `path`, after waiting for other processes. Nests in one thread.
 
-    Raises HapaxError when another one has it for `WAIT_SECONDS`, or when the lock cannot be made.
+    Raises HapaxError if another process holds it for `WAIT_SECONDS`, or if the lock file cannot be created.
     """
-    whole = path.resolve()  # a link to it is the same file
-    lock = FileLock(whole.with_name(f"{whole.name}-asking"), is_singleton=True, fallback_to_soft=False)
+    resolved = path.resolve()  # a symbolic link must share the lock of its file
+    lock = FileLock(resolved.with_name(f"{resolved.name}-asking"), is_singleton=True, fallback_to_soft=False)
     try:
         lock.acquire(timeout=WAIT_SECONDS)
     except Timeout:
         raise HapaxError(
-            f"{path}: another process has been asking models for it for {WAIT_SECONDS:g} seconds; it holds "
-            f"{lock.lock_file}. Run the same command when that one has ended, or name another file by --db and merge "
-            "the two later."
+            f"{path}: another process has been asking models for this file for {WAIT_SECONDS:g} seconds; it holds "
+            f"{lock.lock_file}. Run the same command when that process has ended, or use another file with --db and "
+            "merge the two later."
         ) from None
     except OSError as error:
         raise HapaxError(
-            f"{path}: its lock {lock.lock_file} cannot be made or opened ({error.strerror}). {_remedy(error)}"
+            f"{path}: the lock file {lock.lock_file} cannot be created or opened ({error.strerror}). {_remedy(error)}"
         ) from error
     try:
-        _share(Path(lock.lock_file), whole)
+        _copy_permissions(resolved, Path(lock.lock_file))
         yield
     finally:
         lock.release()
 
 
-def _share(lock: Path, whole: Path) -> None:
-    """Who may write the knowledge base may lock it. Only the lock's owner can see to that."""
-    with suppress(OSError):
-        mode = whole.stat().st_mode & 0o666 | stat.S_IRUSR | stat.S_IWUSR
+def _copy_permissions(database: Path, lock: Path) -> None:
+    """Let everyone who may write the knowledge base lock it, too."""
+    with suppress(OSError):  # only the owner of the lock file can change its mode
+        mode = database.stat().st_mode & 0o666 | stat.S_IRUSR | stat.S_IWUSR
         if stat.S_IMODE(lock.stat().st_mode) != mode:
             lock.chmod(mode)
 
 
 def _remedy(error: OSError) -> str:
     if error.errno in _WITHOUT_LOCKS:
-        return "Its file system has no locks: keep the file on one that does, such as a local disk."
-    return "Allow writing to it and in its folder, or free some space."
+        return "Its file system does not support locks: keep the file on one that does, such as a local disk."
+    return "Allow writing to it and to its folder, or free some space."

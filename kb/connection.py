@@ -1,8 +1,7 @@
-"""Opening the file: what may be opened, how it is migrated, and how SQLite's faults are told.
+"""Opening of database files: checks, migration, and translation of SQLite errors into HapaxError.
 
-WAL, so that readers never wait for a writer; `synchronous=FULL`, so that an answer once acknowledged survives a power
-cut (about 0.2 ms a commit, nothing beside the model call that it keeps); writers wait for each other up to
-a minute.
+Readers never wait for a writer (WAL); writers wait for each other up to a minute. An acknowledged answer survives a
+power cut (`synchronous=FULL`), at about 0.2 ms per commit, which is little compared with the model call that it saves.
 """
 
 from __future__ import annotations
@@ -15,36 +14,39 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from grammar.errors import HapaxError
-from kb import rows, schema
+from hapax.grammar.errors import HapaxError
+from hapax.kb import rows, schema
 
 BUSY_SECONDS = 60.0
+
+# Identities are hashes, so every batch writes to pages all over the indexes. A connection caches 64 MB of pages, and
+# the WAL is copied into the file at about 64 MB, when most of its pages were written many times.
 CACHE_KIB = 64 * 1024
 CHECKPOINT_PAGES = 16_000
-"""Identities are hashes, so every batch writes all over the indexes: a connection keeps 64 MB of pages, and the WAL is
-carried into the file at some 64 MB, when most of its pages have been written several times."""
 
+# With 0.02 seconds between them, 4 seconds in all.
 _WAL_ATTEMPTS = 200
 
 _REMEDIES = (
     ("locked", "another process has been writing for a long time", "End it, or try again when it is done."),
-    ("not a database", "the file is no SQLite database", "Name another file, or move this one away."),
-    ("readonly", "the file may not be written", "Allow writing, or copy it to a folder of your own."),
-    ("unable to open", "the file cannot be opened or created", "Allow writing in its folder, or name another."),
-    ("full", "the disk is full", "Free some space and run the same command again; nothing kept is lost."),
+    ("not a database", "the file is not an SQLite database", "Name another file, or move this one away."),
+    ("readonly", "the file may not be written", "Allow writing to it, or copy it to a folder where you may write."),
+    ("unable to open", "the file cannot be opened or created", "Allow writing in its folder, or name another file."),
+    ("full", "the disk is full", "Free some space and run the same command again; nothing stored is lost."),
     (
         "disk I/O error",
-        "the disk did not take or give what it was asked to",
-        "Look for space, quota and limits on the size of files, and run the same command again; nothing kept is lost.",
+        "the disk failed to read or write",
+        "Check free space, quotas and file size limits, and run the same command again; nothing stored is lost.",
     ),
     ("malformed", "the file is damaged", "Restore it from a copy, or rescue it with `sqlite3 FILE .recover`."),
 )
 
 
 def open_database(path: Path | None, read_only: bool = False) -> Database:
-    """The database at `path`, migrated; None: a new one in memory. Raises HapaxError for what is no knowledge base.
+    """Open the database at `path` and migrate it; None opens a new one in memory.
 
-    Reading only never creates a file, and works beside a writer and in a folder that may not be written.
+    With `read_only` no file is created, and opening works beside a writer and in a folder without write permission.
+    Raises HapaxError for a file that is not a knowledge base.
     """
     place = str(path) if path else "the knowledge base in memory"
     with translated(place):
@@ -67,18 +69,18 @@ def open_database(path: Path | None, read_only: bool = False) -> Database:
 
 
 def _bring_up_to_date(path: Path) -> None:
-    """Migrate a file that one only wants to read."""
+    """Migrate a file that is to be opened for reading only."""
     try:
         open_database(path).close()
     except HapaxError as fault:
         raise HapaxError(
-            f"{path}: an earlier version of Hapax wrote this file, and reading it brings it up to date first. {fault}"
+            f"{path}: an earlier version of Hapax wrote this file; it must be updated before it is read. {fault}"
         ) from fault
 
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """SQLite's errors as HapaxError with place, fact and remedy."""
+    """Translate SQLite errors into HapaxError with place, fact and remedy."""
     try:
         yield
     except sqlite3.Error as error:
@@ -94,17 +96,18 @@ def _check_path(path: Path, read_only: bool) -> None:
     if not path.resolve().parent.is_dir():
         raise HapaxError(f"{path}: its folder does not exist. Create the folder {path.resolve().parent} first.")
     if read_only and not path.exists():
-        raise HapaxError(f"{path}: there is no such knowledge base. Run a search first, or name one that is there.")
+        raise HapaxError(f"{path}: there is no such knowledge base. Run a search first, or name an existing file.")
 
 
 def _connected(uri: str) -> Database:
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may come from a stranger
+        # Under NORMAL a power cut may undo the last commits, and with them answers that were paid for.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the file at last
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # SQLite opens the file only now
     except BaseException:
         connection.close()
         raise
@@ -112,12 +115,13 @@ def _connected(uri: str) -> Database:
 
 
 def reading_uri(path: Path) -> str:
-    """The URI under which SQLite can read the file without writing beside it."""
+    """URI with which SQLite reads the file without writing next to it."""
     uri = path.resolve().as_uri()
     try:
         _connected(f"{uri}?mode=ro").close()
     except sqlite3.OperationalError:
-        # In a folder that may not be written SQLite cannot make the WAL's index. Without a WAL nobody is writing.
+        # In a folder without write permission SQLite cannot create the WAL's index. Without a WAL there is no writer,
+        # so the file can be read as immutable.
         if path.with_name(path.name + "-wal").exists():
             raise
         return f"{uri}?immutable=1"
@@ -125,9 +129,9 @@ def reading_uri(path: Path) -> str:
 
 
 def sweep(path: Path) -> None:
-    """Have SQLite remove an empty WAL and its index, which a reader makes and may not remove itself.
+    """Have SQLite remove an empty WAL and its index, which a reader creates but may not remove itself.
 
-    Nothing happens where somebody else is using the file, or where it may not be written.
+    Does nothing if another process uses the file, or if it may not be written.
     """
     log = path.with_name(path.name + "-wal")
     try:
@@ -135,21 +139,22 @@ def sweep(path: Path) -> None:
             with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except (OSError, sqlite3.Error):
-        return  # they are of no use, and do no harm
+        return  # leftover files are useless but harmless
 
 
 def _needs_migration(database: Database, place: str) -> bool:
-    """Raises HapaxError when the file belongs to another program or to a later Hapax."""
-    tables = set(database.table_names())  # read first: another process may be creating them just now
+    """True if migrations are pending. Raises HapaxError for a file of another program or of a later Hapax."""
+    tables = set(database.table_names())  # read before the migrations: another process may be creating both
     applied = {migration.name for migration in schema.migrations.applied(database)}
     if not applied and tables - {schema.migrations.migrations_table}:
         raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
-    if strange := {table.name for table in rows.TABLES} & set(database.view_names()):
+    if views := {table.name for table in rows.TABLES} & set(database.view_names()):
         raise HapaxError(
-            f"{place}: {', '.join(sorted(strange))} is computed here, not stored, so this file is none of Hapax's. "
+            f"{place}: {', '.join(sorted(views))} is a view here, not a table, so Hapax did not write this file. "
             "Name another file."
         )
-    known = _known_migrations()
+    with closing(Database(memory=True, execute_plugins=False)) as empty:
+        known = {migration.name for migration in schema.migrations.pending(empty)}
     if later := applied - known:
         raise HapaxError(
             f"{place}: a later version of Hapax wrote this file (it knows {', '.join(sorted(later))}). "
@@ -158,19 +163,10 @@ def _needs_migration(database: Database, place: str) -> bool:
     return bool(known - applied)
 
 
-def _known_migrations() -> set[str]:
-    """All migrations this version knows: what would be pending in an empty database."""
-    empty = Database(memory=True, execute_plugins=False)
-    try:
-        return {migration.name for migration in schema.migrations.pending(empty)}
-    finally:
-        empty.close()
-
-
 def _migrate(database: Database, place: str) -> None:
     _use_wal(database.conn)
-    # Not `atomic()`, which begins deferred: of two processes that open a new file, the second has to wait and then see
-    # that nothing is left to do.
+    # Not `atomic()`, which begins deferred: when two processes open a new file, the second must wait and then find
+    # nothing left to do.
     database.conn.execute("BEGIN IMMEDIATE")
     try:
         if _needs_migration(database, place):
@@ -182,7 +178,7 @@ def _migrate(database: Database, place: str) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for its busy timeout here, so two processes that open a new file need patience."""
+    """Turn on WAL. SQLite ignores its busy timeout here, so a second process that opens a new file must retry."""
     for attempt in range(_WAL_ATTEMPTS):
         try:
             connection.execute("PRAGMA journal_mode = WAL")

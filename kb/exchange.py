@@ -1,11 +1,11 @@
-"""Facts from and to files: CSV and JSONL in, CSV, JSONL and Prolog out. What is written reads back as the same facts.
+"""Import of facts from CSV and JSONL files, and export to CSV, JSONL and Prolog. Exported facts import unchanged.
 
-A CSV row is `predicate,argument,...`; a first row that begins with `predicate` is a header. Where a header numbers its
-columns (`argument1`, `arg2`), they may stand in any order, and others beside them; a row then has a cell for each of
-them, empty where its predicate has fewer arguments, and none beyond. A cell is a number if it is written
-like one (`1876`, `3.5`), otherwise a text. A text that looks like a number, begins with a quotation mark or like a
-spreadsheet's formula, or has blanks at its ends stands as a JSON string inside the cell: `"1984"`. Empty cells at the
-end of a row do not count, as spreadsheets write them to fill rows up; an empty text is `""`.
+A CSV row is `predicate,argument,...`; a first row that begins with `predicate` is a header. If a header numbers its
+columns (`argument1`, `arg2`), they may come in any order and among other columns; each row then has a cell for every
+column, empty where its predicate has fewer arguments, and no further cells. A cell is a number if it is written like
+one (`1876`, `3.5`), otherwise a text. A text is written as a JSON string inside the cell (`"1984"`) if it looks like a
+number or a spreadsheet formula, begins with a quotation mark, or has blanks at its ends. Empty cells at the end of a
+row are ignored, since spreadsheets pad rows with them; an empty text is `""`.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from grammar.errors import HapaxError
-from grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
-from grammar.terms import Value
-from grammar.words import counted
-from kb import rows, values
-from kb.records import FactRecord, Source
-
-if TYPE_CHECKING:
-    from kb.store import KnowledgeBase
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
+from hapax.grammar.terms import Value
+from hapax.grammar.words import counted
+from hapax.kb import rows, values
+from hapax.kb.records import FactRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E[+-][0-9]+)?")
+_NUMBERED_COLUMN = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
+
+# A goal reads a word that begins like this as a variable.
 _VARIABLE = re.compile("[A-Z_]")
-"""How a word begins that goals read as a variable."""
 
-_NUMBERED = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
+# A spreadsheet would execute a text that begins with one of these as a formula.
 _FORMULA = "=+-@＝＋－＠"
-"""How a text begins that a spreadsheet would take for a formula and run."""
 
+# Fields of an exported JSONL line. An import reads the first three: imported facts are given ones.
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
-"""What an export writes into a JSONL line. An import takes the first three: an imported fact is a given one."""
 
 _EXAMPLE = '{"predicate": "is_allergic_to", "arguments": ["Ada", "milk"]}'
 _FAULTS_SHOWN = 20
+
+# Characters in a CSV cell. Python's default limit of 128 kB would fail on long texts before they can be reported.
 _MAX_CELL = 1 << 30
-"""Characters in a CSV cell; Python's own limit of 128 kB is too small for hostile and for honest texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactFault:
-    """Why one row of a file is no fact. `line` is where the row begins, from 1."""
+    """A faulty row of a file. `line` is the number of its first line, from 1."""
 
     file: str
     line: int
@@ -62,22 +62,22 @@ class FactFault:
 
 
 class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
-    """A file of facts with faults, of which nothing was imported. `faults` holds all of them."""
+    """A file of facts was refused and nothing imported. `faults` has every fault, the message the first ones."""
 
     def __init__(self, faults: Iterable[FactFault]) -> None:
         self.faults = tuple(faults)
         shown = [str(fault) for fault in self.faults[:_FAULTS_SHOWN]]
         if more := len(self.faults) - len(shown):
             shown.append(f"... and {counted(more, 'more fault')}")
-        shown.append("Nothing was imported. Mend these rows, or skip them with --skip-faulty.")
+        shown.append("Nothing was imported. Fix these rows, or skip them with --skip-faulty.")
         super().__init__("\n".join(shown))
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. `promoted`: a model's facts that are now given; `known`: facts that were given before.
+    """Result of an import. `promoted`: a model's facts that are now given; `known`: facts that were given before.
 
-    `predicates`: how many facts were read of each, by indicator, most first; `warnings`: what may be a mistake.
+    `predicates`: number of facts read by indicator, most frequent first; `warnings`: possible mistakes in the file.
     """
 
     read: int
@@ -90,47 +90,48 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A fact that the format cannot hold, and why."""
+class UnexportableFact:
+    """A fact that the format cannot represent, with the reason."""
 
     fact: FactRecord
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class ExportReport:
-    """What an export wrote, and what its format could not hold."""
+class FactExportReport:
+    """Result of an export: number of facts written, and facts that the format cannot represent."""
 
     written: int
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[UnexportableFact, ...] = ()
 
 
 @dataclass(slots=True)
-class _Reading:
-    """A file being read: facts and faults pile up side by side, so that all faults are told at once."""
+class _FactFileReader:
+    """Facts and faults of a file being read. Both are collected, so that all faults are reported at once."""
 
     file: str
     types: Mapping[str, tuple[str, ...]]
-    """Argument types by indicator, for rows that name none."""
+    """Argument types by indicator, for rows without types."""
     known: Callable[[], Iterable[str]] = tuple
-    """The indicators of which there are facts or declarations."""
+    """Indicators with facts or declarations."""
     facts: list[FactRecord] = field(default_factory=list)
     faults: list[FactFault] = field(default_factory=list)
     unused: dict[str, int] = field(default_factory=dict)
-    """Columns or fields that say nothing to an import, with the line where each was met first."""
+    """Columns or fields that an import ignores, with the line where each first occurs."""
 
-    def take(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
+    def add_fact(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
+        """Add the fact, or the fault that keeps it from being a fact."""
         try:
             self.facts.append(self._fact(predicate, arguments, types))
         except ValueError as error:
-            self.fault(line, str(error))
+            self.add_fault(line, str(error))
 
-    def fault(self, line: int, message: str) -> None:
+    def add_fault(self, line: int, message: str) -> None:
         self.faults.append(FactFault(self.file, line, message))
 
     def _fact(self, predicate: object, arguments: object, types: object) -> FactRecord:
         if not isinstance(predicate, str) or not predicate.isidentifier():
-            raise ValueError(f"{_short(predicate)} is no predicate name; write one like is_allergic_to")
+            raise ValueError(f"{_short(predicate)} is not a predicate name; write a name like is_allergic_to")
         if not isinstance(arguments, list) or not arguments:
             raise ValueError(f"{predicate} has no arguments; write at least one")
         for position, argument in enumerate(arguments, 1):
@@ -145,25 +146,40 @@ class _Reading:
 def import_facts(
     kb: KnowledgeBase, source: str | Path | IO[str], *, form: str | None = None, skip_faulty: bool = False
 ) -> ImportReport:
-    """Hold the facts of a file true, as given facts. `form` is `csv` or `jsonl`; None: as the file's ending says.
+    """Import the facts of a file as given facts. `form` is `csv` or `jsonl`; None takes it from the file name.
 
-    Raises `FactsRejected` with every fault, and imports nothing, unless the faulty rows are to be skipped.
+    Other packages can add forms (`kb/fact_readers.py`), which are read from files alone.
+    Raises `FactsRejected` with every fault, and imports nothing, unless `skip_faulty` is set.
     """
     file = str(source) if isinstance(source, str | Path) else str(getattr(source, "name", "<stream>"))
-    read = _reader(form or Path(file).suffix.lstrip(".").lower(), file)
+    form = form or Path(file).suffix.lstrip(".").lower()
+    added = None
+    if form not in _READERS:
+        # Imported late: looking for other packages' readers takes longer than to read a small file.
+        from hapax.kb.fact_readers import added_reader
+
+        added = added_reader(form) if isinstance(source, str | Path) else None
+        if added is None:
+            raise HapaxError(
+                f"{file}: facts are imported from csv or jsonl, not from {form!r}. Give the file one of these endings."
+            )
     types = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
-    reading = _Reading(file, types, cache(lambda: frozenset((*types, *kb.fact_counts()))))
-    if isinstance(source, str | Path):
+    # Few files need the known indicators, so they are counted only when a row asks for them.
+    reading = _FactFileReader(file, types, cache(lambda: frozenset((*types, *kb.fact_counts()))))
+    if added is not None:
+        for line, predicate, arguments in added(Path(file)):
+            reading.add_fact(line, predicate, arguments)
+    elif isinstance(source, str | Path):
         with _opened(Path(source)) as stream:
-            read(stream, reading)
+            _READERS[form](stream, reading)
     else:
-        read(source, reading)
+        _READERS[form](source, reading)
     if reading.faults and not skip_faulty:
         raise FactsRejected(reading.faults)
-    return _stored(kb, reading)
+    return _store(kb, reading)
 
 
-def _stored(kb: KnowledgeBase, reading: _Reading) -> ImportReport:
+def _store(kb: KnowledgeBase, reading: _FactFileReader) -> ImportReport:
     facts = {fact.id: fact for fact in reading.facts}
     with kb.transaction():
         before = {fact.id: fact.source for fact in kb.select_in(rows.FACTS, "id", facts)}
@@ -181,43 +197,36 @@ def _stored(kb: KnowledgeBase, reading: _Reading) -> ImportReport:
     )
 
 
-def _warnings(reading: _Reading, predicates: Iterable[str]) -> Iterator[str]:
-    """What was read and may be a mistake: columns without a use, and predicates that no goal can name."""
+def _warnings(reading: _FactFileReader, predicates: Iterable[str]) -> Iterator[str]:
+    """Possible mistakes in the file: ignored columns, and predicates that no goal can name."""
     if reading.unused:
         yield (
-            f"{reading.file}:{min(reading.unused.values())}: not used: {_some(map(_short, reading.unused))}. "
+            f"{reading.file}:{min(reading.unused.values())}: ignored: {_some(map(_short, reading.unused))}. "
             "An import reads the predicate, its arguments and, in JSONL, their types."
         )
-    unnamed = [one for one in predicates if _VARIABLE.match(one)]
+    unnamed = [indicator for indicator in predicates if _VARIABLE.match(indicator)]
     if unnamed:
         yield (
             f"{reading.file}: no goal can ask for {_some(unnamed)}: a name that begins with a capital letter is a "
-            "variable. Write the predicate first, such as is_allergic_to, and then its arguments."
+            "variable. Write the predicate first, such as is_allergic_to, followed by its arguments."
         )
 
 
 def _some(names: Iterable[str], most: int = 5) -> str:
-    """The names, of many the first few."""
+    """The first few names, for a message."""
     listed = list(names)
     return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
 
 
-def _reader(form: str, file: str) -> Callable[[IO[str], _Reading], None]:
-    readers = {"csv": _read_csv, "jsonl": _read_jsonl}
-    if form not in readers:
-        raise HapaxError(f"{file}: facts come as csv or jsonl, not as {form!r}. Give the file one of these endings.")
-    return readers[form]
-
-
 def _opened(path: Path) -> IO[str]:
     try:
-        # A byte that is no UTF-8 becomes a half character, which is a fault of its row.
+        # A byte that is not UTF-8 becomes a lone surrogate, which is then reported as a fault of its row.
         return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
     except OSError as error:
-        raise HapaxError(f"{path}: {error.strerror}. Name a file that can be read.") from error
+        raise HapaxError(f"{path}: {error.strerror}. Name a readable file.") from error
 
 
-def _read_csv(stream: IO[str], reading: _Reading) -> None:
+def _read_csv(stream: IO[str], reading: _FactFileReader) -> None:
     limit = csv.field_size_limit(_MAX_CELL)
     reader = csv.reader(stream, strict=True)
     columns = _Columns()
@@ -225,55 +234,57 @@ def _read_csv(stream: IO[str], reading: _Reading) -> None:
         for line, cells in _csv_rows(reader, reading):
             if not any(cell.strip() for cell in cells):
                 continue
-            header = _header(cells, reading.file) if line == 1 else None
-            if header is not None:
+            if line == 1 and (header := _header(cells, reading.file)) is not None:
                 columns = header
                 reading.unused = dict.fromkeys(header.unused, line)
                 continue
             try:
-                predicate, *rest = columns.chosen(cells)
+                predicate, *rest = columns.fact_cells(cells)
                 arguments = [parse_cell(cell) for cell in _without_padding(rest)]
-                columns.refuse_short(cells, f"{predicate.strip()}/{len(arguments)}", reading)
+                columns.refuse_short_row(cells, f"{predicate.strip()}/{len(arguments)}", reading)
             except ValueError as error:
-                reading.fault(line, str(error))
+                reading.add_fault(line, str(error))
             else:
-                reading.take(line, predicate.strip(), arguments)
+                reading.add_fact(line, predicate.strip(), arguments)
     finally:
-        csv.field_size_limit(limit)
+        csv.field_size_limit(limit)  # the limit belongs to the whole process
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Where a row has its predicate and its arguments. `places` None: all cells, as they stand."""
+    """Positions of the predicate and its arguments in a row, in this order; None for all cells as they are."""
 
     places: tuple[int, ...] | None = None
     width: int = 0
     unused: tuple[str, ...] = ()
 
-    def chosen(self, cells: list[str]) -> list[str]:
-        """The predicate's cell and those of the arguments. Raises ValueError for a row wider than its header."""
+    def fact_cells(self, cells: list[str]) -> list[str]:
+        """Cells of the predicate and its arguments. Raises ValueError for a row wider than its header."""
         if self.places is None:
             return cells
         if len(_without_padding(cells)) > self.width:
-            raise ValueError(f"the row has more cells than the {self.width} columns of the header; name all columns")
+            raise ValueError(
+                f"the row has more cells than the {self.width} columns of the header; name all columns in the header"
+            )
         return [cells[place] if place < len(cells) else "" for place in self.places]
 
-    def refuse_short(self, cells: list[str], indicator: str, reading: _Reading) -> None:
-        """A row that ends before its header's arguments may lack one. Raises ValueError, unless its fact is of a
-        predicate that is known with so few.
+    def refuse_short_row(self, cells: list[str], indicator: str, reading: _FactFileReader) -> None:
+        """Raise ValueError for a row shorter than its header, unless its predicate is known with that many arguments.
+
+        The row may have lost an argument.
         """
         wanted = max(self.places) + 1 if self.places else 0
         if len(cells) < wanted and indicator not in reading.known():
             raise ValueError(
                 f"the row has {counted(len(cells), 'cell')} where the header has {wanted}, and {indicator} is not "
-                "known; add the argument, or an empty cell where there is none"
+                "known; add the missing argument, or an empty cell if there is none"
             )
 
 
 def _header(cells: list[str], file: str) -> _Columns | None:
-    """The columns that a header names; None: the row is a fact.
+    """Columns of a header row; None if the row is a fact.
 
-    Raises HapaxError where a column is missing: no row can be read then, so there is nothing to skip.
+    Raises HapaxError if a column is missing: then no row can be read, even with `skip_faulty`.
     """
 
     def refused(fact: str) -> HapaxError:
@@ -281,25 +292,28 @@ def _header(cells: list[str], file: str) -> _Columns | None:
 
     names = [cell.strip().lower() for cell in cells]
     if len(names) == 1 and re.search(r"\S[;\t]", names[0]):
-        raise refused("the cells are not parted by commas; save the file with commas")
-    numbered = [(int(match[1]), place) for place, name in enumerate(names) if (match := _NUMBERED.fullmatch(name))]
-    numbers = dict(numbered)
-    if not numbers:
+        raise refused("the cells are not separated by commas; save the file with commas")
+    places: dict[int, int] = {}
+    repeated = False
+    for place, name in enumerate(names):
+        if match := _NUMBERED_COLUMN.fullmatch(name):
+            repeated |= int(match[1]) in places
+            places[int(match[1])] = place
+    if not places:
         return _Columns() if names[0] == "predicate" else None
     if "predicate" not in names:
-        raise refused("the header has no column `predicate`; give that name to the column of the predicates")
-    if len(numbers) < len(numbered):
-        raise refused("the header numbers two arguments alike; number them from 1 on")
-    if sorted(numbers) != list(range(1, len(numbers) + 1)):
-        missing = next(one for one in range(1, len(names) + 1) if one not in numbers)
-        raise refused(f"the header has no column `argument{missing}`; number the arguments from 1 on")
-    places = (names.index("predicate"), *(numbers[one] for one in sorted(numbers)))
-    unused = tuple(cell.strip() for place, cell in enumerate(cells) if place not in places and cell.strip())
-    return _Columns(places, len(cells), unused)
+        raise refused("the header has no column `predicate`; give this name to the column of predicates")
+    if repeated:
+        raise refused("the header gives two arguments the same number; number them 1, 2, 3 ...")
+    if missing := set(range(1, len(places) + 1)) - places.keys():
+        raise refused(f"the header has no column `argument{min(missing)}`; number the arguments 1, 2, 3 ...")
+    used = (names.index("predicate"), *(places[number] for number in sorted(places)))
+    unused = tuple(cell.strip() for place, cell in enumerate(cells) if place not in used and cell.strip())
+    return _Columns(used, len(cells), unused)
 
 
-def _csv_rows(reader: Any, reading: _Reading) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the line on which each begins; a row that is no CSV is a fault, and the next line a new row."""
+def _csv_rows(reader: Any, reading: _FactFileReader) -> Iterator[tuple[int, list[str]]]:
+    """Rows with their first lines. A row that is not valid CSV is a fault, and the next line begins a new row."""
     while True:
         line = reader.line_num + 1
         try:
@@ -307,7 +321,7 @@ def _csv_rows(reader: Any, reading: _Reading) -> Iterator[tuple[int, list[str]]]
         except StopIteration:
             return
         except csv.Error as error:
-            reading.fault(line, f"no CSV: {error}; double each quotation mark inside a quoted cell")
+            reading.add_fault(line, f"not valid CSV: {error}; double each quotation mark inside a quoted cell")
 
 
 def _without_padding(cells: list[str]) -> list[str]:
@@ -317,29 +331,27 @@ def _without_padding(cells: list[str]) -> list[str]:
 
 
 def parse_cell(cell: str) -> Value:
-    """The value of a CSV cell. Raises ValueError for an empty cell and for a JSON string that is not one."""
+    """Value of a CSV cell. Raises ValueError for an empty cell and for an invalid JSON string."""
     text = cell.strip()
     if not text:
-        raise ValueError('a cell before the last one is empty; write "" for an empty text')
+        raise ValueError('a cell before the last is empty; write "" for an empty text')
     if text.startswith(('"', '{"decimal"')):
         try:
             return values.plain_value(values.load_json(text))
         except ValueError as error:
-            raise ValueError(f"{_short(text)} is no JSON string ({error}); close it with a quotation mark") from error
+            raise ValueError(
+                f"{_short(text)} is not a JSON string ({error}); close it with a quotation mark"
+            ) from error
     if _INTEGER.fullmatch(text):
-        return _integer(text)
+        # Python's own error, for more than 4,300 digits, gives advice to programmers only.
+        if len(text) > values.MAX_INTEGER_BITS // 3:
+            raise ValueError(f"the integer has {len(text)} digits; write it as a text in quotation marks")
+        return int(text)
     return values.decimal_value(text) if _DECIMAL.fullmatch(text) else text
 
 
-def _integer(text: str) -> int:
-    """Python itself refuses integers of more than 4,300 digits, with advice for programmers."""
-    if len(text) > values.MAX_INTEGER_BITS // 3:
-        raise ValueError(f"the integer has {len(text)} digits; give it as a text in quotation marks")
-    return int(text)
-
-
 def cell_text(value: Value) -> str:
-    """The cell that reads back as the value: as it is where that is enough, else as JSON."""
+    """CSV cell for a value: its plain text if `parse_cell` turns that back into the value, otherwise JSON."""
     plain = str(value)
     if plain.isprintable() and plain and not (isinstance(value, str) and plain[0] in _FORMULA):
         try:
@@ -351,33 +363,36 @@ def cell_text(value: Value) -> str:
     return values.encode_value(value)
 
 
-def _read_jsonl(stream: IO[str], reading: _Reading) -> None:
+def _read_jsonl(stream: IO[str], reading: _FactFileReader) -> None:
     for line, text in enumerate(stream, 1):
         if not text.strip():
             continue
         try:
             entry = values.load_json(text)
         except ValueError as error:
-            reading.fault(line, f"no JSON: {error}; write one object a line")
+            reading.add_fault(line, f"not valid JSON: {error}; write one object per line")
             continue
         if not isinstance(entry, dict):
-            reading.fault(line, f"no object; write {_EXAMPLE}")
+            reading.add_fault(line, f"not a JSON object; write {_EXAMPLE}")
             continue
-        unused = [one for one in entry if one not in _FIELDS]
-        missing = [one for one in ("predicate", "arguments") if one not in entry]
+        unused = [name for name in entry if name not in _FIELDS]
+        missing = [name for name in ("predicate", "arguments") if name not in entry]
         if missing:
             found = f", only {_some(map(_short, unused))}" if unused else ""
-            reading.fault(line, f"no {' and no '.join(missing)}{found}; write {_EXAMPLE}")
+            reading.add_fault(line, f"no {' and no '.join(missing)}{found}; write {_EXAMPLE}")
             continue
         for name in unused:
             reading.unused.setdefault(name, line)
-        reading.take(line, entry["predicate"], entry["arguments"], entry.get("types"))
+        reading.add_fact(line, entry["predicate"], entry["arguments"], entry.get("types"))
+
+
+_READERS: Mapping[str, Callable[[IO[str], _FactFileReader], None]] = {"csv": _read_csv, "jsonl": _read_jsonl}
 
 
 def _types(types: object, indicator: str) -> tuple[str, ...]:
-    """Either no types at all or one for each argument."""
-    if not isinstance(types, list | tuple) or not all(isinstance(t, str) for t in types):
-        raise ValueError(f"the types of {indicator} are no list of texts; leave them out")
+    """Checked argument types: either none, or one for each argument. Raises ValueError."""
+    if not isinstance(types, list | tuple) or not all(isinstance(data_type, str) for data_type in types):
+        raise ValueError(f"the types of {indicator} are not a list of texts; leave them out")
     if types and len(types) != int(indicator.rpartition("/")[2]):
         raise ValueError(f"{indicator} has {len(types)} types; give one for each argument, or none")
     for data_type in types:
@@ -386,10 +401,10 @@ def _types(types: object, indicator: str) -> tuple[str, ...]:
     return tuple(types)
 
 
-def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str | None = None) -> ExportReport:
+def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str | None = None) -> FactExportReport:
     """Write facts, ordered by predicate, as `prolog` (loads in SWI-Prolog), `csv` or `jsonl`.
 
-    A fact that the format cannot hold is left out and reported.
+    A fact that the format cannot represent is left out and reported.
     """
     writers: dict[str, Callable[[FactRecord, int], str]] = {
         "prolog": _prolog_line,
@@ -397,43 +412,44 @@ def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str |
         "jsonl": _jsonl_line,
     }
     if form not in writers:
-        raise HapaxError(f"{kb.place}: facts are exported as {', '.join(writers)}, not as {form!r}. Name one of these.")
-    # Prolog wants the clauses of one name and arity together.
+        raise HapaxError(
+            f"{kb.place}: facts are exported as {', '.join(writers)}, not as {form!r}. Choose one of these."
+        )
+    # Prolog requires the clauses of a predicate to be adjacent.
     facts = sorted(kb.facts(predicate), key=lambda fact: (fact.predicate, len(fact.arguments)))
     if predicate is not None and not facts:
         _refuse_unknown(kb, predicate)
     arity = max((len(fact.arguments) for fact in facts), default=0)
-    stream.write(_opening(form, arity))
+    stream.write(_first_line(form, arity))
     written, left_out = 0, []
     for fact in facts:
         try:
             line = writers[form](fact, arity)
         except HapaxError as error:
-            left_out.append(LeftOut(fact, str(error)))
+            left_out.append(UnexportableFact(fact, str(error)))
             continue
         stream.write(line + "\n")
         written += 1
-    return ExportReport(written, tuple(left_out))
+    return FactExportReport(written, tuple(left_out))
 
 
 def _refuse_unknown(kb: KnowledgeBase, predicate: str) -> None:
-    """No facts of a predicate that a search declared are no facts; of one that nobody knows they are a slip."""
-    if any(predicate in (one.name, one.indicator) for one in kb.predicates()):
+    """Raise HapaxError for a predicate without facts, unless a rule file declared it and it merely has none yet."""
+    if any(predicate in (declared.name, declared.indicator) for declared in kb.predicates()):
         return
     counts = kb.fact_counts()
-    names = {one.rpartition("/")[0]: one for one in reversed(counts)}
+    names = {indicator.rpartition("/")[0]: indicator for indicator in reversed(counts)}
     near = get_close_matches(predicate.rpartition("/")[0] or predicate, names, n=3, cutoff=0.6)
     if near:
-        remedy = f"Did you mean {' or '.join(names[one] for one in near)}?"
+        remedy = f"Did you mean {' or '.join(names[name] for name in near)}?"
     elif counts:
-        remedy = f"It holds facts of {_some(counts)}."
+        remedy = f"It has facts of {_some(counts)}."
     else:
-        remedy = "It holds no facts at all; search or import some first."
+        remedy = "It has no facts at all; search or import some first."
     raise HapaxError(f"{kb.place}: there are no facts of {_short(predicate)}. {remedy}")
 
 
-def _opening(form: str, arity: int) -> str:
-    """The line before the facts."""
+def _first_line(form: str, arity: int) -> str:
     if form == "csv":
         return ",".join(["predicate", *(f"argument{position}" for position in range(1, arity + 1))]) + "\n"
     return ":- encoding(utf8).\n" if form == "prolog" else ""
@@ -442,13 +458,17 @@ def _opening(form: str, arity: int) -> str:
 def _prolog_line(fact: FactRecord, _: int) -> str:
     indicator = f"{fact.predicate}/{len(fact.arguments)}"
     if indicator in SYSTEM_NAMES:
-        raise HapaxError(f"{indicator} is Prolog's own and cannot be defined. Rename the predicate.")
+        raise HapaxError(f"{indicator} is built into Prolog and cannot be redefined. Rename the predicate.")
     return f"{prolog_atom(fact.predicate)}({', '.join(map(prolog_value, fact.arguments))})."
 
 
 def _csv_line(fact: FactRecord, arity: int) -> str:
-    cells = (fact.predicate, *map(cell_text, fact.arguments), *[""] * (arity - len(fact.arguments)))
-    return ",".join('"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\r\n') else cell for cell in cells)
+    cells = [fact.predicate, *map(cell_text, fact.arguments), *[""] * (arity - len(fact.arguments))]
+    for place, cell in enumerate(cells):
+        if set(cell) & set(',"\r\n'):
+            quoted = cell.replace('"', '""')
+            cells[place] = f'"{quoted}"'
+    return ",".join(cells)
 
 
 def _jsonl_line(fact: FactRecord, _: int) -> str:

@@ -1,65 +1,71 @@
-"""Reads facts into their relations: batches go into temporary tables, and from there in key order into the relations.
+"""Bulk loading of facts into relations: batches go to temporary tables, and from there in key order to the relations.
 
-What costs is the work for each fact, so each step takes a batch at once: the facts of a predicate are read as one list
-of JSON and cut into columns, tags are looked up a column at a time, one INSERT takes many rows. Facts for which that
-would not be right are read one by one, to the same effect.
+The cost is in the work for each fact, so each step takes a whole batch: the facts of a predicate are parsed as one JSON
+list and cut into columns, tags are looked up a column at a time, and one INSERT takes many rows. Facts for which this
+shortcut would be wrong are read one at a time, with the same result.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from grammar.errors import HapaxError
-from grammar.prolog_text import MAXIMUM_POWER
-from grammar.terms import Value
-from kb import values
-from kb.symbols import Extent, canonical, extent_of
-
-if TYPE_CHECKING:
-    from kb.relations import Relations
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import MAXIMUM_POWER
+from hapax.grammar.terms import Value
+from hapax.kb import values
+from hapax.kb.symbols import NumberExtent, Symbols, canonical, extent_of
 
 MOST_ARGUMENTS = 100
-"""Arguments of a fact that gets a row in a relation: SQLite's tables and indexes have an end, and SQL a depth."""
+"""Most arguments of a fact in a relation: SQLite limits columns of tables and indexes, and the depth of SQL."""
 
-_FACTS = 2_000
-"""Facts that are read at a time: so few fit the processor's cache, and leave Python little to clear away."""
+# So few facts fit into the processor's cache and leave little garbage for Python to collect.
+_FACTS_PER_BATCH = 2_000
 
-_WAITING = 20 * _FACTS
-"""Facts that may wait for others of their predicates."""
+# Facts of rare predicates wait for others of their predicate until this many were read.
+_FACTS_WAITING = 20 * _FACTS_PER_BATCH
 
-_ROWS = 500
-"""Rows that one INSERT takes: twice as fast as one each, and more are no faster."""
+# One INSERT of 500 rows is twice as fast as 500 inserts; more rows are no faster.
+_ROWS_PER_INSERT = 500
 
 
-def load_facts(relations: Relations, connection: sqlite3.Connection, where: str, parameters: Sequence[object]) -> int:
-    """Read the facts of which the SQL condition holds; gives how many. Raises HapaxError for one that is damaged."""
-    loader = _Loader(relations, connection)
-    cursor = connection.execute(f"SELECT predicate, arguments, rowid FROM facts WHERE {where}", parameters)  # noqa: S608  ours
-    read = 0
-    waiting: dict[str, list[tuple[str, str, int]]] = {}
-    while batch := cursor.fetchmany(_FACTS):
-        for row in batch:
-            waiting.setdefault(row[0], []).append(row)
-        read += len(batch)
-        enough = 1 if read % _WAITING == 0 else _FACTS
-        for predicate in [one for one, rows in waiting.items() if len(rows) >= enough]:
-            loader.take(waiting.pop(predicate))
-    for rows in waiting.values():
-        loader.take(rows)
-    loader.finish()
-    return read
+class FactLoader:
+    """Reads rows of `facts` into relations.
+
+    `relation_of` gives the table of a predicate's facts by indicator, and creates it where it is missing.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, symbols: Symbols, relation_of: Callable[[str], str]) -> None:
+        self._conn, self._symbols, self._relation_of = connection, symbols, relation_of
+
+    def load(self, where: str, parameters: Sequence[object]) -> int:
+        """Read the facts that match the SQL condition; returns their number. Raises HapaxError for a damaged fact."""
+        load = _Load(self._conn, self._symbols)
+        sql = f"SELECT predicate, arguments, rowid FROM facts WHERE {where}"  # noqa: S608  ours
+        cursor = self._conn.execute(sql, parameters)
+        read = 0
+        waiting: dict[str, list[tuple[str, str, int]]] = {}
+        while batch := cursor.fetchmany(_FACTS_PER_BATCH):
+            for row in batch:
+                waiting.setdefault(row[0], []).append(row)
+            read += len(batch)
+            enough = 1 if read % _FACTS_WAITING == 0 else _FACTS_PER_BATCH
+            for predicate in [name for name, rows in waiting.items() if len(rows) >= enough]:
+                load.add_facts(waiting.pop(predicate))
+        for rows in waiting.values():
+            load.add_facts(rows)
+        load.move_into(self._relation_of)
+        return read
 
 
 def insert_columns(connection: sqlite3.Connection, table: str, columns: Sequence[Sequence[int | None]]) -> None:
-    """Add rows to a table of ours, given as its columns."""
+    """Insert rows, given as columns, into a table of ours."""
     width, count = len(columns), len(columns[0])
     cells = list(chain.from_iterable(zip(*columns, strict=True)))
     most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
-    at_once = max(1, min(_ROWS, most // width))
+    at_once = max(1, min(_ROWS_PER_INSERT, most // width))
     row = f"({', '.join('?' * width)})"
     for begin in range(0, count, at_once):
         taken = cells[begin * width : (begin + at_once) * width]
@@ -67,21 +73,21 @@ def insert_columns(connection: sqlite3.Connection, table: str, columns: Sequence
         connection.execute(f"INSERT INTO {table} VALUES {rows}", taken)  # noqa: S608  ours
 
 
-class _Loader:
-    """Goes through batches of facts, and gathers what numbers each relation gets."""
+class _Load:
+    """Temporary tables of facts by indicator, with the numbers that occur in each."""
 
-    def __init__(self, relations: Relations, connection: sqlite3.Connection) -> None:
-        self._relations, self._conn = relations, connection
-        self._extents: dict[str, Extent] = {}
+    def __init__(self, connection: sqlite3.Connection, symbols: Symbols) -> None:
+        self._conn, self._symbols = connection, symbols
+        self._extents: dict[str, NumberExtent] = {}
         self._shadowed: set[str] = set()
         self._tables: dict[str, str] = {}
 
-    def take(self, rows: Sequence[tuple[str, str, int]]) -> None:
-        """Facts of one predicate: its name, their arguments and their numbers."""
+    def add_facts(self, rows: Sequence[tuple[str, str, int]]) -> None:
+        """Add facts of one predicate: rows of its name, the arguments as JSON and the fact's rowid."""
         (predicate, *_), texts, refs = zip(*rows, strict=True)
         columns = _columns(texts)
         if columns is not None:
-            self._add(f"{predicate}/{len(columns)}", columns, refs)
+            self._add_columns(f"{predicate}/{len(columns)}", columns, refs)
             return
         by_arity: dict[int, list[tuple[Value, ...]]] = {}
         for text, ref in zip(texts, refs, strict=True):
@@ -89,39 +95,41 @@ class _Loader:
             if 0 < len(cells) <= MOST_ARGUMENTS and is_sayable(cells):
                 by_arity.setdefault(len(cells), []).append((*cells, ref))
         for arity, facts in by_arity.items():
-            *mixed, kept = zip(*facts, strict=True)
-            self._add(f"{predicate}/{arity}", mixed, kept)
+            *argument_columns, kept_refs = zip(*facts, strict=True)
+            self._add_columns(f"{predicate}/{arity}", argument_columns, kept_refs)
 
-    def _add(self, indicator: str, columns: Sequence[Sequence[Value]], refs: Sequence[int]) -> None:
-        tags = map(self._relations.symbols.tags, columns)
+    def _add_columns(self, indicator: str, columns: Sequence[Sequence[Value]], refs: Sequence[int]) -> None:
+        tags = map(self._symbols.tags, columns)
         insert_columns(self._conn, self._table(indicator), [*tags, refs])
         for column in columns:
-            if {*map(type, column)} != {str}:
-                self._numbers(indicator, [cell for cell in column if not isinstance(cell, str)])
-
-    def _numbers(self, indicator: str, numbers: Sequence[Value]) -> None:
-        self._extents[indicator] = self._extents.get(indicator, Extent()) | extent_of(*set(numbers))
-        if any(isinstance(number, Decimal) and str(canonical(number)) != str(number) for number in numbers):
-            self._shadowed.add(indicator)
+            # Most columns are all text; comparing the set of types skips them fastest.
+            if {*map(type, column)} == {str}:
+                continue
+            numbers = [cell for cell in column if not isinstance(cell, str)]
+            self._extents[indicator] = self._extents.get(indicator, NumberExtent()) | extent_of(*set(numbers))
+            if any(isinstance(number, Decimal) and str(canonical(number)) != str(number) for number in numbers):
+                self._shadowed.add(indicator)
 
     def _table(self, indicator: str) -> str:
         if indicator not in self._tables:
             name = f"loaded_{len(self._tables)}"
+            # A load that failed may have left its table behind.
             self._conn.execute(f"DROP TABLE IF EXISTS temp.{name}")
             self._conn.execute(f"CREATE TEMP TABLE {name} ({', '.join((*columns_of(indicator), 'ref'))})")
             self._tables[indicator] = f"temp.{name}"
         return self._tables[indicator]
 
-    def finish(self) -> None:
+    def move_into(self, relation_of: Callable[[str], str]) -> None:
+        """Move all facts to their relations, in key order, which SQLite appends fastest."""
         for indicator, loaded in self._tables.items():
-            table, key = self._relations.relation(indicator), ", ".join(columns_of(indicator))
-            # Of facts that say the same (2 and 2.0) the later one is the fact that proofs name.
+            table, key = relation_of(indicator), ", ".join(columns_of(indicator))
+            # Where two facts have equal arguments (2 and 2.0), proofs name the later fact.
             self._conn.execute(
                 f"INSERT INTO {table} SELECT * FROM {loaded} WHERE true ORDER BY {key}, ref "  # noqa: S608  ours
                 f"ON CONFLICT ({key}) DO UPDATE SET ref = max(ref, excluded.ref)"
             )
             self._conn.execute(f"DROP TABLE {loaded}")
-            extent = self._extents.get(indicator, Extent())
+            extent = self._extents.get(indicator, NumberExtent())
             self._conn.execute(
                 "UPDATE relations SET largest = max(largest, ?), inexact = inexact OR ?, shadowed = shadowed OR ? "
                 "WHERE indicator = ?",
@@ -130,17 +138,18 @@ class _Loader:
 
 
 def columns_of(indicator: str) -> tuple[str, ...]:
-    """`a1, a2, ...`, the arguments' columns in each table of a predicate."""
+    """`a1, a2, ...`, the argument columns in every table of a predicate."""
     return tuple(f"a{place}" for place in range(1, int(indicator.rpartition("/")[2]) + 1))
 
 
 def _columns(texts: Sequence[str]) -> list[list[Value]] | None:
-    """The columns of facts whose arguments these are; None: not all are sound and of one arity.
+    """Argument columns of facts, given as JSON lists; None unless all are sound and of one arity.
 
-    They are read as one list with a null between two facts. Hapax writes neither nulls nor line feeds into arguments,
-    so anything else shows in how many of them there are and where.
+    They are parsed as one list with a null between two facts. Hapax writes neither nulls nor line feeds into arguments,
+    so the number and places of the nulls show anything else.
     """
     count, joined = len(texts), "\n".join(texts)
+    # Prolog cannot hold U+0000, so facts with it are left to `is_sayable`.
     if not joined.count("\n") == joined.count("]\n[") == count - 1 or "\\u0000" in joined:
         return None
     try:
@@ -151,10 +160,10 @@ def _columns(texts: Sequence[str]) -> list[list[Value]] | None:
     if len(cells) != count * (width + 1) - 1 or cells[width :: width + 1] != [None] * (count - 1):
         return None
     columns = [cells[place :: width + 1] for place in range(width)]
-    kinds = {*map(type, chain.from_iterable(columns))}
-    if not 0 < width <= MOST_ARGUMENTS or not kinds <= {str, int, Decimal}:
+    types = {*map(type, chain.from_iterable(columns))}
+    if not 0 < width <= MOST_ARGUMENTS or not types <= {str, int, Decimal}:
         return None
-    return columns if Decimal not in kinds or all(map(is_sayable, columns)) else None
+    return columns if Decimal not in types or all(map(is_sayable, columns)) else None
 
 
 def cells_of(predicate: str, arguments: str) -> tuple[Value, ...]:
@@ -172,11 +181,12 @@ def cells_of(predicate: str, arguments: str) -> tuple[Value, ...]:
 
 
 def is_sayable(cells: Iterable[Value]) -> bool:
-    """Whether Prolog can hold a fact with these arguments; others are left out, since no rule or goal could name them.
-
-    It holds neither U+0000 nor, as exact rationals, numbers beyond `MAXIMUM_POWER` powers of ten.
-    """
-    return not any(
-        "\0" in cell if isinstance(cell, str) else isinstance(cell, Decimal) and abs(cell.adjusted()) > MAXIMUM_POWER
-        for cell in cells
-    )
+    """True if Prolog can hold a fact with these arguments; other facts are left out, since no rule can name them."""
+    for cell in cells:
+        if isinstance(cell, str):
+            if "\0" in cell:
+                return False
+        # Prolog holds decimals as exact rationals, which outgrow memory with the exponent.
+        elif isinstance(cell, Decimal) and abs(cell.adjusted()) > MAXIMUM_POWER:
+            return False
+    return True

@@ -1,7 +1,8 @@
-"""Taking over what another knowledge base knows.
+"""Merge another knowledge base into this one.
 
-Idempotent, and in content commutative: identities are content hashes, and of two rows with one identity the greater one
-stays, whichever file it came from (`rows.Table.preferred`). What the two files disagree on is reported, never averaged.
+Merging is idempotent, and its content does not depend on the direction: identities are content hashes, and of two rows
+with one identity the greater stays, whichever file it came from (`rows.TableSchema.preferred`). Contradictions between
+the files are reported, never averaged.
 """
 
 from __future__ import annotations
@@ -10,24 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from grammar.errors import HapaxError
-from kb import rows, values
-from kb.connection import reading_uri, sweep, translated
-from kb.records import FactRecord
-from kb.rows import OnConflict, Table
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Value
+from hapax.kb import rows, values
+from hapax.kb.connection import reading_uri, sweep, translated
+from hapax.kb.records import FactRecord
+from hapax.kb.rows import OnConflict
+from hapax.kb.store import KnowledgeBase
 
-if TYPE_CHECKING:
-    from kb.store import KnowledgeBase
-
+# Characters of a verdict that a conflict quotes.
 _SHOWN = 200
-"""Characters of a verdict that a conflict repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One identity with several verdicts. `kind` is a table's name, `functional` or `rejected`."""
+    """An identity with contradicting verdicts. `kind` is a table's name, `functional` or `rejected`."""
 
     kind: str
     identity: str
@@ -39,64 +38,64 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """What a merge did: new rows by table, rows that gave way to the other file's, and the contradictions found."""
+    """Counts of new rows by table, of rows replaced by the other file's, and the contradictions found."""
 
     added: dict[str, int]
     replaced: dict[str, int]
     conflicts: tuple[Conflict, ...]
 
 
-def merge(kb: KnowledgeBase, other: Path) -> MergeReport:
-    """Take over everything from `other`, which is only read. A damaged one raises HapaxError and changes nothing."""
-    if kb.path and other.exists() and kb.path.resolve() == other.resolve():
+def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
+    """Add everything from the file at `path`, or nothing. That file is only read; HapaxError if it is damaged."""
+    path = Path(path)
+    if kb.path and path.exists() and kb.path.resolve() == path.resolve():
         return MergeReport({}, {}, _functional_conflicts(kb))
-    _check(other)
-    with _attached(kb, other), kb.transaction():
+    _check(path)
+    with _attached(kb, path), kb.transaction():
+        # Before the rows are added: a row that is replaced no longer differs from the other file's.
         disagreements = [*_disagreements(kb), *_rejected(kb)]
+        # An upsert's row count does not tell new rows from replaced ones, so the new ones are counted apart.
         before = kb.counts()
-        changed = {table.name: _take_over(kb, table) for table in rows.TABLES}
+        changed = {}
+        for table in rows.TABLES:
+            insert = table.insert(OnConflict.BEST, f"other.{table.name}")
+            changed[table.name] = kb.database.conn.execute(insert).rowcount
         added = {name: count - before[name] for name, count in kb.counts().items()}
         replaced = {name: changed[name] - added[name] for name in changed}
         return MergeReport(_nonzero(added), _nonzero(replaced), (*disagreements, *_functional_conflicts(kb)))
 
 
-def _check(other: Path) -> None:
-    """Every row must be one that Hapax could have written: a strange file must not spoil this one."""
-    from kb.store import KnowledgeBase  # the store offers `merge`, so it imports this module
-
-    with KnowledgeBase(other, read_only=True) as source, translated(str(other)):
+def _check(path: Path) -> None:
+    """Raise HapaxError unless Hapax could have written every row, so that no damaged row gets into this file."""
+    with KnowledgeBase(path, read_only=True) as source, translated(str(path)):
         for table in rows.RECORD_TABLES:
             for row in source.database.conn.execute(table.select):
                 try:
                     table.check(row)
                 except HapaxError as error:
-                    raise HapaxError(f"{other}: {error}") from error
+                    raise HapaxError(f"{path}: {error}") from error
 
 
 @contextmanager
-def _attached(kb: KnowledgeBase, other: Path) -> Iterator[None]:
-    """The other file under the schema name `other`, for reading."""
-    with translated(str(other)):
-        kb.database.conn.execute("ATTACH DATABASE ? AS other", [reading_uri(other)])
+def _attached(kb: KnowledgeBase, path: Path) -> Iterator[None]:
+    """Attach the file for reading, under the schema name `other`."""
+    with translated(str(path)):
+        kb.database.conn.execute("ATTACH DATABASE ? AS other", [reading_uri(path)])
     try:
         yield
     finally:
         kb.database.conn.execute("DETACH DATABASE other")
-        sweep(other)
-
-
-def _take_over(kb: KnowledgeBase, table: Table[Any]) -> int:
-    return kb.database.conn.execute(table.insert(OnConflict.BEST, f"other.{table.name}")).rowcount
+        sweep(path)
 
 
 def _disagreements(kb: KnowledgeBase) -> Iterator[Conflict]:
-    """Rows of one identity that differ where they must not."""
+    """Rows with one identity that differ in their table's `disagreement` column."""
     for table in rows.TABLES:
         column = table.disagreement
         if column is None:
             continue
         here, there = f"here.{column}", f"there.{column}"
-        # Two machines, and two batches of one, compute one score with different last digits of single precision.
+        # The last digits of a score in single precision depend on the machine and even on the batch.
         slack = f"1e-6 * max(1, abs({here}), abs({there}))"
         differs = f"abs({here} - {there}) > {slack}" if table.columns[column] is rows.REAL else f"{here} <> {there}"
         sql = (
@@ -109,36 +108,33 @@ def _disagreements(kb: KnowledgeBase) -> Iterator[Conflict]:
 
 
 def _rejected(kb: KnowledgeBase) -> Iterator[Conflict]:
-    """Facts held in one file whose candidate was rejected in the other."""
+    """Facts of one file whose candidate was rejected in the other."""
     for holder, judge in (("main", "other"), ("other", "main")):
         sql = f"""
-            SELECT held.predicate, held.arguments, min(decision.reason)
-            FROM {holder}.facts AS held JOIN {judge}.decisions AS decision ON decision.subject = held.candidate_id
-            WHERE NOT decision.accepted AND held.id NOT IN (SELECT id FROM {judge}.facts)
-            GROUP BY held.id ORDER BY held.id
+            SELECT fact.predicate, fact.arguments, min(decision.reason)
+            FROM {holder}.facts AS fact JOIN {judge}.decisions AS decision ON decision.subject = fact.candidate_id
+            WHERE NOT decision.accepted AND fact.id NOT IN (SELECT id FROM {judge}.facts)
+            GROUP BY fact.id ORDER BY fact.id
         """  # noqa: S608 - the schema names are ours
         for predicate, arguments, reason in kb.database.conn.execute(sql):
             yield Conflict("rejected", f"{predicate}({arguments[1:-1][:_SHOWN]})", ("held", f"rejected: {reason}"))
 
 
 def _functional_conflicts(kb: KnowledgeBase) -> tuple[Conflict, ...]:
-    """Functional predicates with two values for the rest."""
-    groups: dict[tuple[str, tuple[object, ...]], list[FactRecord]] = {}
+    """Functional predicates with more than one value for the same other arguments."""
+    groups: dict[tuple[str, tuple[Value, ...]], list[FactRecord]] = {}
     for predicate in kb.predicates():
         if predicate.kind == "functional":
             for fact in kb.facts(predicate.indicator):
                 groups.setdefault((fact.predicate, fact.arguments[:-1]), []).append(fact)
-    conflicts = (
-        Conflict("functional", _open_atom(facts[0]), tuple(sorted(str(fact.arguments[-1])[:_SHOWN] for fact in facts)))
-        for facts in groups.values()
-        if len(facts) > 1
-    )
+    conflicts = []
+    for (predicate_name, bound_arguments), facts in groups.items():
+        if len(facts) > 1:
+            bound = values.encode_values(bound_arguments)[1:-1]
+            atom = f"{predicate_name}({bound[:_SHOWN]}{', ' if bound else ''}_)"
+            results = sorted(str(fact.arguments[-1])[:_SHOWN] for fact in facts)
+            conflicts.append(Conflict("functional", atom, tuple(results)))
     return tuple(sorted(conflicts, key=str))
-
-
-def _open_atom(fact: FactRecord) -> str:
-    bound = values.encode_values(fact.arguments[:-1])[1:-1]
-    return f"{fact.predicate}({bound[:_SHOWN]}{', ' if bound else ''}_)"
 
 
 def _nonzero(counts: dict[str, int]) -> dict[str, int]:

@@ -1,7 +1,6 @@
-"""What the knowledge base holds, as frozen records with content-derived identities.
+"""Frozen records of the knowledge base, with identities derived from their content.
 
-An identity is a hash of the content alone, so that two knowledge bases filled on two machines merge without
-renumbering.
+An identity is a hash of the content alone, so that knowledge bases from two machines merge without renumbering.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from grammar.rules import PredicateSignature, Templates
-from grammar.terms import Value
-from grammar.verbalize import StatementText
-from kb.values import writer
+from hapax.grammar.rules import PredicateSignature, Templates
+from hapax.grammar.terms import Value
+from hapax.grammar.verbalize import StatementText
+from hapax.kb.values import writer
 
 
 def content_id(kind: str, *parts: object) -> str:
-    """A stable 32-hex-digit identity of a record's content."""
+    """Stable identity of a record's content, 32 hex digits."""
     canonical = _CANONICAL([kind, *parts])
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -36,9 +35,9 @@ _CANONICAL = writer(json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), 
 
 
 def _canonical_decimal(value: Decimal) -> str:
-    """Equal decimals have one form: 1.10 and 1.1 are one constant. No rounding, unlike `Decimal.normalize`."""
+    """One form for equal decimals: 1.10 and 1.1 are one constant. Never rounds, unlike `Decimal.normalize`."""
     sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
+    if not isinstance(exponent, int):  # infinity or NaN
         return str(value)
     written = "".join(map(str, digits)).lstrip("0")
     significant = written.rstrip("0")
@@ -48,21 +47,21 @@ def _canonical_decimal(value: Decimal) -> str:
 
 
 class Distribution(StrEnum):
-    """Named as the papers name them."""
+    """Head or long tail of a statement's likelihood, named as in the papers."""
 
     HEAD = "head"
     LONG_TAIL = "long_tail"
 
 
 class Source(StrEnum):
-    """Where a fact came from."""
+    """Origin of a fact: given by the user, or proposed by a model."""
 
     GIVEN = "given"
     MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class AtomPattern:
     """An atom with None at the free position: `is_ingredient_in(None, "paella")`."""
 
     predicate: str
@@ -73,10 +72,10 @@ class Pattern:
 class Question:
     """Which values of `data_type` make every pattern true? Asked once for all beams, distributions, rules and runs.
 
-    Hapax's default asks with one pattern; `--compat` joins several, as LINK does. `functional`: one right value.
+    By default a question has one pattern; `--compat` joins more, as LINK does. `functional`: there is one right value.
     """
 
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[AtomPattern, ...]
     data_type: str
     functional: bool = False
 
@@ -89,7 +88,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class QuestionState:
-    """The journal line of a question."""
+    """Progress of a question: calls made, calls in a row without an accepted value, and whether it is exhausted."""
 
     calls: int = 0
     calls_without_acceptance: int = 0
@@ -98,7 +97,7 @@ class QuestionState:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One answered request to a model: the whole request, its sample index and the whole response."""
+    """An answered request to a model: the whole request with its sample index, and the whole response."""
 
     request_id: str
     role: str
@@ -108,13 +107,16 @@ class CallRecord:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
-    """In the currency of the price table; None: the price is unknown."""
+    """In the currency of the price table; None if the price is unknown."""
     created: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A value that a model proposed for a question, kept or not. `rejected_by_parser`: why it never became a value."""
+    """A value that a model proposed for a question, accepted or not.
+
+    `rejected_by_parser` is the reason why the reply is not a value.
+    """
 
     question_id: str
     value: Value
@@ -130,9 +132,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """One model's score of one text. `measure` is `probability`, `type_probability` or `log_likelihood`.
+    """A model's score of a text. `measure` is `probability`, `type_probability` or `log_likelihood`.
 
-    For a log-likelihood `score` is the total in nats and `token_count` the number of tokens behind it.
+    For a log-likelihood, `score` is the total in nats and `token_count` the number of tokens it sums over.
     """
 
     text: str
@@ -149,7 +151,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One gate's verdict on one subject, with the score, the threshold and the reason. Never changed, only added to.
+    """A gate's verdict on a subject, with score, threshold and reason. Decisions are added, never changed.
 
     `subject` is a candidate id for the critic gate and a canonical substitution for the likelihood gate.
     """
@@ -165,7 +167,7 @@ class Decision:
     distribution: Distribution | None = None
     step: int | None = None
     assessment_ids: tuple[str, ...] = ()
-    """The assessments behind the score, for `why`."""
+    """Assessments that the score was computed from, for `why`."""
 
     @property
     def id(self) -> str:
@@ -175,8 +177,22 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictCount:
+    """Number of subjects on which a gate gave the same verdict.
+
+    `scored`: by a score. `proposed`: the subjects are candidates, otherwise facts that no question proposed.
+    """
+
+    gate: str
+    accepted: bool
+    scored: bool
+    proposed: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class FactRecord:
-    """A ground atom held true. `types` are the data types the arguments were accepted under."""
+    """A ground atom that is taken as true. `types` are the data types under which its arguments were accepted."""
 
     predicate: str
     arguments: tuple[Value, ...]
@@ -193,7 +209,7 @@ class FactRecord:
 
 @dataclass(frozen=True, slots=True)
 class TypeFact:
-    """A constant was accepted as a value of a data type. `probability` is the critic's; None: the user said so."""
+    """A constant accepted as a value of a data type. `probability` is the critic's; None if the user gave the type."""
 
     constant: Value
     data_type: str
@@ -202,7 +218,7 @@ class TypeFact:
 
 @dataclass(frozen=True, slots=True)
 class RuleRecord:
-    """A rule as its library last wrote it, so that statements can be read without the rule files."""
+    """A rule as its library last wrote it; with it, statements can be read without the rule files."""
 
     name: str
     text: str
@@ -241,9 +257,9 @@ class PredicateRecord:
 
 @dataclass(frozen=True, slots=True)
 class VoteRecord:
-    """One annotator's answer to one question about a statement; a second answer of the same voter replaces it.
+    """An annotator's answer to a question about a statement. A second answer of the same voter replaces it.
 
-    A question of the predicate audit is about a fact: then `statement_id` is the fact's.
+    In the predicate audit, questions are about facts, and `statement_id` is the id of the fact.
     """
 
     statement_id: str
@@ -259,7 +275,7 @@ class VoteRecord:
 
 @dataclass(frozen=True, slots=True)
 class StatementRecord:
-    """A premise and a conclusion in words, with the substitution and the proof (a JSON tree, see `engine/proof.py`)."""
+    """A premise and a conclusion in words, with their substitution and proof (a JSON tree)."""
 
     rule: str
     distribution: Distribution
@@ -283,7 +299,7 @@ class StatementRecord:
 
 @dataclass(frozen=True, slots=True)
 class StatementPlace:
-    """Where a statement is kept: once for each run and distribution that derived it, under its own key."""
+    """Key of a stored statement. The same statement has a key for each run and distribution that derived it."""
 
     key: str
     id: str
@@ -294,7 +310,7 @@ class StatementPlace:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One invocation with its settings; `fingerprint` is what makes a later invocation the same run."""
+    """An invocation with its settings; a later invocation with the same `fingerprint` continues this run."""
 
     id: str
     command: str

@@ -1,9 +1,9 @@
-"""Facts as relations of whole numbers, for joins in bulk, and what such joins derived, in the knowledge base's file.
+"""Facts as relations of integers for bulk joins, and the results of such joins, in the knowledge base's file.
 
-Constants are tagged integers (`kb/symbols.py`). Each predicate has a table `relation_N (a1, .., ref)`, `ref` being the
-fact's rowid; triggers note what other commands delete or change, so `bring_up_to_date` has `kb/loading.py` read what is
-new and nothing else. `atoms_N (ref, a1, ..)` holds a derived predicate and `instances_N` the instances of a rule: its
-variables, and for each premise the `ref` of the fact or atom below it.
+Constants are tagged integers (`kb/symbols.py`). Each predicate has a table `relation_N (a1, .., ref)`, where `ref` is
+the fact's rowid. Triggers record the facts that other commands delete or change, so `bring_up_to_date` reads only new
+facts (with `kb/loading.py`). `atoms_N (ref, a1, ..)` holds a derived predicate and `instances_N` the instances of a
+rule: its variables, and for each premise the `ref` of the fact or atom that matched it.
 """
 
 from __future__ import annotations
@@ -14,30 +14,27 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from grammar.errors import HapaxError
-from grammar.terms import Value
-from kb import rows
-from kb.connection import translated
-from kb.loading import cells_of, columns_of, insert_columns, is_sayable, load_facts
-from kb.records import FactRecord
-from kb.symbols import Extent, Symbols
-
-if TYPE_CHECKING:
-    from kb.store import KnowledgeBase
-
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Value
+from hapax.kb import rows
+from hapax.kb.connection import translated
+from hapax.kb.loading import FactLoader, cells_of, columns_of, insert_columns, is_sayable
+from hapax.kb.records import FactRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.symbols import NumberExtent, Symbols
 
 BATCH = 20_000
-"""Rows that are held in memory at a time."""
+"""Rows in memory at a time."""
 
+# Steps of SQLite's virtual machine, a few milliseconds, after which Python may handle signals.
 _STEPS = 200_000
-"""Steps of SQLite's machine, some milliseconds, after which it lets Python look for signals."""
 
 
 @dataclass(frozen=True, slots=True)
-class Derivation:
-    """What is stored of one rule's last bulk derivation; `engine` is `sql` or `prolog`."""
+class StoredDerivation:
+    """Stored result of a rule's last bulk derivation; `engine` is `sql` or `prolog`."""
 
     rule: str
     number: int
@@ -45,7 +42,7 @@ class Derivation:
     fingerprint: str
     statements: int = 0
     stale: int = 0
-    """1: facts have changed since."""
+    """1 if facts have changed since."""
 
     @property
     def table(self) -> str:
@@ -53,31 +50,32 @@ class Derivation:
 
 
 class Relations:
-    """The relations of an open knowledge base. Everything that writes belongs into one `kb.transaction()`."""
+    """Relations of an open knowledge base. Call the methods that write inside one `kb.transaction()`."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
         self._conn: sqlite3.Connection = kb.database.conn
         self.symbols = Symbols(self._conn)
+        self._loader = FactLoader(self._conn, self.symbols, self.relation)
 
     # -- relations of facts
 
     def bring_up_to_date(self) -> int:
-        """Take over what changed in `facts` since the last time; gives how many facts were read."""
-        seen = self._seen()
+        """Apply the changes of `facts` since the last call; returns the number of facts read."""
+        seen = self._last_ref_read()
         if seen is None:
-            self._begin_anew()
+            self._drop_relations()
             seen = 0
         changed = self._conn.execute("SELECT ref, predicate, arguments FROM fact_changes").fetchall()
         for ref, predicate, arguments in changed:
             self._forget(ref, predicate, arguments)
         self._conn.execute("DELETE FROM fact_changes")
-        # A rowid that was freed may have been given again, so what was deleted is looked up once more.
-        again = json.dumps(sorted({ref for ref, _, _ in changed if ref <= seen}))
-        read = load_facts(self, self._conn, "rowid IN (SELECT value FROM json_each(?)) AND rowid <= ?", (again, seen))
-        read += load_facts(self, self._conn, "rowid > ?", (seen,))
+        # SQLite may have given the rowid of a deleted fact to a new fact, so these rowids are read again.
+        reused = json.dumps(sorted({ref for ref, _, _ in changed if ref <= seen}))
+        read = self._loader.load("rowid IN (SELECT value FROM json_each(?)) AND rowid <= ?", (reused, seen))
+        read += self._loader.load("rowid > ?", (seen,))
         if read or changed:
-            self._out_of_date()
+            self._mark_stale()
         last = self._conn.execute("SELECT rowid, id FROM facts ORDER BY rowid DESC LIMIT 1").fetchone() or (0, "")
         self._conn.execute("DELETE FROM relation_state")
         self._conn.execute("INSERT INTO relation_state (ref, fact_id) VALUES (?, ?)", last)
@@ -85,47 +83,49 @@ class Relations:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether the relations say what `facts` says."""
+        """True if the relations contain exactly the facts in `facts`."""
         sql = "SELECT EXISTS (SELECT 1 FROM fact_changes) OR coalesce((SELECT max(rowid) FROM facts), 0) > ?"
-        seen = self._seen()
+        seen = self._last_ref_read()
         return seen is not None and not self._conn.execute(sql, (seen,)).fetchone()[0]
 
-    def _seen(self) -> int | None:
-        """The rowid up to which facts were read; None where a copy of the file has numbered them otherwise."""
+    def _last_ref_read(self) -> int | None:
+        """Rowid up to which facts were read; None if nothing was read yet or rowids have changed since."""
         state = self._conn.execute("SELECT ref, fact_id FROM relation_state").fetchone()
         if state is None:
             return None
         ref, fact_id = state
         if not ref:
             return 0
+        # A copy of the file, for example after VACUUM, may number its rows differently.
         sql = (
             "SELECT EXISTS (SELECT 1 FROM facts WHERE rowid = ? AND id = ?)"
             " OR EXISTS (SELECT 1 FROM fact_changes WHERE ref = ?)"
         )
         return ref if self._conn.execute(sql, (ref, fact_id, ref)).fetchone()[0] else None
 
-    def _begin_anew(self) -> None:
+    def _drop_relations(self) -> None:
         for (number,) in self._conn.execute("SELECT number FROM relations").fetchall():
             self._conn.execute(f"DROP TABLE IF EXISTS relation_{number}")
         self._conn.execute("DELETE FROM relations")
         self._conn.execute("DELETE FROM fact_changes")
-        self._out_of_date()
+        self._mark_stale()
 
-    def _out_of_date(self) -> None:
-        """What was derived rests on facts that have changed."""
+    def _mark_stale(self) -> None:
+        """Mark all derivations as stale and drop derived predicates, after facts have changed."""
         self._conn.execute("UPDATE derivations SET stale = 1")
         self.drop_atoms()
 
     def _forget(self, ref: int, predicate: str, arguments: str) -> None:
-        """Take a deleted fact out. Where another may say the same in other digits (2 and 2.0), all are read again."""
+        """Remove a deleted fact from its relation."""
         cells = cells_of(predicate, arguments)
         relation = self._relation(f"{predicate}/{len(cells)}")
         if relation is None or not is_sayable(cells):
             return
         number, shadowed = relation
         if shadowed:
+            # Another fact may have the same arguments in other digits (2 and 2.0), so all are read again.
             self._conn.execute(f"DELETE FROM relation_{number}")  # noqa: S608  our number
-            load_facts(self, self._conn, "predicate = ? AND json_array_length(arguments) = ?", (predicate, len(cells)))
+            self._loader.load("predicate = ? AND json_array_length(arguments) = ?", (predicate, len(cells)))
             return
         where = " AND ".join(f"a{place} = ?" for place in range(1, len(cells) + 1))
         tags = self.symbols.tags(cells)
@@ -137,7 +137,7 @@ class Relations:
         return (found[0], bool(found[1])) if found else None
 
     def relation(self, indicator: str) -> str:
-        """The table of a predicate's facts, an empty one if there are none."""
+        """Table of a predicate's facts, created empty if there is none."""
         found = self._relation(indicator)
         if found is None:
             sql = (
@@ -147,35 +147,36 @@ class Relations:
             columns = columns_of(indicator)
             defined = ", ".join(f"{column} INTEGER NOT NULL" for column in (*columns, "ref"))
             self._conn.execute(
+                # Without a rowid the table is the index of its key: nothing is stored or looked up twice.
                 f"CREATE TABLE relation_{found[0]} ({defined}, PRIMARY KEY ({', '.join(columns)})) WITHOUT ROWID"
             )
         return f"relation_{found[0]}"
 
-    def extent(self, indicator: str) -> Extent:
-        """The numbers among a predicate's facts, or more than those where facts were taken out."""
+    def extent(self, indicator: str) -> NumberExtent:
+        """Extent of the numbers in a predicate's facts, possibly too large after facts were removed."""
         sql = "SELECT largest, inexact FROM relations WHERE indicator = ?"
         found = self._conn.execute(sql, (indicator,)).fetchone()
-        return Extent(found[0], bool(found[1])) if found else Extent()
+        return NumberExtent(found[0], bool(found[1])) if found else NumberExtent()
 
     def is_empty(self, table: str) -> bool:
         return self._conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None  # noqa: S608  our table
 
-    # -- what is derived
+    # -- derived predicates and instances of rules
 
     def drop_atoms(self) -> None:
-        """Forget every derived predicate: the facts have changed."""
+        """Drop every derived predicate."""
         for (number,) in self._conn.execute("SELECT number FROM derived_predicates").fetchall():
             self._conn.execute(f"DROP TABLE IF EXISTS atoms_{number}")
         self._conn.execute("DELETE FROM derived_predicates")
 
     def atoms(self, indicator: str, fingerprint: str) -> str | None:
-        """The table of a predicate that was derived by these rules from these facts, if there is one."""
+        """Table of a derived predicate, if it was derived by the rules and facts with this fingerprint."""
         sql = "SELECT number FROM derived_predicates WHERE indicator = ? AND fingerprint = ?"
         found = self._conn.execute(sql, (indicator, fingerprint)).fetchone()
         return f"atoms_{found[0]}" if found else None
 
     def new_atoms(self, indicator: str, fingerprint: str) -> str:
-        """An empty table for a derived predicate's atoms, in place of the one before."""
+        """Create an empty table for a derived predicate's atoms, replacing an earlier one."""
         old = self._conn.execute("DELETE FROM derived_predicates WHERE indicator = ? RETURNING number", (indicator,))
         for (number,) in old.fetchall():
             self._conn.execute(f"DROP TABLE IF EXISTS atoms_{number}")
@@ -192,43 +193,44 @@ class Relations:
         return f"atoms_{number}"
 
     def add_atoms(self, table: str, indicator: str, select: str) -> int:
-        """Add the atoms of a SELECT that are not there yet; gives how many were new."""
+        """Add the atoms of a SELECT that are missing; returns the number of new ones."""
         sql = f"INSERT OR IGNORE INTO {table} ({', '.join(columns_of(indicator))}) {select}"
         return self._conn.execute(sql).rowcount
 
     def add_pairs(self, table: str, first: int, seconds: Collection[int]) -> None:
-        """Add the pairs of one constant with these that are not there yet."""
+        """Add the missing pairs of one constant with each of the others."""
         sql = f"INSERT OR IGNORE INTO {table} (a1, a2) SELECT ?, value FROM json_each(?)"  # noqa: S608  our table
         self._conn.execute(sql, (first, json.dumps(sorted(seconds))))
 
     def successors(self, table: str) -> dict[int, list[int]]:
-        """A binary relation by its first argument."""
+        """Second arguments of a binary relation by first argument."""
         found: dict[int, list[int]] = {}
         for first, second in self._conn.execute(f"SELECT a1, a2 FROM {table} ORDER BY a1, a2"):  # noqa: S608  ours
             found.setdefault(first, []).append(second)
         return found
 
     def index(self, table: str, indicator: str) -> None:
-        """So that a join can begin at any argument of this predicate's table, and has the `ref` at hand there."""
+        """Create covering indexes, so that a join can start at any argument of the table and read its `ref`."""
         columns = columns_of(indicator)
-        held = () if table.startswith("atoms_") else ("ref",)  # of atoms it is the rowid, which every index holds
+        # In tables of atoms `ref` is the rowid, which every index contains anyway.
+        covered = () if table.startswith("atoms_") else ("ref",)
         for place in range(1, len(columns)):
-            rotated = ", ".join((columns[place], *columns[:place], *columns[place + 1 :], *held))
+            rotated = ", ".join((columns[place], *columns[:place], *columns[place + 1 :], *covered))
             self._conn.execute(f"CREATE INDEX IF NOT EXISTS {table}_by_{place + 1} ON {table} ({rotated})")
 
     def highest(self, table: str) -> int:
-        """The last `ref` of a table of atoms."""
+        """Greatest `ref` in a table of atoms, 0 if empty."""
         return int(self._conn.execute(f"SELECT coalesce(max(ref), 0) FROM {table}").fetchone()[0])  # noqa: S608
 
-    def derivations(self) -> dict[str, Derivation]:
-        """What is stored, by rule."""
+    def derivations(self) -> dict[str, StoredDerivation]:
+        """Stored derivations by rule."""
         sql = "SELECT rule, number, engine, fingerprint, statements, stale FROM derivations ORDER BY rowid"
         with translated(self._kb.place):
-            found = [Derivation(*row) for row in self._conn.execute(sql)]
-        return {one.rule: one for one in found}
+            derivations = [StoredDerivation(*row) for row in self._conn.execute(sql)]
+        return {derivation.rule: derivation for derivation in derivations}
 
-    def new_instances(self, rule: str, engine: str, fingerprint: str, columns: Sequence[str]) -> Derivation:
-        """An empty table for a rule's instances, in place of the one before."""
+    def new_instances(self, rule: str, engine: str, fingerprint: str, columns: Sequence[str]) -> StoredDerivation:
+        """Create an empty table for a rule's instances, replacing an earlier one."""
         old = self.derivations().get(rule)
         if old is not None:
             self._conn.execute(f"DROP TABLE IF EXISTS {old.table}")
@@ -238,38 +240,39 @@ class Relations:
             "SELECT ?, coalesce(max(number), 0) + 1, ?, ?, 0, 0 FROM derivations RETURNING number"
         )
         (number,) = self._conn.execute(sql, (rule, engine, fingerprint)).fetchone()
-        derivation = Derivation(rule, number, engine, fingerprint)
+        derivation = StoredDerivation(rule, number, engine, fingerprint)
         defined = ", ".join(["id INTEGER PRIMARY KEY", *(f"{column} INTEGER" for column in columns)])
         self._conn.execute(f"CREATE TABLE {derivation.table} ({defined})")
         return derivation
 
-    def fill(self, derivation: Derivation, select: str) -> int:
-        """Store what a SELECT gives, its first column NULL, as a rule's instances."""
+    def fill(self, derivation: StoredDerivation, select: str) -> int:
+        """Store the rows of a SELECT, whose first column is NULL, as a rule's instances."""
         count = self._conn.execute(f"INSERT INTO {derivation.table} {select}").rowcount
-        return self._counted(derivation, count)
+        return self._store_count(derivation, count)
 
-    def fill_rows(self, derivation: Derivation, found: Iterable[Sequence[Value | None]]) -> int:
-        """Store rows of values as a rule's instances; None is a variable without a value."""
+    def fill_rows(self, derivation: StoredDerivation, found: Iterable[Sequence[Value | None]]) -> int:
+        """Store rows of values as a rule's instances; None stands for a variable without a value."""
         waiting, count = iter(found), 0
         while batch := list(islice(waiting, BATCH)):
+            # SQLite numbers the rows itself where the INTEGER PRIMARY KEY is NULL.
             numbers: list[None] = [None] * len(batch)
             insert_columns(self._conn, derivation.table, [numbers, *map(self._tags, zip(*batch, strict=True))])
             count += len(batch)
-        return self._counted(derivation, count)
+        return self._store_count(derivation, count)
 
     def _tags(self, column: Sequence[Value | None]) -> list[int | None]:
         tags = iter(self.symbols.tags([cell for cell in column if cell is not None]))
         return [None if cell is None else next(tags) for cell in column]
 
-    def _counted(self, derivation: Derivation, count: int) -> int:
+    def _store_count(self, derivation: StoredDerivation, count: int) -> int:
         self._conn.execute("UPDATE derivations SET statements = ? WHERE rule = ?", (count, derivation.rule))
         return count
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Within it Ctrl-C and SIGTERM end a long statement: what their handlers raise is raised from the block."""
+        """Let Ctrl-C and SIGTERM end a long SQL statement: exceptions of their handlers leave the block."""
         raised: list[BaseException] = []
-        self._conn.set_progress_handler(_looking(raised).__next__, _STEPS)
+        self._conn.set_progress_handler(_signal_check(raised).__next__, _STEPS)
         try:
             yield
         except (sqlite3.Error, HapaxError):
@@ -283,53 +286,55 @@ class Relations:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All reading inside sees one state of the file, whoever writes meanwhile. It can be interrupted."""
+        """Read one state of the file inside the block, whoever writes meanwhile. It can be interrupted."""
         with translated(self._kb.place):
             self._conn.execute("BEGIN")
             try:
                 with self.interruptible():
                     yield
             finally:
+                # Tables that were computed inside, as for an export, do not stay.
                 self._conn.execute("ROLLBACK")
 
-    def batches(self, derivation: Derivation) -> Iterator[list[tuple[Any, ...]]]:
-        """The stored instances of a rule, so many at a time: their number, the variables' tags, the premises' refs."""
+    def batches(self, derivation: StoredDerivation) -> Iterator[list[tuple[Any, ...]]]:
+        """Stored instances of a rule in batches of rows: number, the variables' tags, the premises' refs."""
         cursor = self._conn.execute(f"SELECT * FROM {derivation.table} ORDER BY id")  # noqa: S608  ours
         while batch := cursor.fetchmany(BATCH):
             yield batch
 
     def rows(self, select: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a SELECT of ours."""
+        """Rows of a SELECT of ours."""
         return iter(self._conn.execute(select))
 
     def table(self, name: str) -> tuple[list[str], Iterator[list[tuple[Any, ...]]]]:
-        """The columns of one of these tables, and its rows, so many at a time."""
+        """Column names of one of these tables, and its rows in batches."""
         cursor = self._conn.execute(f"SELECT * FROM {name}")  # noqa: S608  our table
         return [column[0] for column in cursor.description], iter(lambda: cursor.fetchmany(BATCH), [])
 
     def wanted(self, name: str, refs: Iterable[int]) -> str:
-        """A temporary table of these refs, for a join."""
+        """Create a temporary table of refs for a join; returns its name."""
         self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} (ref INTEGER PRIMARY KEY)")
         self._conn.execute(f"DELETE FROM temp.{name}")  # noqa: S608  ours
         self._conn.executemany(f"INSERT INTO temp.{name} VALUES (?)", ((ref,) for ref in refs))  # noqa: S608
         return f"temp.{name}"
 
     def facts(self, refs: Iterable[int]) -> list[FactRecord]:
-        """The facts behind the refs of relations."""
+        """Facts with these refs."""
+        # One JSON parameter, because SQLite limits the number of `?` in a statement.
         wanted = json.dumps(sorted(set(refs)))
         return self._kb.select(rows.FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))
 
 
-def _looking(raised: list[BaseException]) -> Iterator[int]:
-    """What SQLite calls while it works: 0 has it go on, 1 stops it, after a signal's handler has raised.
+def _signal_check(raised: list[BaseException]) -> Iterator[int]:
+    """Progress handler for SQLite: yields 0 to continue, and 1 to stop after a signal's handler has raised.
 
-    A generator, since Python runs handlers where a function begins or goes on, and SQLite drops what a function raises:
-    this one goes on inside its `try`.
+    Python runs signal handlers when a function starts or resumes, and SQLite swallows exceptions of its callbacks. So
+    this is a generator: it resumes inside its `try` and catches the handler's exception there.
     """
     while True:
         try:
             yield int(bool(raised))
         except GeneratorExit:
             return
-        except BaseException as error:  # noqa: BLE001  it is raised from `interruptible`
+        except BaseException as error:  # noqa: BLE001  `interruptible` raises it again
             raised.append(error)

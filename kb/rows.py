@@ -1,7 +1,7 @@
-"""How each record stands in its table: columns with their codecs, the key, and which of two rows wins.
+"""Mapping of records to tables: columns with their codecs, the key, and the order that settles conflicts.
 
-Every `add` and every merge is made from these descriptions. Where two rows have one key, the winner is the greater one
-in a total order over all columns; so merging twice changes nothing, and either direction gives the same content.
+Every `add` and every merge is generated from these descriptions. Of two rows with one key the greater wins, in a total
+order over all columns; so merging twice changes nothing, and either direction gives the same content.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from grammar.errors import HapaxError
-from kb import values
-from kb.records import (
+from hapax.grammar.errors import HapaxError
+from hapax.kb import values
+from hapax.kb.records import (
     Assessment,
+    AtomPattern,
     CallRecord,
     Candidate,
     Decision,
     Distribution,
     FactRecord,
-    Pattern,
     PredicateRecord,
     Question,
     QuestionState,
@@ -35,23 +35,26 @@ from kb.records import (
     content_id,
 )
 
-Cell: TypeAlias = str | int | float | None
+SqlValue: TypeAlias = str | int | float | None
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Between a field and a cell. None stays None; `encode` raises `ValueRefused`, `decode` ValueError or TypeError."""
+    """Conversion between a field and a cell, neither of them None.
 
-    encode: Callable[[Any], Cell]
+    `encode` raises `ValueRefused`, `decode` ValueError or TypeError.
+    """
+
+    encode: Callable[[Any], SqlValue]
     decode: Callable[[Any], Any]
 
 
 def _text(value: str) -> str:
-    if type(value) is str and value.isascii():
+    if type(value) is str and value.isascii():  # the common case, which needs no further check
         return value
     if not isinstance(value, str):
-        raise values.ValueRefused(f"{type(value).__name__} where a text belongs; convert it first")
+        raise values.ValueRefused(f"expected a text, not {type(value).__name__}; convert it first")
     if reason := values.refusal(value):
         raise values.ValueRefused(reason)
     return str(value)
@@ -59,13 +62,13 @@ def _text(value: str) -> str:
 
 def _integer(value: int) -> int:
     if not -(2**63) <= value < 2**63:
-        raise values.ValueRefused("the number needs more than 64 bits; give a smaller one")
+        raise values.ValueRefused("the number needs more than 64 bits; use a smaller one")
     return int(value)
 
 
 def _real(value: float) -> float:
     if math.isnan(value):
-        raise values.ValueRefused("the score is not a number (NaN); mend the model that gave it")
+        raise values.ValueRefused("the score is not a number (NaN); fix the model that returned it")
     return float(value)
 
 
@@ -77,16 +80,17 @@ def _encode_bindings(bindings: tuple[tuple[str, Any], ...]) -> str:
     return "[" + ",".join(f"[{values.encode_value(n)},{values.encode_value(v)}]" for n, v in bindings) + "]"
 
 
-def _encode_patterns(patterns: tuple[Pattern, ...]) -> str:
-    each = (f"[{values.encode_value(p.predicate)},{values.encode_values(p.arguments)}]" for p in patterns)
-    return "[" + ",".join(each) + "]"
+def _encode_patterns(patterns: tuple[AtomPattern, ...]) -> str:
+    cells = [f"[{values.encode_value(p.predicate)},{values.encode_values(p.arguments)}]" for p in patterns]
+    return f"[{','.join(cells)}]"
 
 
-def _decode_patterns(cell: str) -> tuple[Pattern, ...]:
-    return tuple(
-        Pattern(_text(predicate), tuple(None if item is None else values.plain_value(item) for item in arguments))
-        for predicate, arguments in values.load_list(cell)
-    )
+def _decode_patterns(cell: str) -> tuple[AtomPattern, ...]:
+    patterns = []
+    for predicate, items in values.load_list(cell):
+        arguments = tuple(None if item is None else values.plain_value(item) for item in items)
+        patterns.append(AtomPattern(_text(predicate), arguments))
+    return tuple(patterns)
 
 
 def _enum(members: type[StrEnum]) -> Codec:
@@ -101,53 +105,53 @@ VALUE = Codec(values.encode_value, values.decode_value)
 VALUES = Codec(values.encode_values, values.decode_values)
 NAMES = Codec(lambda names: values.encode_values(tuple(map(_text, names))), values.decode_values)
 TREE = Codec(values.encode_tree, values.decode_tree)
+# A server's request or response may contain a map `{"decimal": "1"}` that is not one of our decimals.
 JSON = Codec(partial(values.encode_tree, decimals=False), partial(values.decode_tree, decimals=False))
-"""What went to a server and came back, where a map `{"decimal": "1"}` is no decimal of ours."""
 BINDINGS = Codec(_encode_bindings, _bindings)
 PATTERNS = Codec(_encode_patterns, _decode_patterns)
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Generic[R]):
-    """One table. `columns` bear the names of the record's fields; `computed` columns follow from the whole record.
+class TableSchema(Generic[R]):
+    """Description of a table. `columns` are named like the record's fields; `computed` columns need the whole record.
 
-    `preferred` are the columns that decide first between two rows of one key, greatest first and NULL lowest; a leading
-    `-` means smallest first. `disagreement` is the column in which two rows of one key contradict each other.
-    `side` is a table that holds further fields of the same record under the same key.
+    `preferred` columns decide first between two rows with one key: the greatest value wins and NULL loses, after a
+    leading `-` the smallest wins. Two rows with one key contradict each other if they differ in `disagreement`.
+    `side` is a table with further fields of the record under the same key.
     """
 
     name: str
     record: Callable[..., R]
     key: tuple[str, ...]
     columns: Mapping[str, Codec]
-    computed: Mapping[str, Callable[[Any], Cell]] = field(default_factory=dict)
+    computed: Mapping[str, Callable[[Any], SqlValue]] = field(default_factory=dict)
     preferred: tuple[str, ...] = ()
     disagreement: str | None = None
-    side: Table[Any] | None = None
+    side: TableSchema[Any] | None = None
 
     @property
-    def tables(self) -> tuple[Table[Any], ...]:
+    def tables(self) -> tuple[TableSchema[Any], ...]:
         return (self, self.side) if self.side else (self,)
 
     @property
     def all_columns(self) -> tuple[str, ...]:
         return (*self.computed, *self.columns)
 
-    def row(self, record: R) -> tuple[Cell, ...]:
-        """The record's cells in the order of `all_columns`. Raises HapaxError naming table and column."""
+    def row(self, record: R) -> tuple[SqlValue, ...]:
+        """The record's cells in the order of `all_columns`. Raises `ValueRefused`, which names table and column."""
         try:
             cells = [None if (value := getattr(record, name)) is None else code(value) for name, code in self._encoders]
         except values.ValueRefused:
             raise self._refused(record) from None
-        # Only now the identities: hashing would choke on a value that a codec refuses with a reason.
+        # Identities come last: hashing would fail without a reason on a value that its codec refuses with one.
         return (*[compute(record) for compute in self.computed.values()], *cells)
 
     @cached_property
-    def _encoders(self) -> tuple[tuple[str, Callable[[Any], Cell]], ...]:
+    def _encoders(self) -> tuple[tuple[str, Callable[[Any], SqlValue]], ...]:
         return tuple((name, codec.encode) for name, codec in self.columns.items())
 
     def _refused(self, record: R) -> values.ValueRefused:
-        """Why the record's first faulty cell cannot be written."""
+        """The error for the record's first faulty cell, found again here so that writing good records stays fast."""
         for name, encode in self._encoders:
             value = getattr(record, name)
             try:
@@ -158,43 +162,48 @@ class Table(Generic[R]):
 
     @property
     def select(self) -> str:
-        """`SELECT` of the computed columns and all record fields, the side table joined."""
-        fields = [f"{table.name}.{column}" for table in self.tables for column in table.columns]
-        names = ", ".join([*(f"{self.name}.{column}" for column in self.computed), *fields])
+        """`SELECT` of the computed columns and all record fields, joined with the side table."""
+        fields = [f"{self.name}.{column}" for column in self.all_columns]
+        if self.side:
+            fields += [f"{self.side.name}.{column}" for column in self.side.columns]
         join = f" JOIN {self.side.name} USING ({', '.join(self.side.key)})" if self.side else ""
-        return f"SELECT {names} FROM {self.name}{join}"  # noqa: S608 - names are ours
+        return f"SELECT {', '.join(fields)} FROM {self.name}{join}"  # noqa: S608 - names are ours
 
     def read(self, row: tuple[Any, ...]) -> R:
-        """The record of a row that `select` gave. Raises HapaxError when a cell was changed by another program."""
+        """The record of a row from `select`. Raises HapaxError for a cell that another program changed."""
         fields: dict[str, Any] = {}
-        columns = [(name, codec) for table in self.tables for name, codec in table.columns.items()]
-        for (name, codec), cell in zip(columns, row[len(self.computed) :], strict=True):
+        for (name, decode), cell in zip(self._decoders, row[len(self.computed) :], strict=True):
             try:
-                fields[name] = None if cell is None else codec.decode(cell)
+                fields[name] = None if cell is None else decode(cell)
             except (ValueError, TypeError, HapaxError) as error:
-                raise self._strange(name, cell, str(error)) from error
+                raise self._foreign_cell(name, cell, str(error)) from error
         return self.record(**fields)
 
+    @cached_property
+    def _decoders(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+        columns = {**self.columns, **(self.side.columns if self.side else {})}
+        return tuple((name, codec.decode) for name, codec in columns.items())
+
     def check(self, row: tuple[Any, ...]) -> None:
-        """Raises HapaxError unless the row could be ours: readable, storable, and under its content's identity."""
+        """Raise HapaxError unless Hapax could have written the row: readable, storable and with the right identity."""
         record = self.read(row)
         for table in self.tables:
             table.row(record)
         for (name, compute), cell in zip(self.computed.items(), row[: len(self.computed)], strict=True):
             if compute(record) != cell:
-                raise self._strange(name, cell, "the identity belongs to another content")
+                raise self._foreign_cell(name, cell, "the identity belongs to other content")
 
-    def _strange(self, column: str, cell: object, fault: str) -> HapaxError:
+    def _foreign_cell(self, column: str, cell: object, fault: str) -> HapaxError:
         return HapaxError(
             f"{self.name}.{column}: the cell {str(cell)[:60]!r} was not written by Hapax ({fault}). "
             "Restore the file from a copy, or delete the row."
         )
 
     def insert(self, on_conflict: OnConflict, source: str | None = None) -> str:
-        """`INSERT` of rows, or of another attached table `source`."""
+        """`INSERT` of rows, or of all rows of another attached table `source`."""
         names = ", ".join(self.all_columns)
         marks = ", ".join("?" * len(self.all_columns))
-        # SQLite needs the `WHERE true`: otherwise it takes ON CONFLICT for a join.
+        # Without `WHERE true` SQLite would parse ON CONFLICT as a join condition.
         origin = f"SELECT {names} FROM {source} WHERE true ORDER BY rowid" if source else f"VALUES ({marks})"  # noqa: S608
         action = f"ON CONFLICT ({', '.join(self.key)}) {self._action(on_conflict)}"
         return f"INSERT INTO {self.name} ({names}) {origin} {action}"
@@ -212,25 +221,26 @@ class Table(Generic[R]):
         return f"{update} WHERE ({', '.join(new)}) > ({', '.join(old)})"
 
     def _compared(self, column: str) -> tuple[str, str]:
-        """A column of the new and of the old row; -9e999 is SQLite's minus infinity, below every text and number."""
+        """Expressions for a column of the new and of the old row, swapped where the smaller value wins."""
         name = column.lstrip("-")
+        # NULL compares with nothing; -9e999 is SQLite's minus infinity, below every text and number.
         new, old = f"coalesce(excluded.{name}, -9e999)", f"coalesce({self.name}.{name}, -9e999)"
         return (old, new) if column.startswith("-") else (new, old)
 
 
 class OnConflict(StrEnum):
-    """What happens to a row whose key is there already."""
+    """Treatment of a row whose key exists already."""
 
-    KEEP = "keep"  # the first one stays
-    REPLACE = "replace"  # the last one stays
-    BEST = "best"  # the greater one stays, in the table's order
+    KEEP = "keep"  # the first row stays
+    REPLACE = "replace"  # the last row stays
+    BEST = "best"  # the greater row stays, in the table's order
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
     """A question with its state."""
 
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[AtomPattern, ...]
     data_type: str
     functional: bool
     calls: int = 0
@@ -259,7 +269,7 @@ class QuestionRow:
 
 @dataclass(frozen=True, slots=True)
 class PatternRow:
-    """The index from an atom with a free position to the questions that asked for it."""
+    """Index entry from an atom with a free position to a question that asked for it."""
 
     question_id: str
     position: int
@@ -267,13 +277,13 @@ class PatternRow:
     pattern_key: str
 
 
-def pattern_key(pattern: Pattern) -> str:
-    """What finds the questions that asked for a pattern."""
+def pattern_key(pattern: AtomPattern) -> str:
+    """Key of the index entries for a pattern."""
     return content_id("pattern", pattern.predicate, list(pattern.arguments))
 
 
 def pattern_index(question: Question) -> list[PatternRow]:
-    """The entries under which a question is found."""
+    """Index entries of a question, one for each pattern."""
     return [
         PatternRow(question.id, position, pattern.predicate, pattern_key(pattern))
         for position, pattern in enumerate(question.patterns)
@@ -281,23 +291,23 @@ def pattern_index(question: Question) -> list[PatternRow]:
 
 
 def statement_key(statement: StatementRecord) -> str:
-    """A statement is kept once for each run and distribution that derived it."""
+    """Key of a statement's row: a statement has a row for each run and distribution that derived it."""
     return content_id("derivation", statement.id, statement.run_id, statement.distribution)
 
 
 def constant_id(type_fact: TypeFact) -> str:
-    """A constant is kept once, whatever types it has."""
+    """Key of a constant, which has one row however many types it has."""
     return content_id("constant", type_fact.constant)
 
 
-RULES = Table(
+RULES = TableSchema(
     "rules",
     RuleRecord,
     ("name",),
     dict.fromkeys(("name", "text", "domain", "principle", "polarity"), TEXT),
     disagreement="text",
 )
-PREDICATES = Table(
+PREDICATES = TableSchema(
     "predicates",
     PredicateRecord,
     ("indicator",),
@@ -312,8 +322,8 @@ PREDICATES = Table(
     {"indicator": lambda predicate: predicate.indicator},
     disagreement="kind",
 )
-CONSTANTS = Table("constants", TypeFact, ("constant_id",), {"constant": VALUE}, {"constant_id": constant_id})
-TYPE_FACTS = Table(
+CONSTANTS = TableSchema("constants", TypeFact, ("constant_id",), {"constant": VALUE}, {"constant_id": constant_id})
+TYPE_FACTS = TableSchema(
     "type_facts",
     TypeFact,
     ("constant_id", "data_type"),
@@ -321,7 +331,7 @@ TYPE_FACTS = Table(
     {"constant_id": constant_id},
     side=CONSTANTS,
 )
-QUESTIONS = Table(
+QUESTIONS = TableSchema(
     "questions",
     QuestionRow,
     ("id",),
@@ -336,13 +346,13 @@ QUESTIONS = Table(
     {"id": lambda row: row.question.id},
     preferred=("calls", "exhausted"),
 )
-PATTERN_INDEX = Table(
+PATTERN_INDEX = TableSchema(
     "question_patterns",
     PatternRow,
     ("question_id", "position"),
     {"question_id": TEXT, "position": INTEGER, "predicate": TEXT, "pattern_key": TEXT},
 )
-CALLS = Table(
+CALLS = TableSchema(
     "calls",
     CallRecord,
     ("request_id",),
@@ -360,7 +370,7 @@ CALLS = Table(
     preferred=("-created",),
     disagreement="response",
 )
-CANDIDATES = Table(
+CANDIDATES = TableSchema(
     "candidates",
     Candidate,
     ("id",),
@@ -374,7 +384,7 @@ CANDIDATES = Table(
     },
     {"id": lambda candidate: candidate.id},
 )
-ASSESSMENTS = Table(
+ASSESSMENTS = TableSchema(
     "assessments",
     Assessment,
     ("id",),
@@ -389,7 +399,7 @@ ASSESSMENTS = Table(
     {"id": lambda assessment: assessment.id},
     disagreement="score",
 )
-DECISIONS = Table(
+DECISIONS = TableSchema(
     "decisions",
     Decision,
     ("id",),
@@ -408,7 +418,7 @@ DECISIONS = Table(
     },
     {"id": lambda decision: decision.id},
 )
-FACTS = Table(
+FACTS = TableSchema(
     "facts",
     FactRecord,
     ("id",),
@@ -422,10 +432,10 @@ FACTS = Table(
         "run_id": TEXT,
     },
     {"id": lambda fact: fact.id},
-    preferred=("-source", "probability", "types", "candidate_id", "-run_id"),  # given < model
+    preferred=("-source", "probability", "types", "candidate_id", "-run_id"),  # "given" < "model"
 )
-PROOFS: Table[Any] = Table("proofs", dict, ("key",), {"proof": TREE}, {"key": statement_key})
-STATEMENTS = Table(
+PROOFS: TableSchema[Any] = TableSchema("proofs", dict, ("key",), {"proof": TREE}, {"key": statement_key})
+STATEMENTS = TableSchema(
     "statements",
     StatementRecord,
     ("key",),
@@ -443,7 +453,7 @@ STATEMENTS = Table(
     preferred=("log_likelihood",),
     side=PROOFS,
 )
-RUNS = Table(
+RUNS = TableSchema(
     "runs",
     RunRecord,
     ("id",),
@@ -459,7 +469,7 @@ RUNS = Table(
     },
     preferred=("finished",),
 )
-VOTES = Table(
+VOTES = TableSchema(
     "votes",
     VoteRecord,
     ("id",),
@@ -468,7 +478,7 @@ VOTES = Table(
     disagreement="answer",
 )
 
-RECORD_TABLES: tuple[Table[Any], ...] = (
+RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RUNS,
     RULES,
     PREDICATES,
@@ -483,5 +493,5 @@ RECORD_TABLES: tuple[Table[Any], ...] = (
     STATEMENTS,
     VOTES,
 )
-TABLES: tuple[Table[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
+TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
 """Every table of the schema."""

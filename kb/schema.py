@@ -1,7 +1,7 @@
-"""The tables, as migrations. A migration that was released never changes; a new one is added below it.
+"""The tables, as migrations. A released migration never changes; new ones are added below it.
 
-Foreign keys are there for people who browse the file (Datasette follows them) and are not enforced: records arrive in
-any order, and two files merge table by table.
+Foreign keys serve people who browse the file (Datasette follows them). They are not enforced: records arrive in any
+order, and two files merge table by table.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ def m001_initial(db: Database) -> None:
     _run_tables(db)
     _library_tables(db)
     _question_tables(db)
+    _answer_tables(db)
     _judgement_tables(db)
-    _result_tables(db)
+    _fact_table(db)
+    _statement_tables(db)
 
 
 @migrations()
 def m002_inference(db: Database) -> None:
-    """What bulk inference keeps: see `kb/relations.py`, which makes and drops the tables of single predicates."""
+    """Tables of bulk inference; `kb/relations.py` creates and drops further tables for single predicates."""
     for sql in _INFERENCE:
         db.conn.execute(sql)
 
@@ -109,6 +111,9 @@ def _question_tables(db: Database) -> None:
         not_null={"predicate", "pattern_key"},
         foreign_keys=[("question_id", "questions", "id")],
     ).create_index(["pattern_key"])
+
+
+def _answer_tables(db: Database) -> None:
     db.table("calls").create(
         {
             "request_id": str,
@@ -178,7 +183,7 @@ def _judgement_tables(db: Database) -> None:
     decisions.create_index(["run_id", "gate"])
 
 
-def _result_tables(db: Database) -> None:
+def _fact_table(db: Database) -> None:
     facts = db.table("facts").create(
         {
             "id": str,
@@ -196,6 +201,9 @@ def _result_tables(db: Database) -> None:
     )
     facts.create_index(["predicate"])
     facts.create_index(["candidate_id"])
+
+
+def _statement_tables(db: Database) -> None:
     statements = db.table("statements").create(
         {
             "key": str,

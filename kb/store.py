@@ -1,22 +1,22 @@
-"""The knowledge base: one SQLite file that holds every answer, every score, every verdict and what followed from them.
+"""The knowledge base: one SQLite file with every answer, score, verdict, fact and statement.
 
-All methods take and give frozen records, and all writing is idempotent: the same record twice is one row.
+All methods take and return frozen records, and all writing is idempotent: writing a record twice leaves one row.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any
 
-from grammar.errors import HapaxError
-from grammar.terms import Value
-from kb import asking, exchange, merge, rows, story, values
-from kb.connection import open_database, sweep, translated
-from kb.records import (
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Value
+from hapax.kb import asking, rows
+from hapax.kb.connection import translated
+from hapax.kb.record_store import RecordStore
+from hapax.kb.records import (
     Assessment,
     CallRecord,
     Candidate,
@@ -31,188 +31,173 @@ from kb.records import (
     StatementPlace,
     StatementRecord,
     TypeFact,
+    VerdictCount,
     VoteRecord,
     content_id,
 )
-from kb.rows import OnConflict, Table
-
-R = TypeVar("R")
-
-_IDS_PER_QUERY = 500
-"""Below SQLite's limit on parameters in every build."""
+from hapax.kb.rows import OnConflict
 
 
-class KnowledgeBase:
-    """An open knowledge base; `path` None keeps it in memory. Use it as a context manager or `close` it.
+class KnowledgeBase(RecordStore):
+    """An open knowledge base, with methods to add and read the records of each table.
 
-    One object belongs to one thread, as SQLite connections do; several processes may write to one file. Raises
-    HapaxError when the file is none, is of a later version, or may not be read or written.
+    One object belongs to one thread, as SQLite connections do; several processes may write to one file. Reading and
+    writing files of facts is in `exchange`, merging in `merge`, the history of one fact in `story`.
     """
 
-    def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
-        self.path = Path(path) if path is not None else None
-        self.database = open_database(self.path, read_only)
-        self._read_only = read_only
+    # -- runs
 
-    def __enter__(self) -> KnowledgeBase:
-        return self
+    def start_run(self, run: RunRecord) -> None:
+        """Record that a run began, or continues."""
+        self.add(rows.RUNS, [run], OnConflict.REPLACE)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def finish_run(self, run_id: str, status: str = "done", summary: Mapping[str, Any] | None = None) -> None:
+        """Record how a run ended. Raises HapaxError for a run that was never started."""
+        summary_text = rows.TREE.encode(summary or {})
+        finished = datetime.now(UTC).isoformat(timespec="milliseconds")
+        # The clock may have been set back; no run may end before it began.
+        update = "UPDATE runs SET finished = max(?, started), status = ?, summary = ? WHERE id = ?"
+        if not self.write(update, [(finished, status, summary_text, run_id)]):
+            raise HapaxError(f"{self.place}: there is no run {run_id!r}. Start the run before finishing it.")
 
-    @property
-    def place(self) -> str:
-        """What messages call this knowledge base."""
-        return str(self.path) if self.path else "the knowledge base in memory"
+    def runs(self, fingerprint: str | None = None) -> list[RunRecord]:
+        """Runs in the order they were first started."""
+        return self.matching(rows.RUNS, fingerprint=fingerprint)
 
-    def close(self) -> None:
-        """Leaves nothing beside the file that was not there, as far as others that use it allow."""
-        self.database.close()
-        if self._read_only and self.path is not None:
-            sweep(self.path)
+    def run(self, run_id: str) -> RunRecord | None:
+        return self.first(rows.RUNS, id=run_id)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All writing inside becomes visible at once, or, when an exception leaves the block, not at all. Nests.
+    # -- rules and predicates
 
-        Takes the write lock at its beginning, so what is read inside is still true when it is written.
-        """
-        with translated(self.place):
-            if self.database.conn.in_transaction:
-                with self.database.atomic():
-                    yield
-                return
-            self.database.conn.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self.database.conn.execute("COMMIT")
-            except BaseException:
-                self.database.rollback()
-                raise
+    def add_rules(self, rules: Iterable[RuleRecord]) -> None:
+        """Store rules as their library writes them now, replacing earlier wordings of the same names."""
+        self.add(rows.RULES, rules, OnConflict.REPLACE)
 
-    # -- calls
+    def rules(self) -> list[RuleRecord]:
+        return self.select(rows.RULES)
+
+    def add_predicates(self, predicates: Iterable[PredicateRecord]) -> None:
+        """Store predicates as their library declares them now."""
+        self.add(rows.PREDICATES, predicates, OnConflict.REPLACE)
+
+    def predicates(self) -> list[PredicateRecord]:
+        return self.select(rows.PREDICATES)
+
+    # -- calls to models
 
     def asking(self) -> AbstractContextManager[None]:
-        """Within it no other process asks models for this file; see `asking.asking`."""
+        """Exclusive lock on asking models for this file; see `asking.asking`."""
         return asking.asking(self.path) if self.path else nullcontext()
 
     def writes_elsewhere(self) -> int:
-        """Another number than before once another process, or another connection, has written to the file."""
-        with translated(self.place):
-            return int(self.database.conn.execute("PRAGMA data_version").fetchone()[0])
-
-    def record_call(self, call: CallRecord) -> None:
-        """Keep a paid answer; when this returns, it is on the disk. The first answer to a request stays."""
-        self.record_calls([call])
+        """Counter that changes when another connection or process writes to the file."""
+        return int(self.query("PRAGMA data_version")[0][0])
 
     def record_calls(self, calls: Iterable[CallRecord]) -> None:
-        """Keep the answers of one batch in one commit."""
+        """Store paid answers, on disk when this returns. A request answered before keeps its first answer."""
         if self.database.conn.in_transaction:
-            raise RuntimeError("an answer recorded inside a transaction is not safe yet; record it outside")
+            raise RuntimeError("a call recorded inside a transaction is not safe on disk; record it outside")
         self.add(rows.CALLS, calls)
-
-    def call_counts(self) -> dict[str, int]:
-        """How many requests the journal holds, by the role of the model that was asked first."""
-        with translated(self.place):
-            return dict(self.database.conn.execute("SELECT role, count(*) FROM calls GROUP BY 1 ORDER BY min(rowid)"))
-
-    def refusals(self) -> list[tuple[str, str, int]]:
-        """How many requests models refused for good, by role and by the reason they gave."""
-        sql = (
-            "SELECT role, json_extract(response, '$.refused'), count(*) FROM calls "
-            "WHERE json_extract(response, '$.refused') IS NOT NULL GROUP BY 1, 2 ORDER BY min(rowid)"
-        )
-        with translated(self.place):
-            return [(role, str(reason), number) for role, reason, number in self.database.conn.execute(sql)]
 
     def call(self, request_id: str) -> CallRecord | None:
         return self.calls([request_id]).get(request_id)
 
     def calls(self, request_ids: Iterable[str] | None = None) -> dict[str, CallRecord]:
-        """The answered ones among the requests by id; None: all."""
+        """Answered requests by id, or all of them for None. Unanswered ids are left out."""
         if request_ids is None:
-            found = self.select(rows.CALLS)
+            records = self.select(rows.CALLS)
         else:
-            found = self.select_in(rows.CALLS, "request_id", request_ids)
-        return {call.request_id: call for call in found}
+            records = self.select_in(rows.CALLS, "request_id", request_ids)
+        return {call.request_id: call for call in records}
 
     def last_call_row(self) -> int:
-        """The journal's last row, as for `calls_after`; 0: it is empty."""
-        with translated(self.place):
-            return int(self.database.conn.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()[0])
+        """Row number of the newest call, for `calls_after`; 0 for an empty journal."""
+        return int(self.query("SELECT coalesce(max(rowid), 0) FROM calls")[0][0])
 
     def calls_after(self, row: int, most: int) -> tuple[list[CallRecord], int]:
-        """The calls in the next `most` rows of the journal behind this one (0: from its beginning), and the last row.
-
-        Where there are no more, the row is the one given.
-        """
-        with translated(self.place):
-            (last,) = self.database.conn.execute(
-                "SELECT max(rowid) FROM (SELECT rowid FROM calls WHERE rowid > ? ORDER BY rowid LIMIT ?)", (row, most)
-            ).fetchone()
+        """Up to `most` calls after this row (0: from the beginning), and the last row read; the given row if none."""
+        sql = "SELECT max(rowid) FROM (SELECT rowid FROM calls WHERE rowid > ? ORDER BY rowid LIMIT ?)"
+        ((last,),) = self.query(sql, (row, most))
         if last is None:
             return [], row
         return self.select(rows.CALLS, "WHERE calls.rowid > ? AND calls.rowid <= ?", (row, last)), last
 
+    def call_counts(self) -> dict[str, int]:
+        """Number of journaled requests by the role of the model that was asked first."""
+        return dict(self.query("SELECT role, count(*) FROM calls GROUP BY 1 ORDER BY min(rowid)"))
+
+    def refusals(self) -> list[tuple[str, str, int]]:
+        """Number of permanently refused requests by role and reason."""
+        sql = (
+            "SELECT role, json_extract(response, '$.refused'), count(*) FROM calls "
+            "WHERE json_extract(response, '$.refused') IS NOT NULL GROUP BY 1, 2 ORDER BY min(rowid)"
+        )
+        return [(role, str(reason), count) for role, reason, count in self.query(sql)]
+
     # -- questions and candidates
 
     def add_questions(self, questions: Iterable[Question]) -> None:
-        """Make questions known; the state of a known one stays."""
+        """Store questions; one that is known keeps its state."""
         self._write_questions(((question, QuestionState()) for question in questions), OnConflict.KEEP)
 
-    def set_question_state(self, question: Question, state: QuestionState) -> None:
-        self.set_question_states([(question, state)])
-
     def set_question_states(self, states: Iterable[tuple[Question, QuestionState]]) -> None:
-        """Set the journal lines of several questions at once."""
+        """Store questions with their states, replacing earlier states."""
         self._write_questions(states, OnConflict.REPLACE)
 
+    def _write_questions(self, states: Iterable[tuple[Question, QuestionState]], on_conflict: OnConflict) -> None:
+        question_rows, index_rows = [], []
+        for question, state in states:
+            question_rows.append(rows.QuestionRow.of(question, state))
+            index_rows += rows.pattern_index(question)
+        with self.transaction():
+            self.add(rows.QUESTIONS, question_rows, on_conflict)
+            self.add(rows.PATTERN_INDEX, index_rows)
+
     def question_state(self, question: Question) -> QuestionState:
-        """The question's journal line; a question never asked has no calls."""
+        """State of a question; one never asked has no calls."""
         return self.question_states([question]).get(question.id, QuestionState())
 
     def question_states(self, questions: Iterable[Question]) -> dict[str, QuestionState]:
-        """The journal lines of the known ones among the questions, by question id."""
+        """States of the known questions among these, by question id."""
         found = self.select_in(rows.QUESTIONS, "id", (question.id for question in questions))
         return {row.question.id: row.state for row in found}
 
     def question(self, question_id: str) -> Question | None:
-        row = self._one(rows.QUESTIONS, id=question_id)
+        row = self.first(rows.QUESTIONS, id=question_id)
         return row.question if row else None
 
     def add_candidates(self, candidates: Iterable[Candidate]) -> int:
-        """Keep what models proposed; gives the number of new ones."""
+        """Store values that models proposed; returns the number of new ones."""
         return self.add(rows.CANDIDATES, candidates)
 
     def candidates(self, question: Question | str) -> list[Candidate]:
-        """All candidates of a question (or question id) in the order they came."""
+        """All candidates of a question (or question id), in the order they were proposed."""
         return self.matching(rows.CANDIDATES, question_id=question if isinstance(question, str) else question.id)
 
     def candidates_of(self, question_ids: Iterable[str]) -> dict[str, list[Candidate]]:
-        """All candidates of these questions by question id, of each in the order they came."""
+        """All candidates of these questions by question id, each list in the order they were proposed."""
         found: dict[str, list[Candidate]] = {}
         for candidate in self.select_in(rows.CANDIDATES, "question_id", question_ids):
             found.setdefault(candidate.question_id, []).append(candidate)
         return found
 
     def candidate(self, candidate_id: str) -> Candidate | None:
-        return self._one(rows.CANDIDATES, id=candidate_id)
+        return self.first(rows.CANDIDATES, id=candidate_id)
 
-    # -- scores and verdicts
+    # -- assessments and decisions
 
     def add_assessments(self, assessments: Iterable[Assessment]) -> int:
         return self.add(rows.ASSESSMENTS, assessments)
 
     def assessments(self, texts: Iterable[str], measure: str, model: str) -> dict[str, Assessment]:
-        """The known scores of the texts under one model, by text."""
+        """Known scores of the texts under one model, by text."""
         identities = [content_id("assessment", text, measure, model) for text in dict.fromkeys(texts)]
-        return {found.text: found for found in self.select_in(rows.ASSESSMENTS, "id", identities)}
+        return {assessment.text: assessment for assessment in self.select_in(rows.ASSESSMENTS, "id", identities)}
 
     def assessors(self, measure: str) -> list[str]:
-        """The models of which scores of this measure are kept, by name."""
-        with translated(self.place):
-            sql = "SELECT DISTINCT model FROM assessments WHERE measure = ? ORDER BY model"
-            return [model for (model,) in self.database.conn.execute(sql, (measure,))]
+        """Names of the models with stored scores of this measure."""
+        sql = "SELECT DISTINCT model FROM assessments WHERE measure = ? ORDER BY model"
+        return [model for (model,) in self.query(sql, (measure,))]
 
     def add_decisions(self, decisions: Iterable[Decision]) -> int:
         return self.add(rows.DECISIONS, decisions)
@@ -220,29 +205,29 @@ class KnowledgeBase:
     def decisions(
         self, *, subject: str | None = None, run_id: str | None = None, gate: str | None = None
     ) -> list[Decision]:
-        """The verdicts in the order they were given; the last one on a subject is the one that holds."""
+        """Decisions in the order they were made; the last one on a subject is valid."""
         return self.matching(rows.DECISIONS, subject=subject, run_id=run_id, gate=gate)
 
-    def verdict_counts(self, gates: Iterable[str], run_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
-        """How many subjects these gates accepted and judged in these runs, by gate; of each subject the last verdict.
+    def verdict_counts(self, run_ids: Iterable[str]) -> list[VerdictCount]:
+        """Numbers of candidates and of single facts that gates decided on in these runs.
 
-        A gate that judged nothing is left out.
+        Of several verdicts on one subject the last one holds.
         """
-        asked, runs = list(gates), list(run_ids)
-        last = (
-            "SELECT gate, accepted, max(rowid) FROM decisions "  # noqa: S608 - marks only
-            f"WHERE gate IN ({','.join('?' * len(asked))}) AND run_id IN (SELECT value FROM json_each(?)) "
-            "GROUP BY gate, subject"
+        last_decisions = (
+            "SELECT gate, accepted, score IS NOT NULL AS scored, subject IN (SELECT id FROM candidates) AS proposed, "
+            "max(rowid) FROM decisions WHERE rule IS NULL AND run_id IN (SELECT value FROM json_each(?)) "
+            "GROUP BY subject"
         )
-        sql = f"SELECT gate, sum(accepted), count(*) FROM ({last}) GROUP BY gate"  # noqa: S608 - ours
-        with translated(self.place):
-            found = self.database.conn.execute(sql, (*asked, json.dumps(runs))).fetchall()
-        return {gate: (accepted, judged) for gate, accepted, judged in found}
+        sql = f"SELECT gate, accepted, scored, proposed, count(*) FROM ({last_decisions}) GROUP BY 1, 2, 3, 4"  # noqa: S608 - ours
+        return [
+            VerdictCount(gate, bool(accepted), bool(scored), bool(proposed), count)
+            for gate, accepted, scored, proposed, count in self.query(sql, (json.dumps(list(run_ids)),))
+        ]
 
     # -- facts
 
     def add_facts(self, facts: Iterable[FactRecord]) -> int:
-        """Hold facts true; gives how many rows changed. A given fact beats a model's, a surer one a less sure one."""
+        """Store facts; a given fact replaces a model's, a likelier one a less likely. Returns the number of changes."""
         return self.add(rows.FACTS, facts, OnConflict.BEST)
 
     def facts(self, predicate: str | None = None) -> list[FactRecord]:
@@ -252,23 +237,22 @@ class KnowledgeBase:
         return [fact for fact in found if not arity or str(len(fact.arguments)) == arity]
 
     def fact_counts(self) -> dict[str, int]:
-        """How many facts are held of each predicate, by indicator."""
+        """Number of facts by predicate indicator."""
         sql = "SELECT predicate, json_array_length(arguments), count(*) FROM facts GROUP BY 1, 2 ORDER BY 1, 2"
-        with translated(self.place):
-            return {f"{name}/{arity}": count for name, arity, count in self.database.conn.execute(sql)}
+        return {f"{name}/{arity}": count for name, arity, count in self.query(sql)}
 
     def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
-        """The fact, if it is held. Raises `ValueRefused` for arguments that no fact can have."""
+        """The fact, if it is stored. Raises `ValueRefused` for arguments that no fact can have."""
         rows.VALUES.encode(tuple(arguments))
-        return self._one(rows.FACTS, id=content_id("fact", predicate, list(arguments)))
+        return self.first(rows.FACTS, id=content_id("fact", predicate, list(arguments)))
 
     def facts_by_id(self, fact_ids: Iterable[str]) -> dict[str, FactRecord]:
-        """The held ones among the facts by id."""
+        """The stored facts among these ids."""
         return {fact.id: fact for fact in self.select_in(rows.FACTS, "id", fact_ids)}
 
     def retract_fact(self, fact_id: str) -> bool:
-        """No longer hold a fact true; its candidate and the decisions on it stay. False: there was none."""
-        return bool(self._write("DELETE FROM facts WHERE id = ?", [(fact_id,)]))
+        """Delete a fact; its candidate and the decisions on it stay. False if there was none."""
+        return bool(self.write("DELETE FROM facts WHERE id = ?", [(fact_id,)]))
 
     def add_type_facts(self, type_facts: Iterable[TypeFact]) -> int:
         return self.add(rows.TYPE_FACTS, type_facts, OnConflict.BEST)
@@ -277,24 +261,10 @@ class KnowledgeBase:
         identity = None if constant is None else content_id("constant", constant)
         return self.matching(rows.TYPE_FACTS, constant_id=identity, data_type=data_type)
 
-    # -- rules, statements, runs, votes
-
-    def add_rules(self, rules: Iterable[RuleRecord]) -> None:
-        """Keep rules as their library writes them now; an earlier wording of the same name goes."""
-        self.add(rows.RULES, rules, OnConflict.REPLACE)
-
-    def rules(self) -> list[RuleRecord]:
-        return self.select(rows.RULES)
-
-    def add_predicates(self, predicates: Iterable[PredicateRecord]) -> None:
-        """Keep predicates as their library declares them now."""
-        self.add(rows.PREDICATES, predicates, OnConflict.REPLACE)
-
-    def predicates(self) -> list[PredicateRecord]:
-        return self.select(rows.PREDICATES)
+    # -- statements and votes on them
 
     def add_statements(self, statements: Iterable[StatementRecord]) -> int:
-        """Keep derived statements, once for each run and distribution; a later record of the same replaces."""
+        """Store derived statements, one row for each run and distribution; a later record replaces an earlier one."""
         return self.add(rows.STATEMENTS, statements, OnConflict.REPLACE)
 
     def statements(
@@ -303,37 +273,18 @@ class KnowledgeBase:
         return self.matching(rows.STATEMENTS, run_id=run_id, rule=rule, distribution=distribution)
 
     def statement_places(self) -> list[StatementPlace]:
-        """Which statements are kept, without their texts and proofs, in the order they were first written."""
-        sql = "SELECT key, id, rule, distribution, run_id FROM statements ORDER BY rowid"
-        with translated(self.place):
-            found = self.database.conn.execute(sql).fetchall()
-        return [StatementPlace(key, id_, rule, Distribution(end), run) for key, id_, rule, end, run in found]
+        """Keys of all statements, without texts and proofs, in the order they were first written."""
+        found = self.query("SELECT key, id, rule, distribution, run_id FROM statements ORDER BY rowid")
+        return [
+            StatementPlace(key, identity, rule, Distribution(distribution), run)
+            for key, identity, rule, distribution, run in found
+        ]
 
     def statements_at(self, places: Sequence[StatementPlace]) -> list[StatementRecord]:
-        """The statements at these places, in their order. Raises KeyError for a place that is gone."""
-        found = self.select_in(rows.STATEMENTS, "key", (one.key for one in places))
-        by_key = {rows.statement_key(one): one for one in found}
-        return [by_key[one.key] for one in places]
-
-    def start_run(self, run: RunRecord) -> None:
-        """Note that a run began, or goes on."""
-        self.add(rows.RUNS, [run], OnConflict.REPLACE)
-
-    def finish_run(self, run_id: str, status: str = "done", summary: Mapping[str, Any] | None = None) -> None:
-        """Note how a run ended. Raises HapaxError for a run that was never started."""
-        summary_text = rows.TREE.encode(summary or {})
-        finished = datetime.now(UTC).isoformat(timespec="milliseconds")
-        # A clock may be set back meanwhile; no run ends before it began.
-        update = "UPDATE runs SET finished = max(?, started), status = ?, summary = ? WHERE id = ?"
-        if not self._write(update, [(finished, status, summary_text, run_id)]):
-            raise HapaxError(f"{self.place}: there is no run {run_id!r}. Start it before it is finished.")
-
-    def runs(self, fingerprint: str | None = None) -> list[RunRecord]:
-        """The runs in the order they were started first."""
-        return self.matching(rows.RUNS, fingerprint=fingerprint)
-
-    def run(self, run_id: str) -> RunRecord | None:
-        return self._one(rows.RUNS, id=run_id)
+        """Statements at these places, in their order. Raises KeyError for a place that no longer exists."""
+        found = self.select_in(rows.STATEMENTS, "key", (place.key for place in places))
+        by_key = {rows.statement_key(statement): statement for statement in found}
+        return [by_key[place.key] for place in places]
 
     def add_votes(self, votes: Iterable[VoteRecord]) -> None:
         self.add(rows.VOTES, votes, OnConflict.REPLACE)
@@ -341,89 +292,19 @@ class KnowledgeBase:
     def votes(self, statement_id: str | None = None) -> list[VoteRecord]:
         return self.matching(rows.VOTES, statement_id=statement_id)
 
-    # -- the whole
-
-    def counts(self) -> dict[str, int]:
-        """Rows by table."""
-        with translated(self.place):
-            return {table.name: self.database.table(table.name).count for table in rows.TABLES}
+    # -- results of `hapax derive`, see `relations`
 
     def derived_counts(self) -> dict[str, int]:
-        """How many statements `hapax derive` has stored, by rule."""
-        with translated(self.place):
-            return dict(self.database.conn.execute("SELECT rule, statements FROM derivations ORDER BY rowid"))
+        """Number of stored derived statements by rule."""
+        return dict(self.query("SELECT rule, statements FROM derivations ORDER BY rowid"))
 
     def derived_predicates(self) -> frozenset[str]:
-        """Indicators of the predicates whose derived atoms are stored: those that other rules rest on."""
+        """Indicators of the predicates with stored derived atoms: those that other rules use as premises."""
+        return frozenset(indicator for (indicator,) in self.query("SELECT indicator FROM derived_predicates"))
+
+    # -- all tables
+
+    def counts(self) -> dict[str, int]:
+        """Number of rows by table."""
         with translated(self.place):
-            return frozenset(one for (one,) in self.database.conn.execute("SELECT indicator FROM derived_predicates"))
-
-    def story(self, predicate: str, arguments: Sequence[Value], texts: Iterable[str] = ()) -> story.FactStory:
-        """Everything known about a fact, held or not. `texts`: claims about it whose scores belong to the story."""
-        return story.tell(self, predicate, tuple(arguments), tuple(texts))
-
-    def merge(self, other: str | Path) -> merge.MergeReport:
-        """Take over everything that another knowledge base knows, all or nothing."""
-        return merge.merge(self, Path(other))
-
-    def import_facts(
-        self, source: str | Path | IO[str], *, form: str | None = None, skip_faulty: bool = False
-    ) -> exchange.ImportReport:
-        """Given facts from CSV or JSONL; see `exchange.import_facts`."""
-        return exchange.import_facts(self, source, form=form, skip_faulty=skip_faulty)
-
-    def export_facts(self, form: str, stream: IO[str], predicate: str | None = None) -> exchange.ExportReport:
-        """Facts as `prolog`, `csv` or `jsonl`; see `exchange.export_facts`."""
-        return exchange.export_facts(self, form, stream, predicate)
-
-    # -- by table, for this room
-
-    def add(self, table: Table[R], records: Iterable[R], on_conflict: OnConflict = OnConflict.KEEP) -> int:
-        """Write records in one transaction; gives how many rows of the main table are new or changed."""
-        records = list(records)
-        if not records:
-            return 0
-        with self.transaction():
-            changed = [
-                self._write(part.insert(on_conflict), [part.row(record) for record in records]) for part in table.tables
-            ]
-        return changed[0]
-
-    def select(self, table: Table[R], condition: str = "", parameters: Sequence[object] = ()) -> list[R]:
-        """Records in the order they were first written. `condition` begins with WHERE and holds no value."""
-        sql = f"{table.select} {condition} ORDER BY {table.name}.rowid"
-        with translated(self.place):
-            found = self.database.conn.execute(sql, tuple(parameters)).fetchall()
-        return [table.read(row) for row in found]
-
-    def select_in(self, table: Table[R], column: str, wanted: Iterable[str]) -> list[R]:
-        """Records whose `column` is one of the wanted texts."""
-        # A half character is in no cell, and SQLite would not take it.
-        keys = [key for key in dict.fromkeys(wanted) if values.refusal(key) is None]
-        found: list[R] = []
-        for start in range(0, len(keys), _IDS_PER_QUERY):
-            chunk = keys[start : start + _IDS_PER_QUERY]
-            found += self.select(table, f"WHERE {table.name}.{column} IN ({','.join('?' * len(chunk))})", chunk)
-        return found
-
-    def matching(self, table: Table[R], **columns: str | None) -> list[R]:
-        """Records with these texts in these columns; None does not ask."""
-        asked = {name: value for name, value in columns.items() if value is not None}
-        if any(values.refusal(value) for value in asked.values()):
-            return []
-        condition = " AND ".join(f"{table.name}.{name} = ?" for name in asked)
-        return self.select(table, f"WHERE {condition}" if condition else "", list(asked.values()))
-
-    def _one(self, table: Table[R], **columns: str) -> R | None:
-        found = self.matching(table, **columns)
-        return found[0] if found else None
-
-    def _write_questions(self, questions: Iterable[tuple[Question, QuestionState]], on_conflict: OnConflict) -> None:
-        pairs = list(questions)
-        with self.transaction():
-            self.add(rows.QUESTIONS, [rows.QuestionRow.of(*pair) for pair in pairs], on_conflict)
-            self.add(rows.PATTERN_INDEX, [entry for question, _ in pairs for entry in rows.pattern_index(question)])
-
-    def _write(self, sql: str, parameters: Sequence[Sequence[object]]) -> int:
-        with translated(self.place):
-            return self.database.conn.executemany(sql, parameters).rowcount
+            return {table.name: self.database.table(table.name).count for table in rows.TABLES}

@@ -1,48 +1,39 @@
-"""Everything known about one fact, held or not: what was asked, what was answered, what was judged and why."""
+"""History of one fact, stored or not: questions, answers, scores and decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from grammar.terms import Value
-from kb import rows
-from kb.records import (
-    Assessment,
-    CallRecord,
-    Candidate,
-    Decision,
-    FactRecord,
-    Pattern,
-    Question,
-    TypeFact,
-)
-
-if TYPE_CHECKING:
-    from kb.store import KnowledgeBase
+from hapax.grammar.terms import Value
+from hapax.kb import rows
+from hapax.kb.records import Assessment, AtomPattern, CallRecord, Candidate, Decision, FactRecord, Question, TypeFact
+from hapax.kb.store import KnowledgeBase
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateStory:
-    """One proposal of the fact. `call.request` holds the prompt; `decisions` are in the order they were given."""
+    """A proposal of the fact. `call.request` contains the prompt; `decisions` are in the order they were made."""
 
     candidate: Candidate
     question: Question | None
     call: CallRecord | None
     decisions: tuple[Decision, ...]
     assessments: tuple[Assessment, ...]
-    """The scores that the decisions rest on."""
+    """Scores that the decisions are based on."""
 
     @property
     def verdict(self) -> Decision | None:
-        """The decision that holds: the last one."""
+        """The valid decision, which is the last one."""
         return self.decisions[-1] if self.decisions else None
 
 
 @dataclass(frozen=True, slots=True)
 class FactStory:
-    """`fact` is None for an atom that is not, or no longer, held true. `assessments` score the texts asked for."""
+    """History of an atom. `fact` is None if the atom is not, or no longer, stored as a fact.
+
+    `assessments` are scores of the texts that `fact_story` was given.
+    """
 
     predicate: str
     arguments: tuple[Value, ...]
@@ -51,44 +42,49 @@ class FactStory:
     assessments: tuple[Assessment, ...]
     type_facts: tuple[TypeFact, ...]
 
-    @property
-    def is_known(self) -> bool:
-        """Whether anybody ever asserted or proposed it."""
-        return self.fact is not None or bool(self.candidates)
 
+def fact_story(kb: KnowledgeBase, predicate: str, arguments: Sequence[Value], texts: Iterable[str] = ()) -> FactStory:
+    """Everything stored about `predicate(arguments)`, candidates of refused and retracted facts included.
 
-def tell(kb: KnowledgeBase, predicate: str, arguments: tuple[Value, ...], texts: tuple[str, ...] = ()) -> FactStory:
-    """The story of `predicate(arguments)`; also finds the candidates of facts that were refused or retracted."""
+    `texts` are claims about the atom in words, whose scores belong to the story.
+    """
+    arguments = tuple(arguments)
     fact = kb.fact(predicate, arguments)
-    candidates = {found.id: found for found in _proposals(kb, predicate, arguments)}
+    candidates = {candidate.id: candidate for candidate in _proposals(kb, predicate, arguments)}
+    # The fact names its candidate even if no question can be found under its present pattern.
     if fact and fact.candidate_id and (origin := kb.candidate(fact.candidate_id)):
         candidates = {origin.id: origin} | candidates
+    type_facts: list[TypeFact] = []
+    for argument in dict.fromkeys(arguments):
+        type_facts += kb.type_facts(argument)
     return FactStory(
         predicate,
         arguments,
         fact,
         tuple(_candidate_story(kb, candidate) for candidate in candidates.values()),
         tuple(kb.select_in(rows.ASSESSMENTS, "text", texts)),
-        tuple(found for argument in dict.fromkeys(arguments) for found in kb.type_facts(argument)),
+        tuple(type_facts),
     )
 
 
 def _proposals(kb: KnowledgeBase, predicate: str, arguments: tuple[Value, ...]) -> Iterator[Candidate]:
-    """Candidates with the right value of the questions that left some argument open."""
+    """Candidates that propose the atom, found through the questions that left one of its arguments open."""
     for pattern, value in _openings(predicate, arguments):
         index = kb.matching(rows.PATTERN_INDEX, pattern_key=rows.pattern_key(pattern))
         for question_id in dict.fromkeys(entry.question_id for entry in index):
             for candidate in kb.candidates(question_id):
+                # 2 and Decimal(2) are equal in Python but are different constants.
                 if type(candidate.value) is type(value) and candidate.value == value:
                     yield candidate
 
 
-def _openings(predicate: str, arguments: tuple[Value, ...]) -> Iterator[tuple[Pattern, Value]]:
-    """The atom with one argument open, and, where a value stands twice, with all its places open."""
+def _openings(predicate: str, arguments: tuple[Value, ...]) -> Iterator[tuple[AtomPattern, Value]]:
+    """The atom with each argument open in turn, and with all places of a repeated value open, each with the value."""
     for position, value in enumerate(arguments):
-        places = {i for i, other in enumerate(arguments) if type(other) is type(value) and other == value}
-        for opened in [{position}] if len(places) == 1 else [{position}, places]:
-            yield Pattern(predicate, tuple(None if i in opened else a for i, a in enumerate(arguments))), value
+        equal = {i for i, argument in enumerate(arguments) if type(argument) is type(value) and argument == value}
+        for free in [{position}] if len(equal) == 1 else [{position}, equal]:
+            pattern = tuple(None if i in free else argument for i, argument in enumerate(arguments))
+            yield AtomPattern(predicate, pattern), value
 
 
 def _candidate_story(kb: KnowledgeBase, candidate: Candidate) -> CandidateStory:

@@ -1,7 +1,7 @@
-"""How values stand in a database cell and in a file, and which ones are refused with what reason.
+"""Encoding of values in database cells and files, and the reasons for refusing some.
 
-A value is stored as JSON text: `"saag chicken"`, `1876`, `{"decimal": "1.50"}`. So text is never a number, integers
-of any size and decimals come back exactly, and NUL is an escape and no end of text.
+A value is stored as JSON text: `"saag chicken"`, `1876`, `{"decimal": "1.50"}`. So text is never read as a number,
+integers of any size and decimals come back exactly, and NUL is an escape that does not end the text.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ from decimal import Decimal
 from json.encoder import c_make_encoder, encode_basestring, encode_basestring_ascii  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
-from grammar.errors import HapaxError
-from grammar.terms import Value
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Value
 
 MAX_INTEGER_BITS = 10_000
-"""About 3,000 digits: Python refuses to write or read integers of more than 4,300."""
+"""About 3,000 digits; Python refuses to read or write integers of more than 4,300 digits."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_UNREADABLE_BYTE = re.compile("[\udc80-\udcff]")
-"""What a byte that is no UTF-8 becomes when a file is read with `surrogateescape`."""
 
+# A byte that is not UTF-8 becomes one of these when a file is read with `surrogateescape`.
+_UNREADABLE_BYTE = re.compile("[\udc80-\udcff]")
+
+# `json.dumps` would create a new encoder for every cell.
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-"""What `json.dumps` would build anew for every cell."""
 
 
 def writer(encoder: json.JSONEncoder) -> Callable[[object], str]:
-    """`encoder.encode` of a compact encoder, without what that builds anew for every value where Python has it in C.
+    """Fast equivalent of `encoder.encode` for an encoder without indentation.
 
-    Trees that hold themselves raise RecursionError.
+    `encode` creates a new C encoder for every value; this creates one for all. A tree that contains itself raises
+    RecursionError, since cycles are not tracked.
     """
     written = encode_basestring_ascii if encoder.ensure_ascii else encode_basestring
     try:
@@ -45,25 +47,26 @@ def writer(encoder: json.JSONEncoder) -> Callable[[object], str]:
             encoder.skipkeys,
             encoder.allow_nan,
         )
-    except TypeError:  # a Python without it, or one that makes it of something else
+    except TypeError:  # this Python has no C encoder, or one with other parameters
         return encoder.encode
     return lambda value: "".join(chunks(value, 0))
 
 
 class ValueRefused(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
-    """A value that the knowledge base cannot hold exactly."""
+    """A value that the knowledge base cannot store exactly."""
 
 
 def refusal(value: object) -> str | None:
-    """Why the value cannot be stored, with the remedy; None: it can."""
+    """Reason why the value cannot be stored, with the remedy; None if it can."""
     if isinstance(value, str):
         return _text_refusal(value)
+    # `bool` is a subclass of `int`.
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        return f"{type(value).__name__} is no value; give a text, an integer or a decimal"
+        return f"{type(value).__name__} is not a value; give a text, an integer or a decimal"
     if isinstance(value, int):
         too_big = value.bit_length() > MAX_INTEGER_BITS
         return f"the integer has more than {MAX_INTEGER_BITS} bits; give it as text" if too_big else None
-    return None if value.is_finite() else f"{value} is no number that can be compared; leave it out"
+    return None if value.is_finite() else f"{value} is not a finite number; leave it out"
 
 
 def _text_refusal(text: str) -> str | None:
@@ -72,26 +75,31 @@ def _text_refusal(text: str) -> str | None:
     found = _SURROGATE.search(text)
     if found is None:
         return None
+    # `surrogateescape` reads a byte B that is not UTF-8 as U+DC00 + B.
     if _UNREADABLE_BYTE.match(found[0]):
         return f"the byte 0x{ord(found[0]) - 0xDC00:02X} is not UTF-8; save the text as UTF-8"
-    return f"the text holds half a character (U+{ord(found[0]):04X}), which UTF-8 cannot write; remove it"
+    return f"the text contains half a character (U+{ord(found[0]):04X}), which UTF-8 cannot encode; remove it"
 
 
 def encode_value(value: Value) -> str:
     """The value as JSON text. Raises `ValueRefused`."""
+    # The usual case: only half characters make a text unfit, and ASCII has none.
     if type(value) is str and value.isascii():
         return encode_basestring(value)
-    checked = _checked(value)
+    reason = refusal(value)
+    if reason is not None:
+        raise ValueRefused(reason)
+    checked = encode_decimal(value) if isinstance(value, Decimal) else value
     return encode_basestring(checked) if isinstance(checked, str) else _COMPACT.encode(checked)
 
 
 def decode_value(text: str) -> Value:
-    """The inverse of `encode_value`. Raises ValueError for text that is no value."""
+    """The inverse of `encode_value`. Raises ValueError for text that is not a value."""
     return plain_value(load_json(text))
 
 
 def encode_values(values: tuple[Value | None, ...]) -> str:
-    """A list of values; None is the free position of a pattern. Raises `ValueRefused`."""
+    """A list of values as JSON text; None is the free position of a pattern. Raises `ValueRefused`."""
     return f"[{','.join(['null' if value is None else encode_value(value) for value in values])}]"
 
 
@@ -101,25 +109,26 @@ def decode_values(text: str) -> tuple[Value | None, ...]:
 
 
 def load_json(text: str) -> Any:
-    """JSON with `{"decimal": "1.5"}` and numbers with a point as decimals. Raises ValueError, for deep nesting too."""
+    """Parse JSON, with `{"decimal": "1.5"}` and numbers with a point as decimals. Raises ValueError."""
     try:
         return json.loads(text, object_hook=_decimal_hook, parse_float=decimal_value, parse_constant=_no_constant)
     except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        raise ValueError("nested too deeply") from error
 
 
 def load_list(text: str) -> list[Any]:
-    """A JSON list. Raises ValueError or TypeError: texts and maps could be walked through as well."""
+    """Parse a JSON list. Raises ValueError or TypeError."""
     items = load_json(text)
+    # A text or a map could be iterated over as well, and would give wrong cells.
     if not isinstance(items, list):
-        raise TypeError(f"{_shown(items)} where a list belongs")
+        raise TypeError(f"expected a list, not {_shown(items)}")
     return items
 
 
 def encode_tree(tree: object, decimals: bool = True) -> str:
-    """A JSON tree in one canonical form. Raises `ValueRefused` for what JSON cannot hold.
+    """A JSON tree as text in canonical form. Raises `ValueRefused` for a tree that JSON cannot represent.
 
-    Half characters are written as escapes here and come back: a paid answer is kept whatever it holds.
+    Lone surrogates are escaped and come back: a paid answer is kept whatever it contains.
     """
     unicode, ascii_only = _TREES[decimals]
     try:
@@ -127,7 +136,7 @@ def encode_tree(tree: object, decimals: bool = True) -> str:
         if not text.isascii() and _SURROGATE.search(text):
             text = ascii_only(tree)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueRefused(f"no JSON can hold it ({error}); store plain texts, numbers, lists and maps") from error
+        raise ValueRefused(f"JSON cannot represent it ({error}); store plain texts, numbers, lists and maps") from error
     return text
 
 
@@ -136,48 +145,36 @@ def decode_tree(text: str, decimals: bool = True) -> dict[str, Any]:
     try:
         tree = json.loads(text, object_hook=_lenient_hook if decimals else None)
     except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        raise ValueError("nested too deeply") from error
     if not isinstance(tree, dict):
-        raise TypeError(f"{_shown(tree)} where a map belongs")
+        raise TypeError(f"expected an object, not {_shown(tree)}")
     return tree
 
 
 def encode_decimal(value: object) -> object:
-    """For `json.dumps(default=...)`: the decimals inside a JSON tree."""
+    """JSON form of a decimal, for `json.dumps(default=...)`."""
     if isinstance(value, Decimal):
         return {"decimal": str(value)}
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+def _tree_writer(decimals: bool, escaped: bool) -> Callable[[object], str]:
+    default = encode_decimal if decimals else None
+    return writer(json.JSONEncoder(ensure_ascii=escaped, separators=(",", ":"), sort_keys=True, default=default))
+
+
+# For trees with and without decimals: a writer for Unicode text, and one that escapes all but ASCII.
 _TREES = {
-    decimals: tuple(
-        writer(
-            json.JSONEncoder(
-                ensure_ascii=escaped,
-                separators=(",", ":"),
-                sort_keys=True,
-                default=encode_decimal if decimals else None,
-            )
-        )
-        for escaped in (False, True)
-    )
-    for decimals in (True, False)
+    True: (_tree_writer(decimals=True, escaped=False), _tree_writer(decimals=True, escaped=True)),
+    False: (_tree_writer(decimals=False, escaped=False), _tree_writer(decimals=False, escaped=True)),
 }
-"""By whether a tree may hold decimals: what writes it as it is, and what escapes all but ASCII."""
-
-
-def _checked(value: Value) -> object:
-    reason = refusal(value)
-    if reason is not None:
-        raise ValueRefused(reason)
-    return encode_decimal(value) if isinstance(value, Decimal) else value
 
 
 def plain_value(item: object) -> Value:
-    """What `load_json` gave, if it is a value. Raises ValueError."""
+    """An item from `load_json` as a value. Raises ValueError for anything else."""
     if isinstance(item, str | int | Decimal) and not isinstance(item, bool):
         return item
-    raise ValueError(f"{_shown(item)} is no value; give a text or a number")
+    raise ValueError(f"{_shown(item)} is not a value; give a text or a number")
 
 
 def _shown(item: object) -> str:
@@ -192,7 +189,7 @@ def _decimal_hook(item: dict[str, Any]) -> object:
 
 
 def _lenient_hook(item: dict[str, Any]) -> object:
-    """A tree may hold a map of the same looks that is no decimal of ours."""
+    """Leave a map alone that looks like one of our decimals but is not."""
     try:
         return _decimal_hook(item)
     except ValueError:
@@ -200,15 +197,16 @@ def _lenient_hook(item: dict[str, Any]) -> object:
 
 
 def decimal_value(text: str) -> Decimal:
-    """A finite decimal. Raises ValueError, where `Decimal` itself raises an ArithmeticError."""
+    """Parse a finite decimal. Raises ValueError, unlike `Decimal`, which raises ArithmeticError."""
     try:
         number = Decimal(text)
     except ArithmeticError as error:
-        raise ValueError(f"{text[:40]!r} is no decimal number") from error
+        raise ValueError(f"{text[:40]!r} is not a decimal number") from error
     if not number.is_finite():
-        raise ValueError(f"{text[:40]} is no number that can be compared")
+        raise ValueError(f"{text[:40]} is not a finite number")
     return number
 
 
+# `json` accepts NaN and Infinity, which no JSON standard and no fact may contain.
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number that can be compared")
+    raise ValueError(f"{name} is not a finite number")

@@ -1,6 +1,7 @@
 """The models: they propose and score, and hold no thresholds.
 
-Start at `protocols.py` (the roles) and `registry.py` (model strings). `calls.py` keeps the journal and the budget,
-`answers.py` turns replies into values, `prompts.py` holds the wordings; `backends/` and `embedded/` run real models,
-`scripted.py` and `simulated.py` stand in for them.
+Start with `protocols.py` (the roles), `backend.py` (a kind of model) and `registry.py` (model strings). `calls.py`
+wraps models so that their calls go through `journal.py` within `budget.py`. `prompts.py` holds the wordings,
+`answers.py` parses replies. `backends/` and `embedded/` run real models; `scripted.py` and `simulated.py` replace them
+in tests.
 """

@@ -1,6 +1,6 @@
-"""From a model's reply to values: LINK's clean-up rules, in LINK's order, with a reason for everything that is dropped.
+"""Parses replies into values by LINK's clean-up rules, in LINK's order, with a reason for every rejected line.
 
-A reply is untrusted text of any length. Nothing here raises: a line becomes a value or a rejection.
+A reply is untrusted text of any length. Nothing here raises: each line becomes a value or a rejection.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
-from grammar.terms import Value
+from hapax.grammar.terms import Value
 
 LONGEST_VALUE = 64
-"""Characters; LINK drops what is longer."""
+"""Characters. LINK rejects longer values."""
 
 LONGEST_LINE = 400
-"""Characters of a line that are looked at and kept as `raw`; a longer line cannot hold one short value."""
+"""Characters of a line that are read and kept as `raw`. A longer line cannot be one short value."""
 
 MOST_LINES = 1000
-"""Lines of one reply that are read: twenty times what a call asks for."""
+"""Lines of a reply that are read: twenty times the number that a call asks for."""
 
 _NUMBERING = re.compile(r"\(?\d{1,4}[.)]\s*(?=[^\d\s])|\(?\d{1,4}[.)]\s+(?=\d)|[-*•]\s+(?=\S)")
 _BARE_NUMBER = re.compile(r"\d{1,4}[.)]")
@@ -31,8 +31,9 @@ _PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "�
 _LONE_QUOTES = '"“”„«»'
 _ARTICLE = re.compile(r"(?:an?|the)\s+(?=\S)", re.IGNORECASE)
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
-"""Characters that nobody sees and that say nothing: with them one value would be two."""
+"""Invisible characters without meaning, which would make two values of one."""
 
+# They reorder the text on the screen, so that a value would not read as it is stored.
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 _NUMBER = re.compile(
@@ -42,7 +43,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _BEFORE_CHRIST = frozenset({"bc", "bce"})
-_SAYS_NOTHING = frozenset({"ad", "ce", "years", "years old"})
+_NEUTRAL_UNITS = frozenset({"ad", "ce", "years", "years old"})
 
 _YES = frozenset({"yes", "true", "right", "correct"})
 _NO = frozenset({"no", "false", "wrong", "incorrect"})
@@ -51,40 +52,41 @@ _NEGATION = re.compile(r"\bnot\b|n['’]t\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ParsedValue:
-    """One line of a reply. `rejected` says why it is no value; then `value` is what was left of it when it fell."""
+    """A line of a reply. `rejected`: why it is not a value; `value` is then the partially cleaned text."""
 
     value: Value
     raw: str
     position: int
-    """The line's place among the reply's lines that hold anything, from 0."""
+    """Index of the line among the non-blank lines of the reply."""
     rejected: str | None = None
 
 
-class _Rejected(Exception):  # noqa: N818  # not an error: the way out of the chain of clean-up steps
-    def __init__(self, left: str, reason: str) -> None:
+class _Rejected(Exception):  # noqa: N818  # not an error: it ends the chain of clean-up steps
+    def __init__(self, remainder: str, reason: str) -> None:
         super().__init__(reason)
-        self.left = left
+        self.remainder = remainder
         self.reason = reason
 
 
 def parse_values(text: str, variable: str, data_type: str, numeric: bool = False) -> list[ParsedValue]:
-    """Every non-empty line of a reply as a value or a rejection, in order.
+    """Parse every non-blank line of a reply into a value or a rejection, in order.
 
-    `numeric`: the data type descends from Number, so that only numbers are values. A value that comes twice, in
-    whatever case, is rejected the second time.
+    `numeric`: the data type descends from Number, so only numbers are values. A repeated value, in any case, is
+    rejected.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     parsed: list[ParsedValue] = []
-    first_at: dict[Value, int] = {}
+    first_positions: dict[Value, int] = {}
     numbered = False
     for position, line in enumerate(lines[:MOST_LINES]):
         item = _parsed_line(line, position, variable, data_type, numeric)
+        # `7.` is a value of a numeric type, unless the list is numbered and this is an item without a value.
         if _BARE_NUMBER.fullmatch(line) and (numbered or line[:-1] == str(position + 1)):
             item = ParsedValue("", line, position, "is a list number without a value")
         numbered = numbered or _NUMBERING.match(line) is not None
         if item.rejected is None:
             key = item.value.casefold() if isinstance(item.value, str) else item.value
-            earlier = first_at.setdefault(key, position)
+            earlier = first_positions.setdefault(key, position)
             if earlier != position:
                 item = ParsedValue(item.value, item.raw, position, f"repeats line {earlier + 1}")
         parsed.append(item)
@@ -95,7 +97,7 @@ def parse_values(text: str, variable: str, data_type: str, numeric: bool = False
 
 
 def render_values(values: Sequence[Value]) -> str:
-    """Values as the numbered list that the prompts ask for; what `parse_values` reads back."""
+    """Write values as the numbered list that the prompts ask for; `parse_values` is the inverse."""
     return "\n".join(f"{number}. {value}." for number, value in enumerate(values, 1))
 
 
@@ -106,10 +108,10 @@ def without_numbering(line: str) -> str:
 
 
 def first_items(text: str, count: int | None) -> str | None:
-    """The text up to its `count`-th finished item; None if it has not so many or no list was asked for."""
+    """The text up to its `count`-th complete item; None if it has fewer, or if no list was asked for."""
     end = 0
     finished = 0
-    for line in text.split("\n")[:-1]:
+    for line in text.split("\n")[:-1]:  # the last line may still be going on
         if finished == count:
             break
         end += len(line) + 1
@@ -118,18 +120,18 @@ def first_items(text: str, count: int | None) -> str | None:
 
 
 def without_values(text: str, excluded: Sequence[str], data_type: str = "Number") -> str:
-    """The text without the lines that say one of the excluded values: in whatever case, and numbers in whatever form.
+    """The text without the lines that state an excluded value, in any case; numbers, in any form.
 
-    `data_type`: its words are units, so that `5 kilograms` says 5 where Kilograms are asked for.
+    `data_type`: its words are units, so `5 kilograms` states 5 if Kilograms are asked for.
     """
     texts = {" ".join(unicodedata.normalize("NFC", value).split()).casefold() for value in excluded if value.strip()}
     numbers = {parse_number(value, data_type) for value in excluded} - {None}
     lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if not _says(line.strip(), texts, numbers, data_type))
+    return "".join(line for line in lines if not _states(line.strip(), texts, numbers, data_type))
 
 
-def _says(line: str, texts: Collection[str], numbers: Collection[Value | None], data_type: str) -> bool:
-    """Whether a line is read as one of the texts or as one of the numbers."""
+def _states(line: str, texts: Collection[str], numbers: Collection[Value | None], data_type: str) -> bool:
+    """True if a line is parsed as one of the texts or one of the numbers."""
     try:
         item = _list_item(line)
     except _Rejected:
@@ -143,26 +145,28 @@ def _says(line: str, texts: Collection[str], numbers: Collection[Value | None], 
 
 
 def parse_number(text: str, data_type: str = "Number") -> int | Decimal | None:
-    """The one number that a text states, or None.
+    """The number that a text states; None if it does not state exactly one.
 
-    Thousands may be grouped by commas. Words of the data type count as its unit (`5 kilograms` for Kilograms), any
-    other unit or a factor such as `million` makes the text no number. Years before Christ are negative.
+    Commas may group thousands. Words of the data type count as its unit (`5 kilograms` for Kilograms); with any other
+    unit, or a factor such as `million`, the text is not a number. Years before Christ are negative.
     """
+    # Long runs of digits would make a Decimal of any size.
     if len(text) > LONGEST_VALUE:
         return None
     match = _NUMBER.fullmatch(text.strip().rstrip("."))
     if match is None:
         return None
     unit = " ".join((match["unit"] or "").casefold().replace(".", "").split())
-    if unit and unit not in _BEFORE_CHRIST | _SAYS_NOTHING | _unit_words(data_type):
+    if unit and unit not in _BEFORE_CHRIST | _NEUTRAL_UNITS | _unit_words(data_type):
         return None
+    # A minus sign and BC cancel out.
     negative = (match["sign"] in ("-", "\u2212")) != (unit in _BEFORE_CHRIST)
     size = Decimal(match["whole"].replace(",", "") + (match["decimals"] or ""))
     return _shortest(size.copy_negate() if negative else size)
 
 
 def parse_yes_no(text: str) -> bool | None:
-    """What a free answer says: its first word if that decides, else the only verdict word in it, else None."""
+    """The verdict of a free answer: its first word if that is one, else its only verdict word, else None."""
     words = re.findall(r"[^\W\d_]+", text[:LONGEST_LINE].casefold())
     if not words:
         return None
@@ -170,17 +174,19 @@ def parse_yes_no(text: str) -> bool | None:
         if words[0] in vocabulary:
             return verdict
     verdicts = {word in _YES for word in words if word in _YES | _NO}
+    # With a negation somewhere, a single verdict word may mean its opposite: `That is not correct`.
     return verdicts.pop() if len(verdicts) == 1 and not _NEGATION.search(text[:LONGEST_LINE]) else None
 
 
 def yes_probability(yes: Sequence[float], no: Sequence[float]) -> float:
-    """P(yes): softmax over the logits (or log-probabilities) of the spellings of yes and of no alone."""
+    """P(yes): softmax over the logits (or log-probabilities) of the spellings of yes and no alone."""
     difference = _log_sum(no) - _log_sum(yes)
+    # Two forms of the same value: `exp` gets no positive argument, so that it cannot overflow.
     return 1 / (1 + math.exp(difference)) if difference < 0 else math.exp(-difference) / (1 + math.exp(-difference))
 
 
 def _log_sum(logits: Sequence[float]) -> float:
-    top = max(logits)
+    top = max(logits)  # subtracted, so that exp cannot overflow
     return top + math.log(sum(math.exp(logit - top) for logit in logits))
 
 
@@ -189,9 +195,9 @@ def _parsed_line(line: str, position: int, variable: str, data_type: str, numeri
     try:
         item = _list_item(line)
         value: Value = _number(item, data_type) if numeric else _text(item)
-        _refuse_echo(str(value), variable, data_type)
-    except _Rejected as fall:
-        return ParsedValue(fall.left, raw, position, fall.reason)
+        _reject_echo(str(value), variable, data_type)
+    except _Rejected as rejection:
+        return ParsedValue(rejection.remainder, raw, position, rejection.reason)
     return ParsedValue(value, raw, position)
 
 
@@ -199,6 +205,7 @@ def _list_item(line: str) -> str:
     """The line without numbering, quotes and full stop."""
     if len(line) > LONGEST_LINE:
         raise _Rejected("", f"has {len(line)} characters, more than {LONGEST_VALUE}")
+    # NFC, so that an accented letter has one form, whether it was written as one or as two characters.
     item = without_numbering(_unquoted(unicodedata.normalize("NFC", _INVISIBLE.sub("", line))))
     if any(unicodedata.category(c) in ("Cc", "Cs") or c in _BIDI_CONTROLS for c in item):
         raise _Rejected("", "holds a control character")
@@ -210,7 +217,7 @@ def _list_item(line: str) -> str:
 
 
 def _text(item: str) -> str:
-    """LINK's drops and cuts, in LINK's order."""
+    """Apply LINK's rejections and cuts, in LINK's order."""
     if len(item) > LONGEST_VALUE:
         raise _Rejected(item, f"has {len(item)} characters, more than {LONGEST_VALUE}")
     if "/" in item:
@@ -225,6 +232,7 @@ def _text(item: str) -> str:
 
 
 def _number(item: str, data_type: str) -> Value:
+    # Before any cut, because a comma may group thousands.
     for reading in (item, _without_parentheses(item), _after_label(item)):
         number = parse_number(reading, data_type)
         if number is not None:
@@ -232,8 +240,11 @@ def _number(item: str, data_type: str) -> Value:
     raise _Rejected(item[:LONGEST_VALUE], f"is not a number, and {data_type} is numeric")
 
 
-def _refuse_echo(value: str, variable: str, data_type: str) -> None:
-    """LINK drops a value that names the variable. `Vitamin B` does not name the variable B; the slot `[B]` does."""
+def _reject_echo(value: str, variable: str, data_type: str) -> None:
+    """Reject a value that names the variable, as LINK does, or the data type.
+
+    `Vitamin B` does not name the variable B; the slot `[B]` does.
+    """
     name = re.escape(variable)
     if re.fullmatch(name, value) or re.search(rf"\[{name}\]|^{name}\s*(?:=|is\b|are\b)|\bvalues? of {name}\b", value):
         raise _Rejected(value, f"names the variable {variable}")
@@ -243,7 +254,7 @@ def _refuse_echo(value: str, variable: str, data_type: str) -> None:
 
 
 def _unquoted(text: str) -> str:
-    """Without surrounding quotes or asterisks, and without a lone double quote at either end."""
+    """Remove surrounding quotes or asterisks, and a lone double quote at either end."""
     text = text.strip()
     while len(text) > 1 and _PAIRS.get(text[0]) == text[-1]:
         text = text[1:-1].strip()
@@ -251,7 +262,7 @@ def _unquoted(text: str) -> str:
 
 
 def _without_parentheses(text: str) -> str:
-    """Drops what stands in parentheses, nested too; an unclosed one takes the rest with it."""
+    """Remove text in parentheses, nested ones too; an unclosed one removes the rest of the text."""
     shorter = _PARENTHESES.sub("", text)
     while shorter != text:
         text, shorter = shorter, _PARENTHESES.sub("", shorter)
@@ -259,7 +270,7 @@ def _without_parentheses(text: str) -> str:
 
 
 def _after_label(text: str) -> str:
-    """What follows `:` or ` - `, where a model explains before it answers."""
+    """The text after `:` or ` - `, before which a model may have explained."""
     return text.rsplit(":", 1)[-1].rsplit(" - ", 1)[-1].strip()
 
 
@@ -269,7 +280,7 @@ def _unit_words(data_type: str) -> frozenset[str]:
 
 
 def _shortest(number: Decimal) -> int | Decimal:
-    """One form per number: an integer where it is one, else a decimal without closing zeros."""
+    """The unique form of a number: an integer if it is one, else a decimal without trailing zeros."""
     whole = number.to_integral_value()
     return int(whole) if number == whole else Decimal(format(number, "f").rstrip("0"))
 

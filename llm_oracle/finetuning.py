@@ -1,12 +1,13 @@
-"""Prompt fine-tuning of an encoder or decoder as a classifier of sentences: the method of Schmitt and Schütze (2021).
+"""Fine-tuning of an encoder or decoder as a classifier of sentences, by the method of Schmitt and Schütze (2021).
 
-Each case comes as sentences that should hold (patterns) and sentences that should not (antipatterns). The loss is the
-mean cross-entropy over the patterns with the case's label, plus that over the antipatterns with the other label.
+Each case has sentences that hold if its label is true (patterns) and sentences that then do not (antipatterns). The
+loss is the mean cross-entropy over the patterns with the label, plus that over the antipatterns with its opposite.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,16 +25,17 @@ from transformers import (
 )
 from transformers import logging as transformers_logging
 
-from grammar.errors import HapaxError
+from hapax.grammar.errors import HapaxError
 
 SCORED_TOGETHER = 64
+"""Sentences per pass."""
 MOST_TOKENS = 512
-"""Longer sentences are cut, as in the release."""
+"""Longer sentences are cut, as in the released code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One labelled case in its sentences."""
+class LabelledCase:
+    """A labelled case, written as sentences."""
 
     patterns: tuple[str, ...]
     antipatterns: tuple[str, ...]
@@ -41,18 +43,18 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
-    """One set of hyperparameters."""
+class Hyperparameters:
+    """A draw of the random search."""
 
     learning_rate: float
     weight_decay: float
     accumulated: int
-    """Batches whose gradients make one step."""
+    """Number of batches whose gradients are added up for a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningSettings:
-    """What all draws share. `frozen`: only the classification head learns. The defaults are the release's."""
+    """Settings common to all draws; the defaults are those of the released code. `frozen`: train the head alone."""
 
     epochs: int = 5
     rows: int = 6
@@ -61,16 +63,16 @@ class TuningSettings:
 
 
 class SentenceClassifier:
-    """A checkpoint with a head of two classes: does the sentence hold?"""
+    """A checkpoint with a head that classifies if a sentence holds."""
 
     def __init__(self, network: PreTrainedModel, tokenizer: Any) -> None:
         self.network, self.tokenizer = network, tokenizer
 
     @classmethod
     def load(cls, source: str | Path, device: str = "auto", seed: int = 0) -> SentenceClassifier:
-        """A base checkpoint, whose head then begins at random by `seed`, or one that was saved here.
+        """A base checkpoint, whose head is initialised at random by `seed`, or one written by `save`.
 
-        Raises HapaxError where it cannot be loaded.
+        Raises HapaxError if it cannot be loaded.
         """
         transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers types it in part
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -87,14 +89,18 @@ class SentenceClassifier:
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token or tokenizer.all_special_tokens[0]
         network.config.pad_token_id = tokenizer.pad_token_id
-        wanted = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-        return cls(network.to(wanted), tokenizer)
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        return cls(network.to(device), tokenizer)
 
-    def train(self, cases: Sequence[Case], draw: Draw, settings: TuningSettings, say: Callable[[str], None]) -> None:
-        """Learn the cases. Same cases, draw, settings and machine: same weights."""
+    def train(
+        self, cases: Sequence[LabelledCase], draw: Hyperparameters, settings: TuningSettings, say: Callable[[str], None]
+    ) -> None:
+        """Train on the cases. Equal cases, draw, settings and machine give equal weights."""
         torch.manual_seed(settings.seed)
+        # A generator for the order alone, which the dropout's random numbers do not disturb.
         order = torch.Generator().manual_seed(settings.seed)
-        loader = DataLoader(_Listed(cases), settings.rows, shuffle=True, generator=order, collate_fn=list)
+        loader = DataLoader(_CaseDataset(cases), settings.rows, shuffle=True, generator=order, collate_fn=list)
         steps = max(1, math.ceil(len(loader) / draw.accumulated)) * settings.epochs
         optimizer = torch.optim.AdamW(self._groups(draw, settings), lr=draw.learning_rate, eps=1e-8)
         schedule = get_linear_schedule_with_warmup(optimizer, 0, steps)  # type: ignore[no-untyped-call]  # untyped there
@@ -113,20 +119,22 @@ class SentenceClassifier:
         self.network.eval()  # type: ignore[no-untyped-call]  # untyped there
 
     def probabilities(self, sentences: Sequence[str]) -> list[float]:
-        """P(holds) of each sentence, in order."""
+        """P(the sentence holds), in order."""
         self.network.eval()  # type: ignore[no-untyped-call]  # untyped there
+        # Sentences of similar length need little padding in their batch.
         by_length = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
         found = [0.0] * len(sentences)
         with torch.inference_mode():
             for start in range(0, len(by_length), SCORED_TOGETHER):
-                some = by_length[start : start + SCORED_TOGETHER]
-                logits = self.network(**self._encoded([sentences[number] for number in some])).logits.float()
-                for number, probability in zip(some, functional.softmax(logits, -1)[:, 1].tolist(), strict=True):
+                batch = by_length[start : start + SCORED_TOGETHER]
+                logits = self.network(**self._encoded([sentences[number] for number in batch])).logits.float()
+                for number, probability in zip(batch, functional.softmax(logits, -1)[:, 1].tolist(), strict=True):
                     found[number] = probability
         return found
 
     def save(self, folder: Path) -> None:
-        """Write weights and tokenizer, in place of what was there."""
+        """Write weights and tokenizer, replacing the folder if it exists."""
+        # Written beside the folder first, so that a failure leaves the old one.
         unfinished = folder.with_name(f"{folder.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         self.network.save_pretrained(unfinished)
@@ -134,60 +142,61 @@ class SentenceClassifier:
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.rename(folder)
 
-    def _groups(self, draw: Draw, settings: TuningSettings) -> list[dict[str, Any]]:
-        """What learns, biases and norms without decay. `base_model_prefix` names the language model below the head."""
-        body = f"{self.network.base_model_prefix}."
-        learning = [
-            (name, one)
-            for name, one in self.network.named_parameters()
-            if not (settings.frozen and name.startswith(body))
-        ]
-        for name, one in self.network.named_parameters():
-            one.requires_grad_(not (settings.frozen and name.startswith(body)))
-        plain = [one for name, one in learning if one.ndim < 2]
-        decayed = [one for name, one in learning if one.ndim >= 2]
+    def _groups(self, draw: Hyperparameters, settings: TuningSettings) -> list[dict[str, Any]]:
+        """The trained parameters in two groups, with and without weight decay."""
+        body = f"{self.network.base_model_prefix}."  # the language model below the head
+        decayed: list[torch.nn.Parameter] = []
+        plain: list[torch.nn.Parameter] = []
+        for name, parameter in self.network.named_parameters():
+            is_trained = not (settings.frozen and name.startswith(body))
+            parameter.requires_grad_(is_trained)
+            if is_trained:
+                # Biases and norms are vectors and do not decay.
+                (plain if parameter.ndim < 2 else decayed).append(parameter)
         return [{"params": decayed, "weight_decay": draw.weight_decay}, {"params": plain, "weight_decay": 0.0}]
 
-    def _loss(self, batch: Sequence[Case]) -> torch.Tensor:
-        sides = (([one.patterns for one in batch], 0), ([one.antipatterns for one in batch], 1))
-        return torch.stack(
-            [self._side(texts, [int(one.label) ^ turned for one in batch]) for texts, turned in sides]
-        ).sum()
+    def _loss(self, batch: Sequence[LabelledCase]) -> torch.Tensor:
+        patterns = self._mean_loss([(case.patterns, int(case.label)) for case in batch])
+        return patterns + self._mean_loss([(case.antipatterns, int(not case.label)) for case in batch])
 
-    def _side(self, texts: Sequence[tuple[str, ...]], labels: Sequence[int]) -> torch.Tensor:
-        """Mean cross-entropy over all sentences of one side, each case counting alike."""
-        flat = [text for some in texts for text in some]
-        wanted = torch.tensor([label for some, label in zip(texts, labels, strict=True) for _ in some])
-        logits = self.network(**self._encoded(flat)).logits
-        return functional.cross_entropy(logits.float(), wanted.to(logits.device))
+    def _mean_loss(self, labelled: Sequence[tuple[tuple[str, ...], int]]) -> torch.Tensor:
+        """Mean cross-entropy over all sentences."""
+        texts: list[str] = []
+        labels: list[int] = []
+        for sentences, label in labelled:
+            texts += sentences
+            labels += [label] * len(sentences)
+        logits = self.network(**self._encoded(texts)).logits
+        return functional.cross_entropy(logits.float(), torch.tensor(labels).to(logits.device))
 
     def _encoded(self, sentences: Sequence[str]) -> Any:
         encoded = self.tokenizer(
             list(sentences), truncation=True, max_length=MOST_TOKENS, padding=True, return_tensors="pt"
         )
-        encoded.pop("token_type_ids", None)
+        encoded.pop("token_type_ids", None)  # some tokenizers give them to networks that do not accept them
         return encoded.to(self.network.device)
 
 
-class _Listed(torch.utils.data.Dataset[Case]):
-    """A list as torch wants it."""
+class _CaseDataset(torch.utils.data.Dataset[LabelledCase]):
+    """A list of cases as a dataset of torch."""
 
-    def __init__(self, cases: Sequence[Case]) -> None:
+    def __init__(self, cases: Sequence[LabelledCase]) -> None:
         self._cases = cases
 
     def __len__(self) -> int:
         return len(self._cases)
 
-    def __getitem__(self, number: int) -> Case:
+    def __getitem__(self, number: int) -> LabelledCase:
         return self._cases[number]
 
 
-def draws(count: int, seed: int = 0) -> Iterator[Draw]:
-    """Random search as in the release: learning rate 1e-8 to .05 and weight decay 1e-5 to .1, both by their logarithm,
-    and 1 to 17 accumulated batches. A longer run begins with the draws of a shorter one.
-    """
-    import random
+def draws(count: int, seed: int = 0) -> Iterator[Hyperparameters]:
+    """Draws of a random search with the ranges of the released code.
 
+    Learning rate 1e-8 to 0.05 and weight decay 1e-5 to 0.1, both uniform in the logarithm, and 1 to 17 accumulated
+    batches.
+    """
     for number in range(count):
-        one = random.Random(f"{seed} {number}")  # noqa: S311  # no secret
-        yield Draw(10 ** one.uniform(-8, math.log10(0.05)), 10 ** one.uniform(-5, -1), one.randint(1, 17))
+        # A stream for each draw, so that a longer run begins with the draws of a shorter one.
+        rng = random.Random(f"{seed} {number}")  # noqa: S311  # not secret
+        yield Hyperparameters(10 ** rng.uniform(-8, math.log10(0.05)), 10 ** rng.uniform(-5, -1), rng.randint(1, 17))

@@ -1,4 +1,4 @@
-"""The words put to a model. One place, so that the embedded model is trained on exactly what the search asks.
+"""All words put to a model, in one place, so that the embedded model is trained on exactly what the search asks.
 
 Wordings are LINK's (section 2.3 of the paper, and its released code); `docs/models.md` says which is which.
 """
@@ -28,7 +28,7 @@ QUESTION_PROMPT = (
     "Question:"
 )
 CORRECTION_PROMPT = "Correct the sentence with minimal edits if it is wrong, otherwise repeat it: {sentence}"
-"""The released code's words for making a template of a predicate's name."""
+"""The released code's words for turning a predicate's name into a template."""
 
 VALUES_PER_CALL = 50
 
@@ -44,7 +44,7 @@ LONG_TAIL_WORDINGS = (
     "Use entities of {terms} that are less common.",
     "Use entities with lower frequency for {terms}.",
 )
-"""The paper's table 11, from number 1; its section 3.1 uses the first."""
+"""Wordings 1 to 10 of the paper's table 11; its section 3.1 uses the first."""
 
 _KNOWLEDGE_FRAME = re.compile(
     r"Give me (?:(?P<count>\d{1,4}) values|the correct value) of (?P<variable>\S{1,64}) "
@@ -53,6 +53,7 @@ _KNOWLEDGE_FRAME = re.compile(
     re.DOTALL,
 )
 
+# Both spellings of the quotation marks, since an instruction may be the paper's or the released code's.
 _INSTRUCTION_FRAME = re.compile(
     r"In the following sentence, (?P<types>.+?)\. Find values of .+? to fill in the blank in the sentence "
     r"(?:‘|')(?P<sentence>.*)(?:’|') and make it a grammatical and correct sentence\.(?: (?P<wording>Use [^.]*\.))? "
@@ -64,7 +65,7 @@ _TYPED = re.compile(r"(?P<name>\w{1,64}) is a (?P<data_type>[^,]+)")
 
 @dataclass(frozen=True, slots=True)
 class PromptParts:
-    """What went into a knowledge prompt. `count` is 1 for a functional one; the data type is in lower case."""
+    """Parts of a knowledge prompt. `count` is 1 for a functional one; the data type is in lower case."""
 
     variable: str
     sentence: str
@@ -73,7 +74,7 @@ class PromptParts:
 
 
 def read_prompt(prompt: str) -> PromptParts | None:
-    """The parts of a `knowledge_prompt` or `functional_prompt`; None if the text is neither."""
+    """The parts of a `knowledge_prompt` or `functional_prompt`; None for any other text."""
     match = _KNOWLEDGE_FRAME.match(prompt)
     if match is None:
         return None
@@ -81,9 +82,9 @@ def read_prompt(prompt: str) -> PromptParts | None:
 
 
 def knowledge_prompt(variable: str, sentence: str, data_type: str, count: int = VALUES_PER_CALL) -> str:
-    """The paper's knowledge prompt (section 2.3), as the released code spells it.
+    """The paper's knowledge prompt (section 2.3), in the spelling of the released code.
 
-    `sentence` holds the slot `[B]` of the variable asked for.
+    `sentence` contains the slot of the requested variable, such as `[B]`.
     """
     return (
         f"Give me {count} values of {variable} to fill in the sentence '{sentence}' "
@@ -101,11 +102,11 @@ def functional_prompt(variable: str, sentence: str, data_type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InstructionParts:
-    """What went into an instruction: variables with data types, a sentence with slots such as `[B]`, what is asked for.
+    """Parts of an instruction: variables with data types, a sentence with slots such as `[B]`, and a request.
 
-    `wording` is the number of the long-tail wording in table 11; None: the default instruction, for the head.
-    `released`: as the released code spells it, not as the paper's table 2 prints it; the two differ in `A, B` against
-    `A and B`, and in quotation marks.
+    `wording`: number of the long-tail wording in table 11; None: the default instruction, for the head.
+    `released`: in the spelling of the released code, not of the paper's table 2; they differ in `A and B` against
+    `A, B`, and in quotation marks.
     """
 
     variables: tuple[tuple[str, str], ...]
@@ -116,19 +117,16 @@ class InstructionParts:
 
 
 def instruction_prompt(parts: InstructionParts) -> str:
-    """The instruction by which a model fills in all variables of a rule at once (paper, table 2 and appendix F).
-
-    The paper appends its wordings to "the original instruction"; the released code shows where: behind its first two
-    sentences.
-    """
+    """The instruction to fill in all variables of a rule at once (paper, table 2 and appendix F)."""
     names = [name for name, _ in parts.variables]
     types = ", ".join(f"{name} is a {data_type}" for name, data_type in parts.variables)
     opened, closed = ("'", "'") if parts.released else ("‘", "’")
     listed = (" and " if parts.released else ", ").join(names)
-    asked = "" if parts.wording is None else f" {long_tail_wording(parts.wording, names)}"
+    # The paper appends its wordings to "the original instruction"; the released code puts them after two sentences.
+    wording = "" if parts.wording is None else f" {long_tail_wording(parts.wording, names)}"
     return (
         f"In the following sentence, {types}. Find values of {listed} to fill in the blank in the sentence "
-        f"{opened}{parts.sentence}{closed} and make it a grammatical and correct sentence.{asked} "
+        f"{opened}{parts.sentence}{closed} and make it a grammatical and correct sentence.{wording} "
         f"Give me {parts.count} values in the format {opened}1. {', '.join(f'{name}=' for name in names)}{closed}."
     )
 
@@ -139,39 +137,39 @@ def long_tail_wording(number: int, names: Sequence[str]) -> str:
 
 
 def read_instruction(prompt: str) -> InstructionParts | None:
-    """The parts of an `instruction_prompt`; None if the text is none."""
+    """The parts of an `instruction_prompt`; None for any other text."""
     match = _INSTRUCTION_FRAME.match(prompt)
     if match is None:
         return None
-    variables = tuple((one["name"], one["data_type"]) for one in _TYPED.finditer(match["types"]))
+    variables = tuple((typed["name"], typed["data_type"]) for typed in _TYPED.finditer(match["types"]))
     names = [name for name, _ in variables]
     numbers = range(1, len(LONG_TAIL_WORDINGS) + 1)
     wording = next((number for number in numbers if long_tail_wording(number, names) == match["wording"]), None)
-    released = prompt[match.start("sentence") - 1] == "'"
+    released = prompt[match.start("sentence") - 1] == "'"  # the paper prints a typographic quotation mark
     return InstructionParts(variables, match["sentence"], int(match["count"]), wording, released)
 
 
 def exclusion_clause(values: tuple[str, ...]) -> str:
-    """The released code's sentence for the next calls, naming what was accepted already."""
+    """The released code's sentence for later calls, which names the values accepted so far."""
     return f" Do not generate these values: {', '.join(values)}." if values else ""
 
 
 def critic_prompt(claim: str) -> str:
-    """The released code's question about a claim. The paper (section 2.3) says only that its answer is yes or no."""
+    """The released code's question about a claim. The paper (section 2.3) only says that the answer is yes or no."""
     return CRITIC_PROMPT.format(claim=claim)
 
 
 def type_claim(value: str, data_type: str) -> str:
-    """The data-type statement the critic judges: `Saffron is an ingredient.`"""
+    """The claim of a data type that the critic judges: `Saffron is an ingredient.`"""
     return sentence(f"{value} is {with_article(data_type.lower())}")
 
 
 def types_prompt(rule: str, variable: str, data_type: str, count: int) -> str:
-    """The released code's prompt for the expansion of a data type; `rule` holds the variable's atoms, joined with &.
+    """The released code's prompt for expanding a data type; `rule` is the variable's atoms, joined with &.
 
     The paper's table 5 prints the data type in lower case.
     """
-    article = with_article(data_type.lower()).split()[0]
+    article = with_article(data_type.lower()).split()[0]  # the article alone: the data type keeps its capital
     return (
         f'In rule "{rule}", {variable} is a variable representing {article} {data_type}. List {count} subcategories '
         f"of {data_type} that {variable} could be that also make the rule true."
@@ -184,7 +182,7 @@ def verb_prompt(atom: str, masked: str) -> str:
 
 
 def conclusion_prompt(statement: str, count: int = 5) -> str:
-    """The released code's prompt for the verb of a conclusion, of whose answers a person picks one."""
+    """The released code's prompt for the verb of a conclusion. A person picks one of the answers."""
     return (
         f"Fill in the [mask] in '{statement}' so that the statement is factually plausible and grammatically correct. "
         f"Give {count} statements."
@@ -192,7 +190,7 @@ def conclusion_prompt(statement: str, count: int = 5) -> str:
 
 
 def scope_claim(sentence: str) -> str:
-    """Our own words for the paper's property that no predicate lies beyond what a model can know (section 2.2)."""
+    """Our own wording of the paper's property that a model can know every predicate (section 2.2)."""
     return (
         f"Once names or numbers stand for the words in brackets, an encyclopedia or another common text can tell "
         f"whether '{sentence}' is true."
@@ -200,16 +198,16 @@ def scope_claim(sentence: str) -> str:
 
 
 def sense_claim(sentence: str) -> str:
-    """Our own words for the question whether a predicate's verb fits its types."""
+    """Our own wording of the claim that a predicate's verb fits its types."""
     return f"'{sentence}' makes sense as a statement about things of these kinds."
 
 
 def sentence(words: str) -> str:
-    """A clause as a sentence: first letter upper case, one full stop."""
+    """Write a clause as a sentence: with a capital letter and one full stop."""
     return words[:1].upper() + words[1:].rstrip(".") + "."
 
 
 def with_article(noun: str) -> str:
-    """`a dish`, `an ingredient`; by first letter, with the usual exceptions."""
+    """Put the indefinite article before a noun, by its first letter, with the usual exceptions."""
     spoken_vowel = noun[:1] in "aeiou" and not noun.startswith(("uni", "use", "eu", "one"))
     return f"{'an' if spoken_vowel or noun.startswith(('hour', 'honor', 'heir')) else 'a'} {noun}"

@@ -1,6 +1,7 @@
-"""The three roles a model can play, as narrow batch-first protocols, and what passes through them.
+"""The roles a model can play, as narrow batch-first protocols, and the requests and answers that pass through them.
 
-Output is always aligned with input. Models score and propose; thresholds live in `engine/gates.py`.
+Answers are always in the order of their requests. Models score and propose; thresholds live in
+`engine/search/gates.py`.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from grammar.errors import HapaxError
+from hapax.grammar.errors import HapaxError
+
+KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR = "knowledge", "critic", "likelihood", "evaluator"
+"""Names of the roles. Statistics are kept by role; likelihood and evaluator share answers if they are one model."""
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationParameters:
-    """How one generation is sampled. All of it is part of the request's identity."""
+    """Sampling parameters of a generation. All of them are part of the request's identity."""
 
     temperature: float = 0.7
     top_p: float = 1.0
@@ -26,11 +30,11 @@ class GenerationParameters:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One prompt with what the decoder must not produce.
+    """A prompt, and values that the decoder must not produce.
 
-    `excluded_values`: whole values that were given before; none of them comes in the answer.
-    `banned_tokens_of`: texts whose tokens get a logit bias of -100 (LINK's way; servers that know `logit_bias`).
-    `sample_index`: the how-manieth sample of this very request (a functional question is asked twice).
+    `excluded_values`: whole values from earlier answers, which must not appear in this one.
+    `banned_tokens_of`: texts whose tokens get a logit bias of -100 (LINK's method; only servers with `logit_bias`).
+    `sample_index`: index of this sample among repeats of the request (a functional question is asked twice).
     """
 
     prompt: str
@@ -41,7 +45,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request, as the backend counts them."""
+    """Tokens of one request, as counted by the backend."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -49,9 +53,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One reply. `finish_reason` is `length` where the token limit cut it, else `stop`.
+    """A reply. `finish_reason` is `length` if the token limit cut it off, else `stop`.
 
-    `refused`: why the model answers this request never, such as a content filter; empty: it did answer.
+    `refused`: why the model permanently refuses this request, such as a content filter; empty if it answered.
     """
 
     text: str
@@ -62,7 +66,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class CriticScore:
-    """P(yes) after softmax over the yes and the no answer alone; of a refused claim nothing is known, which is 0.5."""
+    """P(yes) after softmax over the yes and no answers alone. A refused claim gets 0.5: nothing is known about it."""
 
     probability: float
     usage: Usage = field(default_factory=Usage)
@@ -71,9 +75,9 @@ class CriticScore:
 
 @dataclass(frozen=True, slots=True)
 class LogLikelihood:
-    """Natural log of a text's probability, and over how many tokens.
+    """Natural log of a text's probability, and the number of tokens that it sums over.
 
-    The first token, which nothing predicts, is left out. A refused text has no tokens and must not be ranked.
+    The first token is not counted, because nothing predicts it. A refused text has no tokens and must not be ranked.
     """
 
     total: float
@@ -82,26 +86,29 @@ class LogLikelihood:
 
     @property
     def per_token(self) -> float:
-        """Mean token log-likelihood: what ranks (LINK, section 2.3). An empty text ranks below everything."""
+        """Mean token log-likelihood, by which texts are ranked (LINK, section 2.3). An empty text ranks last."""
         return self.total / self.token_count if self.token_count else float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """What the journal, the report and `models` call a model."""
+    """Name, version and declared abilities of a model, for the journal, the report and `hapax models`."""
 
     name: str
-    """Such as `embedded`, `hf/google/flan-t5-large`, `scripted/allergy.json`."""
+    """For example `embedded`, `hf/google/flan-t5-large`, `scripted/allergy.json`."""
     revision: str = ""
-    """What changes when its answers may change: a weights hash, a script's hash, a seed."""
+    """Changes whenever the model's answers may change: a hash of the weights or of a script, a seed."""
     knows: tuple[str, ...] | None = None
-    """Indicators of the predicates it can answer; None: it claims no limit."""
+    """Indicators of the predicates that the model can answer; None: no declared limit."""
     types: tuple[str, ...] | None = None
-    """Data types that it can judge values of, in any case; None: it claims no limit."""
+    """Data types whose values the model can judge, in any case; None: no declared limit."""
 
 
-class PartlyAnswered(HapaxError):  # noqa: N818  # what matters is what was answered
-    """The model failed for good amidst a batch. `answers`: those that had come, in their places, None elsewhere."""
+class PartlyAnswered(HapaxError):  # noqa: N818  # the answers matter as much as the failure
+    """The model failed permanently part-way through a batch.
+
+    `answers`: aligned with the requests; None for those that were not answered.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -109,26 +116,29 @@ class PartlyAnswered(HapaxError):  # noqa: N818  # what matters is what was answ
 
 
 Stream: TypeAlias = Iterator[Sequence[tuple[int, Answer]]]
-"""Answers with the places of their requests, in groups as they come. May end by PartlyAnswered, behind what came."""
+"""Groups of (position of the request, answer), as they arrive. May raise PartlyAnswered after the last group."""
 
 
-def at_once(ask: Callable[[], Sequence[Answer]]) -> Stream[Answer]:
-    """A batch as a stream of one group: all answers, or those that came before the model failed."""
+def single_group(ask: Callable[[], Sequence[Answer]]) -> Stream[Answer]:
+    """Stream a whole batch as one group: all answers, or those that arrived before the model failed."""
     try:
         answers = ask()
     except PartlyAnswered as failed:
-        yield [(place, answer) for place, answer in enumerate(failed.answers) if answer is not None]
+        yield [(position, answer) for position, answer in enumerate(failed.answers) if answer is not None]
         raise
     yield list(enumerate(answers))
 
 
-def gathered(stream: Stream[Answer], count: int) -> list[Answer]:
-    """A stream's answers in the order of their requests; where it ends early, in the exception, too."""
+def in_request_order(stream: Stream[Answer], count: int) -> list[Answer]:
+    """Collect the answers of a stream in the order of their requests.
+
+    Raises PartlyAnswered with the answers so far if the stream ends early.
+    """
     answers: list[Any] = [None] * count
     try:
         for group in stream:
-            for place, answer in group:
-                answers[place] = answer
+            for position, answer in group:
+                answers[position] = answer
     except PartlyAnswered as failed:
         failed.answers = tuple(answers)
         raise
@@ -136,38 +146,39 @@ def gathered(stream: Stream[Answer], count: int) -> list[Answer]:
 
 
 class Model(Protocol):
-    """What every role has: a name and revision for the journal."""
+    """Base of all roles: a model has a name and a revision for the journal."""
 
     @property
     def identity(self) -> ModelIdentity: ...
 
 
+# Checkable at run time, because the registry verifies that a model plays the role for which it was opened.
 @runtime_checkable
 class Generator(Model, Protocol):
-    """Proposes values: the knowledge model."""
+    """Knowledge model: proposes values."""
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]: ...
 
 
 @runtime_checkable
 class Critic(Model, Protocol):
-    """Judges claims, each a finished sentence such as `Butter is an ingredient in saag chicken.`"""
+    """Judges claims, each a complete sentence such as `Butter is an ingredient in saag chicken.`"""
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]: ...
 
 
 @runtime_checkable
 class LikelihoodModel(Model, Protocol):
-    """Says how likely a text is."""
+    """Scores texts by their log-likelihood."""
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]: ...
 
 
 @runtime_checkable
 class Streaming(Protocol):
-    """A model that takes any number of requests at once and answers each as soon as it can, such as one on a server.
+    """A model that takes any number of requests at once and returns answers as they arrive, such as one on a server.
 
-    What its role is asked by: `GenerationRequest`s with their parameters, claims, or texts.
+    `asked` holds whatever its role takes: `GenerationRequest`s (with their parameters), claims or texts.
     """
 
     def stream(self, asked: Sequence[Any], *parameters: GenerationParameters) -> Stream[Any]: ...
@@ -175,7 +186,7 @@ class Streaming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a run by role. The evaluator judges delta and should not be the ranker (LINK, section 3.2)."""
+    """The models of a run by role. The evaluator measures delta; it should not be the ranker (LINK, section 3.2)."""
 
     knowledge: Generator
     critic: Critic

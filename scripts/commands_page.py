@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from cli import main
+from hapax.cli import main
 
 WIDTH = 100
 

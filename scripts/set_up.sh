@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Sets Hapax up in .venv: Python packages as pinned in pyproject.toml, and SWI-Prolog by the system's package manager.
-# With the argument `opt-in`, what `make test-opt-in` needs besides. Safe to run again: what is there already is left
-# alone.
+# Set Hapax up in .venv: the Python packages that requirements.lock pins, and SWI-Prolog from the system's package
+# manager. With the argument `opt-in`, also install what `make test-opt-in` needs. Safe to run again: it leaves alone
+# what is already there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# A relative path, because pip splits this variable at blanks. It also holds for the builds that pip starts.
+export PIP_CONSTRAINT=requirements.lock
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
 fail() { printf 'set-up: %s\n' "$*" >&2; exit 1; }
@@ -34,11 +36,11 @@ find_python() {  # the first Python that is new enough
     done
 }
 
-pip() {  # what it warns of matters only where it fails; then all is shown
+pip() {  # its warnings matter only if it fails; then all of them are shown
     .venv/bin/python -m pip --disable-pip-version-check --quiet "$@" 2>.venv/pip.log || { cat .venv/pip.log >&2; return 1; }
 }
 
-pinned() { .venv/bin/python -c "import tomllib; file = tomllib.load(open('pyproject.toml', 'rb')); print($1)"; }
+project() { .venv/bin/python -c "import tomllib; file = tomllib.load(open('pyproject.toml', 'rb')); print($1)"; }
 
 find_compiler() {
     for candidate in "${CXX:-}" c++ g++ clang++; do
@@ -58,9 +60,9 @@ install_opt_in() {  # the extras `servers`, `harness` and `ray`; llama.cpp's ser
         say "installing what the opt-in tests need; llama-cpp-python is compiled, which takes about four minutes"
     fi
     local extras='file["project"]["optional-dependencies"]'
-    pinned "'\n'.join(one for extra in ('servers', 'harness', 'ray') for one in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
+    project "'\n'.join(name for extra in ('servers', 'harness', 'ray') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
     pip install --requirement .venv/opt-in.txt ||
-        fail "pip could not install what the opt-in tests need; its messages are above. Mend what they name, then run this again."
+        fail "pip could not install what the opt-in tests need; its messages are above. Fix what they name, then run this again."
     touch .venv/opt-in
     say "done"
 }
@@ -86,18 +88,18 @@ if [ ! -x .venv/bin/python ] || ! .venv/bin/python -m pip --version >/dev/null 2
 fi
 
 say "installing Python packages into .venv, which may take some minutes"
-# Plain `torch` on Linux brings gigabytes of CUDA. The CPU build is taken wherever an index has it; a CUDA build
-# that is already in .venv stays.
+# Plain `torch` on Linux brings gigabytes of CUDA. Take the CPU build wherever an index has it, and keep a CUDA build
+# that is already in .venv.
 if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
-    torch=$(pinned 'next(one for one in file["project"]["dependencies"] if one.startswith("torch=="))')
+    torch=$(grep '^torch==' requirements.lock)
     if [ "$(uname -s)" = Linux ]; then
         pip install "$torch+cpu" 2>/dev/null ||
             pip install "$torch+cpu" --index-url https://download.pytorch.org/whl/cpu 2>/dev/null ||
             pip install "$torch"
     fi
 fi
-pinned '"\n".join(file["dependency-groups"]["dev"])' > .venv/dev.txt
-pip install --editable . --requirement .venv/dev.txt ||
-    fail "pip could not install the Python packages; its messages are above. Mend what they name, then run this again."
+project '"\n".join(file["dependency-groups"]["dev"])' > .venv/dev.txt
+pip install --editable '.[local,evaluation]' --requirement .venv/dev.txt ||
+    fail "pip could not install the Python packages; its messages are above. Fix what they name, then run this again."
 touch .venv/installed
 say "done"

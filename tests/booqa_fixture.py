@@ -62,13 +62,13 @@ def lexicon_xml(name: str, language: str, synsets: Synsets) -> str:
         lemma_xml = f'<Lemma writtenForm={quoteattr(lemma)} partOfSpeech="{part}"/>'
         lines.append(f'<LexicalEntry id="{name}-{number}">{lemma_xml}{forms}{senses}</LexicalEntry>')
     for key, (lemmas, relations) in synsets.items():
-        told = "".join(
+        written = "".join(
             f'<SynsetRelation relType="{relation}" target="{name}-{target}"/>'
             for relation, targets in relations.items()
             for target in targets
         )
         definition = f"<Definition>as {lemmas[-1]} in {key}</Definition>"
-        lines.append(f'<Synset id="{name}-{key}" ili="" partOfSpeech="{key[-1]}">{definition}{told}</Synset>')
+        lines.append(f'<Synset id="{name}-{key}" ili="" partOfSpeech="{key[-1]}">{definition}{written}</Synset>')
     return "\n".join([*lines, "</Lexicon></LexicalResource>"])
 
 
@@ -101,17 +101,17 @@ class Planted:
     dropped: Counter[str] = field(default_factory=Counter)
     asked: set[tuple[str, str]] = field(default_factory=set)
 
-    def say(self, who: str, what: str, where: str, date: str, fate: str = "", **more: str) -> None:
+    def say(self, who: str, verb: str, where: str, date: str, fate: str = "", **more: str) -> None:
         """One triple in a document of its own, unless `more` names it."""
         number = len(self.lines)
-        line = {"subject": who, "predicate": what, "object": where, "types": ["person", "location"], "date": date}
-        self.lines.append({**line, "document": f"d{number}", "sentence": f"{who} {what} {where} {number}.", **more})
+        line = {"subject": who, "predicate": verb, "object": where, "types": ["person", "location"], "date": date}
+        self.lines.append({**line, "document": f"d{number}", "sentence": f"{who} {verb} {where} {number}.", **more})
         if fate:
             self.dropped[fate] += 1
 
-    def say_all(self, who: str, whats: Iterable[str], where: str, date: str, fate: str = "") -> None:
-        for what in whats:
-            self.say(who, what, where, date, fate)
+    def say_all(self, who: str, verbs: Iterable[str], where: str, date: str, fate: str = "") -> None:
+        for verb in verbs:
+            self.say(who, verb, where, date, fate)
 
     def write(self, path: Path) -> Path:
         path.write_text("".join(json.dumps(line) + "\n" for line in self.lines), "utf-8")
@@ -120,30 +120,30 @@ class Planted:
 
 def planted(seed: int = 0) -> Planted:
     """Ninety pairs that are asked about, in nine slices, and rows for each filter; in an order drawn."""
-    one = Planted()
+    corpus = Planted()
     for number in range(90):
         who, where, date = f"Person {number}", f"Town {number}", f"2008-04-{1 + 3 * (number % 9):02d}"
-        one.asked.add((who, where))
-        one.say_all(who, CORE, where, date)
-        one.say(who, parsed("be"), where, date, "vague predicate")
-        one.say(who, parsed(f"rare{number}"), where, date, "too few occurrences of the predicate")
+        corpus.asked.add((who, where))
+        corpus.say_all(who, CORE, where, date)
+        corpus.say(who, parsed("be"), where, date, "vague predicate")
+        corpus.say(who, parsed(f"rare{number}"), where, date, "too few occurrences of the predicate")
     for number in range(70):  # what is often said, though never of a pair that is asked about
-        for what in ("tour", "inspect", "assist"):
-            one.say(f"{what}er {number}", parsed(what), f"Place {number}", "2008-06-01", "too few mentions")
+        for verb in ("tour", "inspect", "assist"):
+            corpus.say(f"{verb}er {number}", parsed(verb), f"Place {number}", "2008-06-01", "too few mentions")
     for number in range(5):  # ... but for these, in another slice
-        one.say(f"Person {number}", parsed("tour"), f"Town {number}", "2008-07-01", "too few mentions")
-        one.say(f"Person {number}", parsed("aid"), f"Town {number}", "2008-07-01", "too few mentions")
-    one.say_all("Few", CORE[:14], "Village", "2008-05-01", "too few mentions")
-    one.say_all("Many", CORE * 2, "City", "2008-05-01", "too many mentions")
-    one.say_all("Dull", CORE[:10] + CORE[:10], "Village", "2008-05-04", "too few different predicates")
+        corpus.say(f"Person {number}", parsed("tour"), f"Town {number}", "2008-07-01", "too few mentions")
+        corpus.say(f"Person {number}", parsed("aid"), f"Town {number}", "2008-07-01", "too few mentions")
+    corpus.say_all("Few", CORE[:14], "Village", "2008-05-01", "too few mentions")
+    corpus.say_all("Many", CORE * 2, "City", "2008-05-01", "too many mentions")
+    corpus.say_all("Dull", CORE[:10] + CORE[:10], "Village", "2008-05-04", "too few different predicates")
     for number in range(30):  # thirty predicates in fifteen documents
-        what = (*CORE, *(parsed(f"once{each}") for each in range(14)))[number]
-        one.say("Busy", what, "City", "2008-05-07", "too many different predicates", document=f"b{number % 15}")
-    one.say_all("He", CORE, "Village", "2008-05-10", "pronoun")
-    one.say_all("Somebody", CORE, "City", "2008-05-10", "pronoun")
-    one.say_all("Nobody knows", CORE, "when", "some day", "undated")
+        verb = (*CORE, *(parsed(f"once{index}") for index in range(14)))[number]
+        corpus.say("Busy", verb, "City", "2008-05-07", "too many different predicates", document=f"b{number % 15}")
+    corpus.say_all("He", CORE, "Village", "2008-05-10", "pronoun")
+    corpus.say_all("Somebody", CORE, "City", "2008-05-10", "pronoun")
+    corpus.say_all("Nobody knows", CORE, "when", "some day", "undated")
     for number in range(25):
-        one.lines.append({**one.lines[number], "document": f"copy{number}"})
-        one.dropped["sentence repeated"] += 1
-    random.Random(seed).shuffle(one.lines)
-    return one
+        corpus.lines.append({**corpus.lines[number], "document": f"copy{number}"})
+        corpus.dropped["sentence repeated"] += 1
+    random.Random(seed).shuffle(corpus.lines)
+    return corpus

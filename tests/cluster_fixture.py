@@ -17,19 +17,22 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import SHIPPED, chosen_rules, simulated
-from benchmarks.scale import Noted
-from engine.cluster.owner import Opening, Owner, Post
-from engine.cluster.running import ClusterReport, Spread, search_spread
-from engine.cluster.walking import Ahead, walk
-from engine.report import SearchReport, SearchSettings
-from engine.search import search
-from grammar.rules import Library, Rule
-from kb.connection import reading_uri
-from kb.store import KnowledgeBase
-from llm_oracle.backends.frequency import FrequencyLikelihood
-from llm_oracle.calls import Budget, Journal
-from llm_oracle.protocols import Models
-from llm_oracle.registry import OpeningOptions
+from benchmarks.scale import LoggingModel
+from hapax.engine.cluster.owner import Opening, Owner, Post
+from hapax.engine.cluster.running import ClusterReport, Spread, search_spread
+from hapax.engine.cluster.walking import Ahead, walk
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.report import SearchReport
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.rules import Library, Rule
+from hapax.kb.connection import reading_uri
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import Models
 
 SETTINGS = SearchSettings(beam=3, rules_together=1)
 RULES = 6
@@ -40,7 +43,7 @@ def shipped() -> tuple[Library, list[Rule]]:
     return chosen_rules([SHIPPED], RULES)
 
 
-class Slow(Noted):
+class Slow(LoggingModel):
     """A model that notes each request and takes a while for each batch."""
 
     seconds = 0.0
@@ -79,7 +82,7 @@ def alone(folder: Path) -> Path:
     library, rules = shipped()
     with KnowledgeBase(folder / "alone.db") as kb:
         model = noted(folder / "alone.log", Journal(kb))
-        search(library, rules, kb, Models(model, model, model, FrequencyLikelihood()), SETTINGS)
+        search(SearchJob(library, rules, kb, Models(model, model, model, FrequencyLikelihood()), SETTINGS))
     return folder / "alone.db"
 
 
@@ -89,12 +92,11 @@ def spread(
     """The search spread over a cluster."""
     library, rules = shipped()
     with KnowledgeBase(folder / "spread.db") as kb:
-        one = opening(folder / "asked.log", seconds)
+        opened = opening(folder / "asked.log", seconds)
         journal = Journal(kb, budget)
-        models = one.open(journal, 1)
-        return search_spread(
-            library, rules, kb, models, Spread(cluster, one, folder / "shards"), settings=SETTINGS, journal=journal
-        )
+        models = opened.open(journal, 1)
+        job = SearchJob(library, rules, kb, models, SETTINGS, journal)
+        return search_spread(job, Spread(cluster, opened, folder / "shards"))
 
 
 def asked(folder: Path) -> list[str]:
@@ -109,7 +111,7 @@ def answered(folder: Path) -> set[str]:
     for path in (folder / "spread.db", *(folder / "shards").glob("*.db")):
         try:
             with closing(sqlite3.connect(reading_uri(path), uri=True)) as connection:
-                found |= {one for (one,) in connection.execute("SELECT request_id FROM calls")}
+                found |= {request_id for (request_id,) in connection.execute("SELECT request_id FROM calls")}
         except sqlite3.OperationalError:  # gone, or not yet a knowledge base
             continue
     return found
@@ -140,8 +142,8 @@ class Threads:
         try:
             yield self
         finally:
-            for one in (*self._asked, self._told):
-                one.shutdown()
+            for executor in (*self._asked, self._told):
+                executor.shutdown()
 
     def begin(self, number: int, method: str, *arguments: Any) -> Future[Any]:
         thread = self._asked[number] if method in ("ask", "identities") else self._told
@@ -173,6 +175,6 @@ class Walks:
 
 def on_ray(folder: Path, workers: int, seconds: float) -> ClusterReport:
     """The search on a Ray cluster of this machine that is begun for it."""
-    from engine.cluster.on_ray import RayCluster
+    from hapax.engine.cluster.on_ray import RayCluster
 
     return spread(folder, RayCluster(worker_count=workers), seconds)[1]

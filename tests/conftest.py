@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fault_harness import Warm
+from money_fixture import RULES
 
-from kb import KnowledgeBase
+from hapax.engine.inference.session import PrologSession
+from hapax.kb.store import KnowledgeBase
 
 
 @pytest.fixture
@@ -22,3 +25,18 @@ def warm() -> Iterator[Warm]:
     """The process that runs commands to which something happens."""
     with Warm() as process:
         yield process
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    """A file with the rule about currencies."""
+    path = tmp_path / "money.rules"
+    path.write_text(RULES, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def prolog() -> Iterator[PrologSession]:
+    """A Prolog process that the tests of a module share."""
+    with PrologSession() as session:
+        yield session

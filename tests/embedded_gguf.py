@@ -55,7 +55,7 @@ def _add_tokenizer(writer: gguf.GGUFWriter, folder: Path, config: dict[str, Any]
         tokens[added["id"]] = added["content"]
         kinds[added["id"]] = gguf.TokenType.CONTROL if added["special"] else gguf.TokenType.USER_DEFINED
     places = range(config["vocab_size"])
-    merges = [one if isinstance(one, str) else " ".join(one) for one in tokenizer["model"]["merges"]]
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in tokenizer["model"]["merges"]]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")  # single digits, then GPT-2's pattern
     writer.add_token_list([tokens.get(place, f"[PAD{place}]") for place in places])

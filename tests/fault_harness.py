@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.comparison import differences
-from kb.connection import reading_uri
+from hapax.kb.connection import reading_uri
 
 ROOT = Path(__file__).parent.parent
 TESTS = Path(__file__).parent
@@ -77,7 +77,7 @@ SEARCH = (
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit code, or minus the signal that killed it, and what it printed."""
+    """The end of a command: its exit code, or minus the signal that killed it, and what it printed."""
 
     code: int
     stdout: str
@@ -232,6 +232,19 @@ class Stage:
         return len(points)
 
 
+def undisturbed(warm: Warm, folder: Path) -> Stage:
+    """A search in the folder that was played to its end, undisturbed, under the name `whole`."""
+    stage = Stage(warm, SEARCH, folder, with_rules)
+    _, ended = stage.played("whole")
+    assert ended.code == 0, ended.stderr
+    return stage
+
+
+def whole(stage: Stage) -> Command:
+    """The undisturbed search of the stage."""
+    return stage.command("whole", "whole")
+
+
 def wait_until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
     """Look again and again; fails where it does not happen."""
     end = time.monotonic() + seconds
@@ -241,7 +254,7 @@ def wait_until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def is_same(first: Path, second: Path) -> bool:
-    """Whether two knowledge bases hold the same but for clocks; what is no knowledge base yet holds nothing."""
+    """True if two knowledge bases differ in nothing but times; a file that is no knowledge base yet counts as empty."""
     made = (is_made(first), is_made(second))
     return not any(differences(first, second).values()) if all(made) else not any(made)
 
@@ -255,7 +268,7 @@ def journal(database: Path) -> set[str]:
 
 
 def is_made(database: Path) -> bool:
-    """Whether the file is there and has its tables."""
+    """True if the file exists and has its tables."""
     if not database.exists():
         return False
     with closing(sqlite3.connect(reading_uri(database), uri=True)) as connection:
@@ -272,7 +285,7 @@ def lost(command: Command, database: Path) -> list[str]:
 
 
 def with_rules(folder: Path) -> None:
-    """What a search begins with."""
+    """Write the files that a search begins with."""
     (folder / "world.rules").write_text(RULES, encoding="utf-8")
 
 
@@ -355,8 +368,9 @@ def simulate(log: Path, after: int | None = None, fault: Fault | None = None, sl
 
     `fault` happens when so many batches are answered and noted; `slow`: seconds that each takes.
     """
-    from llm_oracle import simulated
-    from llm_oracle.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
+    from hapax.llm_oracle import simulated
+    from hapax.llm_oracle.simulated import SimulatedModel
+    from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
 
     small = SimulationSettings(
         entities_per_type=12, facts_per_argument=3.0, recall=1.0, malformed=0.0, critic_recall=1.0
@@ -415,7 +429,7 @@ def fill_disk() -> None:
 
 
 def remember_connections() -> None:
-    """What `fill_disk` needs to have happened first."""
+    """Keep track of connections, which `fill_disk` needs."""
     connect = sqlite3.connect
 
     def remembered(*arguments: Any, **options: Any) -> sqlite3.Connection:
@@ -436,7 +450,7 @@ def limit_files(size: int) -> None:
 
 def impatient(seconds: float) -> None:
     """Writers wait no longer for each other."""
-    from kb import connection
+    from hapax.kb import connection
 
     connection.BUSY_SECONDS = seconds
 
@@ -479,6 +493,9 @@ def _worded(request: Any) -> str:
 def serve(descriptor: int) -> None:
     """Fork a child for each command that comes, until the other side is gone."""
     connection = Connection(descriptor)
+    # A detached shell may ignore SIGINT, and nohup ignores SIGHUP; both is inherited, and the tests send both.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     _warm_up()
     gc.freeze()  # what is never looked at stays shared with the children
     while True:
@@ -500,9 +517,9 @@ WARMING = 'oracle is_in(Part, Whole): "[1] is in [2]" / "[1] is not in [2]" / "?
 
 def _warm_up() -> None:
     """Import and build what commands import and build when they first need it, by a search that leaves nothing."""
-    import llm_oracle.backends.openai_batch
-    import llm_oracle.backends.openai_models  # noqa: F401
-    from engine.worker import Worker
+    import hapax.llm_oracle.backends.openai_batch
+    import hapax.llm_oracle.backends.openai_models  # noqa: F401
+    from hapax.engine.inference.worker import Worker
 
     _printing_to(Path(os.devnull), Path(os.devnull))
     _Forked.worker = Worker(Connection(os.open(os.devnull, os.O_RDWR)))
@@ -522,7 +539,7 @@ def _obey(command: Command) -> int:
 
 
 def _obeyed(arguments: Sequence[str], faults: Sequence[Fault] = ()) -> int:
-    import cli
+    from hapax import cli
 
     subprocess.Popen = _Forked  # type: ignore[assignment,misc]
     _Forked.running.clear()
@@ -556,7 +573,7 @@ class _Forked:
     running: ClassVar[list[int]] = []
 
     def __init__(self, arguments: Sequence[str], pass_fds: Sequence[int] = (), **_: Any) -> None:
-        if list(arguments[1:3]) != ["-m", "engine.worker"]:
+        if "hapax.engine.inference.worker" not in arguments:
             raise AssertionError(f"no command may start {arguments}")
         (descriptor,) = pass_fds
         self.pid = os.fork()
@@ -582,5 +599,5 @@ class _Forked:
             if found:
                 return os.waitstatus_to_exitcode(status)
             if end is not None and time.monotonic() >= end:
-                raise subprocess.TimeoutExpired("engine.worker", timeout or 0.0)
+                raise subprocess.TimeoutExpired("hapax.engine.inference.worker", timeout or 0.0)
             time.sleep(0.002)

@@ -18,9 +18,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urljoin
 
-from llm_oracle.prompts import critic_prompt
-from llm_oracle.protocols import GenerationParameters, GenerationRequest
-from llm_oracle.scripted import ScriptedModel
+from hapax.llm_oracle.prompts import critic_prompt
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
+from hapax.llm_oracle.scripted import ScriptedModel
 
 Reply = tuple[int, Any, Mapping[str, str]]
 """Status, body (JSON if it is no bytes), headers."""
@@ -147,7 +147,7 @@ class FakeServer:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
     def paths(self) -> list[str]:
-        return [one.path for one in self.asked]
+        return [request.path for request in self.asked]
 
     def reply(self, asked: Asked) -> Reply | bytes | str:
         with self._lock:
@@ -206,12 +206,12 @@ class FakeServer:
         words = text.split(" ")
         tokens = [words[0], *(" " + word for word in words[1:]), " more"]
         offsets = [sum(map(len, tokens[:place])) for place in range(len(tokens))]
-        each = score.total / max(1, len(words) - 1)
+        mean = score.total / max(1, len(words) - 1)
         reply = self._choices(["".join(tokens)], False, text)
         reply["usage"]["prompt_tokens"] = len(words)
         reply["choices"][0]["logprobs"] = {
             "tokens": tokens,
-            "token_logprobs": [None, *[each] * (len(words) - 1), -1.0],
+            "token_logprobs": [None, *[mean] * (len(words) - 1), -1.0],
             "text_offset": offsets,
         }
         return reply
@@ -269,7 +269,7 @@ UNFINISHED = ("hang", "drop", "reset", "drip")
 
 
 def _left_unfinished(handler: BaseHTTPRequestHandler, answer: object, over: threading.Event) -> None:
-    """What is no reply: bytes of another kind, or none, or the beginning of some and a break, or far too few."""
+    """Not a reply: bytes of another kind, or none, or the beginning of some and a break, or far too few."""
     if isinstance(answer, bytes):
         handler.wfile.write(answer)
     elif answer == "hang":
@@ -285,7 +285,7 @@ def _left_unfinished(handler: BaseHTTPRequestHandler, answer: object, over: thre
 
 
 def _forwarded(asked: Asked, upstream: str) -> Reply:
-    """What the other server replies to the request."""
+    """The reply of the other server to the request."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(urljoin(upstream, asked.path), json.dumps(asked.body).encode(), headers)  # noqa: S310  # loopback
     try:

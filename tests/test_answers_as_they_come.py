@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from openai_fake import Asked, FakeServer
 from test_oracle_openai import opened
 
-from kb import KnowledgeBase
-from llm_oracle.calls import Budget, BudgetReached, Journal, JournaledCritic, JournaledGenerator
-from llm_oracle.protocols import (
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Budget, BudgetReached
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
@@ -46,7 +48,7 @@ class Streamer:
 
     def stream(self, asked: Sequence[Any], *parameters: GenerationParameters) -> Stream[Any]:
         self.streams.append(list(asked))
-        left = [(place, self._answer(one, bool(parameters))) for place, one in enumerate(asked)]
+        left = [(place, self._answer(request, bool(parameters))) for place, request in enumerate(asked)]
         while left:
             if self._kb:
                 self.held.append(len(self._kb.calls()))
@@ -54,10 +56,10 @@ class Streamer:
                 raise KeyboardInterrupt
             yield [left.pop() for _ in range(min(2, len(left)))]
 
-    def _answer(self, one: Any, listed: bool) -> Any:
+    def _answer(self, request: Any, listed: bool) -> Any:
         if listed:
-            return Generation(f"1. {one.prompt}.", "stop", Usage(0, self._used.get(one.prompt, 1)))
-        return CriticScore(1 / (1 + int(one.split()[1])))
+            return Generation(f"1. {request.prompt}.", "stop", Usage(0, self._used.get(request.prompt, 1)))
+        return CriticScore(1 / (1 + int(request.split()[1])))
 
 
 def test_a_stream_answers_in_order_and_is_kept_as_it_comes(fresh_kb: KnowledgeBase) -> None:
@@ -72,7 +74,7 @@ def test_a_stream_answers_in_order_and_is_kept_as_it_comes(fresh_kb: KnowledgeBa
 
 
 def test_an_interrupted_stream_loses_what_is_in_flight_only(fresh_kb: KnowledgeBase) -> None:
-    """What came before the break is never asked for again."""
+    """Answers that came before the break are never asked for again."""
     with pytest.raises(KeyboardInterrupt):
         JournaledCritic(Streamer(breaks_at=4), Journal(fresh_kb)).probabilities(CLAIMS)
     model = Streamer()
@@ -91,7 +93,7 @@ def test_a_stream_keeps_the_budget_as_single_requests_do(limit: int, used: list[
         with KnowledgeBase() as kb:
             journal = Journal(kb, Budget(max_tokens=limit))
             generator = JournaledGenerator(Streamer(used=used), journal)
-            asked = [requests] if at_once else [[one] for one in requests]
+            asked = [requests] if at_once else [[request] for request in requests]
             came: list[bool] = []
             for some in asked:
                 try:
@@ -128,7 +130,7 @@ def test_one_slow_answer_holds_up_no_other(fresh_kb: KnowledgeBase) -> None:
 
 
 def test_a_stream_may_be_left() -> None:
-    """What is in flight is given up, and the same model goes on answering."""
+    """Requests in flight are given up, and the same model goes on answering."""
     left = threading.Event()
 
     def misbehave(number: int, asked: Asked) -> None:
@@ -139,7 +141,7 @@ def test_a_stream_may_be_left() -> None:
         critic = opened(fake).critic()
         fake.misbehave = misbehave
         stream = critic.stream(["first", "later"])
-        first = next(one for group in stream for one in group)
+        first = next(answer for group in stream for answer in group)
         stream.close()  # type: ignore[attr-defined]  # it is a generator
         again = critic.probabilities(["first"])
         left.set()

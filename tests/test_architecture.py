@@ -7,28 +7,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "commands", "cli")
+ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
     "gensim": ("llm_oracle/backends/vectors.py",),
     "jinja2": ("evaluation/report/page.py", "evaluation/votes/sheets.py"),
     "inflect": ("engine/expansion/replies.py",),
     "filelock": ("kb/asking.py",),
     "lark": ("grammar/parser.py",),
-    "matplotlib": ("evaluation/drawing.py", "evaluation/figures.py"),
+    "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
     "networkx": ("grammar/dependencies.py",),
-    "pyswip": ("engine/session.py", "engine/worker.py"),
+    "pyswip": ("engine/inference/worker.py",),
     "sqlite_utils": ("kb/",),
     "torch": ("llm_oracle/backends/", "llm_oracle/embedded/", "llm_oracle/finetuning.py"),
     "transformers": ("llm_oracle/backends/", "llm_oracle/embedded/", "llm_oracle/finetuning.py"),
     "httpx2": ("llm_oracle/backends/openai_transport.py",),
-    "tenacity": ("llm_oracle/backends/openai_limits.py",),
-    "aiolimiter": ("llm_oracle/backends/openai_limits.py",),
+    "tenacity": ("llm_oracle/backends/openai_transport.py",),
+    "aiolimiter": ("llm_oracle/backends/openai_transport.py",),
+    "pydantic": ("evaluation/link/baselines/config.py", "llm_oracle/backends/openai_aliases.py"),
     "yaml": (
-        "evaluation/baselines/config.py",
+        "evaluation/link/baselines/config.py",
         "evaluation/dataset/yaml_text.py",
         "llm_oracle/backends/openai_aliases.py",
     ),
-    "pyarrow": ("evaluation/dataset/tables.py",),
+    "pandas": ("api/",),
+    "pyarrow": ("api/", "evaluation/dataset/tables.py"),
     "inspect_ai": ("evaluation/dataset/shipped_inspect.py", "evaluation/winograd/shipped_inspect.py"),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
     "sklearn": ("evaluation/booqa/retrieval.py",),
@@ -44,11 +46,19 @@ def sources() -> list[Path]:
 
 
 def imports(path: Path) -> Iterator[str]:
+    """Full names of the imported modules; `from a import b` gives `a.b`, whether b is a module or a name in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.split(".")[0]
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno} imports by a relative name"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room_of(name: str) -> str | None:
+    """The room of a module of Hapax; None for a library, and for the front door, which no room may use."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "hapax" and parts[1:] and parts[1] in ROOMS else None
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -56,12 +66,39 @@ def test_imports_go_one_way(path: Path) -> None:
     """A room imports only from rooms to its left, and a library only in its one place."""
     place = path.relative_to(ROOT).as_posix()
     room = place.split("/")[0].removesuffix(".py")
+    names = list(imports(path))
 
-    against = [name for name in imports(path) if name in ROOMS and ROOMS.index(name) > ROOMS.index(room)]
-    outside = [name for name in imports(path) if name in FENCES and not place.startswith(FENCES[name])]
+    against = [name for name in names if (other := room_of(name)) and ROOMS.index(other) > ROOMS.index(room)]
+    libraries = {name.split(".")[0] for name in names}
+    outside = [name for name in libraries if name in FENCES and not place.startswith(FENCES[name])]
 
     assert against == []
     assert outside == []
+
+
+def test_one_name_is_imported() -> None:
+    """No file of the repository imports a room by its bare name, which another package could take."""
+    folders = [ROOT / name for name in (*ROOMS[:-1], "tests", "tools", "benchmarks", "fuzz", "scripts")]
+    files = [ROOT / "cli.py", *(path for folder in folders for path in folder.rglob("*.py"))]
+
+    bare = [(path.name, name) for path in files for name in imports(path) if name.split(".")[0] in (*ROOMS, "rules")]
+
+    assert bare == []
+
+
+def test_no_room_imports_the_tools() -> None:
+    """The wheel does not hold tools/, so nothing in a room may need it."""
+    needing = [str(path) for path in sources() for name in imports(path) if name.split(".")[0] == "tools"]
+
+    assert needing == []
+
+
+def test_the_package_links_every_room() -> None:
+    """`hapax/` holds a link to each room, so that a checkout, an editable install and a wheel import the same names."""
+    links = {path.name: path.resolve() for path in (ROOT / "hapax").iterdir() if path.is_symlink()}
+
+    expected = {*ROOMS[:-1], "cli.py", "rules"}
+    assert links == {name: ROOT / name for name in expected}
 
 
 def test_sources_are_found() -> None:

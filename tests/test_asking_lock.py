@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from grammar.errors import HapaxError
-from kb import asking
-from kb.store import KnowledgeBase
+from hapax.grammar.errors import HapaxError
+from hapax.kb import asking
+from hapax.kb.store import KnowledgeBase
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o660, 0o666])
@@ -64,7 +64,7 @@ def test_a_lock_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (tmp_path / "hapax.db-asking").mkdir()
     with (
         KnowledgeBase(tmp_path / "hapax.db") as kb,
-        pytest.raises(HapaxError, match=r"hapax\.db-asking cannot be made or opened \(Is a directory\)"),
+        pytest.raises(HapaxError, match=r"hapax\.db-asking cannot be created or opened \(Is a directory\)"),
         kb.asking(),
     ):
         pass
@@ -81,7 +81,7 @@ def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest
     with (
         warnings.catch_warnings(action="error"),
         KnowledgeBase(tmp_path / "hapax.db") as kb,
-        pytest.raises(HapaxError, match="has no locks: keep the file on"),
+        pytest.raises(HapaxError, match="does not support locks: keep the file on"),
         kb.asking(),
     ):
         pass

@@ -13,29 +13,29 @@ from test_engine_search import ALLERGY, OLDER, RECURSIVE, VOCABULARY
 from benchmarks.calls import (
     KNOWLEDGE,
     ROLES,
-    Bench,
+    CachingModel,
+    CallBenchmark,
     ReleasedPattern,
-    Remembering,
     in_process,
     is_link_rule,
     main,
     on_server,
 )
 from benchmarks.common import simulated
-from benchmarks.server import Obedient, Server, counts
-from engine.report import SearchSettings
-from grammar.parser import parse_library
-from grammar.rules import Library
-from llm_oracle.answers import parse_values
-from llm_oracle.prompts import exclusion_clause, knowledge_prompt
-from llm_oracle.protocols import GenerationParameters, GenerationRequest, Models
+from benchmarks.server import ExclusionReader, SimulatedServer, counts
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.llm_oracle.answers import parse_values
+from hapax.llm_oracle.prompts import exclusion_clause, knowledge_prompt
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Models
 
 LIBRARY = parse_library([("test.rules", "\n".join((VOCABULARY, ALLERGY, OLDER)))])
 PROMPT = knowledge_prompt("A", "[A] is one type of [B]", "Ingredient", 20)
-BENCH = Bench(beam=3, latency=0.0)
+BENCH = CallBenchmark(beam=3, latency=0.0)
 
 
-class Counting(Obedient):
+class Counting(ExclusionReader):
     """The simulated model, which remembers the prompts that it was asked."""
 
     def __init__(self, library: Library) -> None:
@@ -43,21 +43,21 @@ class Counting(Obedient):
         self.prompts: list[str] = []
 
     def generate(self, requests, parameters):
-        self.prompts += [one.prompt for one in requests]
+        self.prompts += [request.prompt for request in requests]
         return super().generate(requests, parameters)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[SimulatedServer]:
     """The simulated server in a thread, without latency."""
-    with Server(Obedient(simulated(LIBRARY, 1)), 0.0) as one:
-        threading.Thread(target=one.serve_forever, args=(0.01,), daemon=True).start()
-        yield one
-        one.shutdown()
+    with SimulatedServer(ExclusionReader(simulated(LIBRARY, 1)), 0.0) as simulated_server:
+        threading.Thread(target=simulated_server.serve_forever, args=(0.01,), daemon=True).start()
+        yield simulated_server
+        simulated_server.shutdown()
 
 
 def values(text: str) -> set[object]:
-    return {one.value for one in parse_values(text, "A", "Ingredient") if one.rejected is None}
+    return {value.value for value in parse_values(text, "A", "Ingredient") if value.rejected is None}
 
 
 def test_links_pattern_asks_the_same_question_again() -> None:
@@ -105,23 +105,23 @@ def test_what_link_could_not_search_is_left_out() -> None:
     assert not is_link_rule(library.rule("repair"), library)
 
 
-def test_the_server_is_the_simulated_model(server: Server) -> None:
+def test_the_server_is_the_simulated_model(server: SimulatedServer) -> None:
     """The critic's and the ranker's scores come through the server as the model gives them."""
     model = simulated(LIBRARY, 1)
     served = on_server(server.url, LIBRARY, BENCH, in_flight=4)
     claims = ["Bafe is one type of bodo.", "Bafe is an ingredient."]
     texts = ["Bafe is one type of bodo and so is dumu."]
 
-    scores = [one.probability for one in served.critic.probabilities(claims)]
+    scores = [score.probability for score in served.critic.probabilities(claims)]
     (likelihood,) = served.likelihood.log_likelihoods(texts)
 
-    assert scores == pytest.approx([one.probability for one in model.probabilities(claims)])
+    assert scores == pytest.approx([score.probability for score in model.probabilities(claims)])
     assert likelihood.total == pytest.approx(model.log_likelihoods(texts)[0].total)
     assert counts(server.url)["asked"] == server.asked > 3
 
 
 @pytest.mark.parametrize("in_words", [True, False])
-def test_the_server_heeds_what_it_must_not_say(server: Server, in_words: bool) -> None:
+def test_the_server_heeds_what_it_must_not_say(server: SimulatedServer, in_words: bool) -> None:
     """Values that the prompt names, or that the caller excludes, do not come again."""
     served = on_server(server.url, LIBRARY, BENCH, in_flight=4).knowledge
     (first,) = served.generate([GenerationRequest(PROMPT)], GenerationParameters())
@@ -134,7 +134,7 @@ def test_the_server_heeds_what_it_must_not_say(server: Server, in_words: bool) -
     assert values(second.text).isdisjoint(given)
 
 
-def test_a_page_that_the_server_lacks_is_not_found(server: Server) -> None:
+def test_a_page_that_the_server_lacks_is_not_found(server: SimulatedServer) -> None:
     """Other endpoints get 404, as from any server that does not have them."""
     assert server.answer("/tokenize", {"prompt": "x"})[0] == 404
     assert server.answer("/v1/completions", {"prompt": "x"})[0] == 404
@@ -142,7 +142,7 @@ def test_a_page_that_the_server_lacks_is_not_found(server: Server) -> None:
 
 def test_what_is_remembered_is_what_the_model_says() -> None:
     """The model that counts without a server gives the model's own scores."""
-    model, remembering = simulated(LIBRARY, 1), Remembering(simulated(LIBRARY, 1))
+    model, remembering = simulated(LIBRARY, 1), CachingModel(simulated(LIBRARY, 1))
     claims = ["Bafe is one type of bodo."] * 2
 
     assert remembering.probabilities(claims) == model.probabilities(claims)

@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster_fixture import Threads
 from test_engine_search import ALLERGY, OLDER, VOCABULARY
 
-from benchmarks.cluster import Bench, measured, told
+from benchmarks.cluster import ClusterBenchmark, lines, measured
 
 
 def test_clusters_are_measured_beside_one_process(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_clusters_are_measured_beside_one_process(tmp_path: Path) -> None:
     path = tmp_path / "test.rules"
     path.write_text("\n".join((VOCABULARY, ALLERGY, OLDER)), "utf-8")
 
-    figures = measured(Bench((path,), rules=2, beam=3, latency=0.0, in_flight=8, workers=(1, 2)), Threads)
+    figures = measured(ClusterBenchmark((path,), rules=2, beam=3, latency=0.0, in_flight=8, workers=(1, 2)), Threads)
 
     assert [one["workers"] for one in figures["clusters"]] == [1, 2]
     assert figures["replay"]["calls_sent"] == 0
@@ -24,4 +24,4 @@ def test_clusters_are_measured_beside_one_process(tmp_path: Path) -> None:
         assert one["statements"] == figures["alone"]["statements"] > 0
         assert one["requests_at_the_server"] == figures["alone"]["requests_at_the_server"]
         assert one["calls_sent"] == figures["alone"]["calls_sent"]
-    assert "2 workers: " in "\n".join(told(figures))
+    assert "2 workers: " in "\n".join(lines(figures))

@@ -18,7 +18,7 @@ def test_each_way_is_timed_beside_the_others(tmp_path: Path, capsys: pytest.Capt
 
     assert small["facts"] <= 300 < large["facts"] <= 600
     assert 0 < small["statements"] < large["statements"]
-    assert all(one[f"{way}_s"] > 0 for one in found["joins"] for way in ("cold", "again", "ctas_int", "pyswip"))
+    assert all(sizes[f"{way}_s"] > 0 for sizes in found["joins"] for way in ("cold", "again", "ctas_int", "pyswip"))
     assert small["prolog_path_s"] > 0
     assert set(found["slopes"]) == {"reading_by_facts", "cold_by_facts", "again_by_statements"}
     assert 0 < found["closure"]["pairs"] <= 400

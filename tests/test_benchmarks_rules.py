@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-import cli
 from benchmarks import startup
 from benchmarks.libraries import SHAPES, library_text
 from benchmarks.rules import STAGES, main
-from grammar.checks import check_library
-from grammar.errors import Severity
-from grammar.parser import parse_library
+from hapax import cli
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import Severity
+from hapax.grammar.parser import parse_library
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -25,7 +25,7 @@ def test_generated_rules_are_distinct_and_without_errors(shape: str) -> None:
     library = parse_library([("t", text)])
 
     assert len(library.rules) == 20
-    assert [one for one in check_library(library) if one.severity is Severity.ERROR] == []
+    assert [finding for finding in check_library(library) if finding.severity is Severity.ERROR] == []
     assert text == library_text(shape, 20, seed=3) != library_text(shape, 20, seed=4)
 
 
@@ -37,8 +37,8 @@ def test_each_stage_is_measured_at_each_size(tmp_path: Path, capsys: pytest.Capt
 
     figures = json.loads(written.read_text("utf-8"))
     (shape,) = figures["shapes"]
-    assert [one["rules"] for one in shape["measured"]] == [1, 2, 20]
-    assert all(set(one["seconds"]) == set(STAGES) for one in shape["measured"])
+    assert [measured["rules"] for measured in shape["measured"]] == [1, 2, 20]
+    assert all(set(measured["seconds"]) == set(STAGES) for measured in shape["measured"])
     assert shape["measured"][-1]["findings"] == 18
     assert set(shape["growth"]) == set(STAGES)
     assert figures["machine"]["cores"]
@@ -51,9 +51,9 @@ def test_starting_is_measured_beside_a_bare_interpreter(tmp_path: Path) -> None:
 
     assert startup.main(["--turns", "1", "--only", "check", "-o", str(written)]) == 0
 
-    starts = {one["command"]: one for one in json.loads(written.read_text("utf-8"))["measured"]}
+    starts = {start["command"]: start for start in json.loads(written.read_text("utf-8"))["measured"]}
     assert list(starts) == ["check --help", "check one.rules"]
-    assert all(one["seconds"] > 0 and one["ratio"] > 0 for one in starts.values())
+    assert all(start["seconds"] > 0 and start["ratio"] > 0 for start in starts.values())
     assert starts["check one.rules"]["imports"] == ["lark", "rich"]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from test_engine_search import ALLERGY, OLDER, VOCABULARY
 
-from benchmarks.scale import MOST_DELAY, Kill, Searches, Task, differences, is_same, kills, main
-from kb.records import CallRecord, Decision, RunRecord
-from kb.store import KnowledgeBase
+from benchmarks.scale import MOST_DELAY, Kill, RepeatedSearch, Task, differences, is_same, kills, main
+from hapax.kb.records import CallRecord, Decision, RunRecord
+from hapax.kb.store import KnowledgeBase
 
 CALL = CallRecord("c1", "critic", "m", {"claim": "x"}, {"probability": 0.5}, created="2026-01-01")
 DECISION = Decision("run", "critic", "subject", accepted=True, score=0.9, threshold=0.85, reason="high")
@@ -28,7 +28,7 @@ def rules(tmp_path: Path) -> Path:
 def written(path: Path, call: CallRecord = CALL, *decisions: Decision) -> Path:
     with KnowledgeBase(path) as kb:
         kb.start_run(RunRecord("run", "search", {}, "run", f"2026 {path.stem}"))
-        kb.record_call(call)
+        kb.record_calls([call])
         kb.add_decisions(decisions)
     return path
 
@@ -48,7 +48,7 @@ def test_a_killed_search_ends_as_an_undisturbed_one(rules: Path, tmp_path: Path)
     assert killed["statements"] == first["statements"]
     assert first["rules"] == 2
     assert first["rows"]["statements"] == first["statements"]["head"] + first["statements"]["long_tail"] > 0
-    assert sum(one["sent"] for one in first["calls"].values()) == first["rows"]["calls"]
+    assert sum(counts["sent"] for counts in first["calls"].values()) == first["rows"]["calls"]
     assert first["database_mb"] > 0
     assert first["peak_memory_mb"] > 0
     assert {"system", "cores", "memory_gb"} <= set(figures["machine"])
@@ -56,35 +56,38 @@ def test_a_killed_search_ends_as_an_undisturbed_one(rules: Path, tmp_path: Path)
 
 def test_a_kill_leaves_what_was_answered(rules: Path, tmp_path: Path) -> None:
     """A search that is killed when its journal holds 50 rows leaves at least these."""
-    searches = Searches(Task((rules,), beam=60), tmp_path, "killed")
+    searches = RepeatedSearch(Task((rules,), beam=60), tmp_path, "killed")
 
-    told = searches.killed(0, Kill(50, 0.0))
+    killed = searches.killed(0, Kill(50, 0.0))
 
-    assert told is not None
-    assert told["rows"] == searches.rows() >= 50
-    assert not searches.told.exists()
+    assert killed is not None
+    assert killed["rows"] == searches.rows() >= 50
+    assert not searches.figures_file.exists()
 
 
 def test_kills_come_in_order_and_some_early() -> None:
     """Seeded, at growing numbers of rows; every third while the journal is being replayed."""
     planned = kills(1000, 9, seed=4)
-    later = [one.rows for one in planned if one.rows]
+    later = [kill.rows for kill in planned if kill.rows]
 
     assert planned == kills(1000, 9, seed=4) != kills(1000, 9, seed=5)
-    assert [one.rows == 0 for one in planned] == [False, False, True] * 3
+    assert [kill.rows == 0 for kill in planned] == [False, False, True] * 3
     assert later == sorted(later)
     assert all(0 < rows < 1000 for rows in later)
-    assert all(0 <= one.delay <= MOST_DELAY[not one.rows] for one in planned)
+    assert all(0 <= kill.delay <= MOST_DELAY[not kill.rows] for kill in planned)
 
 
 def test_differences_are_counted_by_table(tmp_path: Path) -> None:
     """A row that one lacks and a row that says otherwise are differences; dates are none."""
-    one = written(tmp_path / "one.db", CALL, DECISION)
+    first = written(tmp_path / "one.db", CALL, DECISION)
     same = written(tmp_path / "same.db", replace(CALL, created="2026-02-02"), DECISION)
-    other = written(tmp_path / "other.db", replace(CALL, response={"probability": 0.6}))
+    changed = written(tmp_path / "other.db", replace(CALL, response={"probability": 0.6}))
 
-    assert set(differences(one, same).values()) == {0}
-    assert {table: count for table, count in differences(one, other).items() if count} == {"calls": 2, "decisions": 1}
+    assert set(differences(first, same).values()) == {0}
+    assert {table: count for table, count in differences(first, changed).items() if count} == {
+        "calls": 2,
+        "decisions": 1,
+    }
 
 
 @pytest.mark.parametrize(

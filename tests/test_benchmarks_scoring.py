@@ -23,10 +23,10 @@ def test_ways_of_scoring_agree_and_differ_in_work(tmp_path: Path, capsys: pytest
     written = tmp_path / "scoring.json"
     main(["--model", "random:32x1", "--texts", "40", "--repeats", "1", "-o", str(written)])
     result = json.loads(written.read_text("utf-8"))
-    measured = {(one["role"], one["way"]): one for one in result["measured"]}
+    measured = {(measurement["role"], measurement["way"]): measurement for measurement in result["measured"]}
 
     assert list(measured) == [(r, w) for r in ("critic", "likelihood") for w in ("plain", "unshared", "hapax")]
-    assert all(one["difference"] < 1e-4 for one in measured.values())
+    assert all(measurement["difference"] < 1e-4 for measurement in measured.values())
     assert measured["critic", "hapax"]["work"]["tokens"] < measured["critic", "plain"]["work"]["tokens"] / 2
     assert measured["likelihood", "hapax"]["work"]["heads"] < measured["likelihood", "plain"]["work"]["heads"]
     assert result["machine"]["threads"] == 1

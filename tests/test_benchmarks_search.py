@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from test_engine_search import ALLERGY, OLDER, VOCABULARY
 
-from benchmarks.search import ROOMS, LookedUp, main, shares
-from grammar.parser import parse_library
-from kb.records import content_id
-from llm_oracle.protocols import GenerationParameters, GenerationRequest
-from llm_oracle.simulated import SimulatedModel, SimulatedWorld
+from benchmarks.search import ROOMS, LookupModel, main, shares
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import content_id
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld
 
 
 @pytest.fixture
@@ -43,12 +44,12 @@ def test_each_part_gives_its_figures(rules: Path, tmp_path: Path) -> None:
     assert 1 < latency["longest_chain"] <= latency["calls"]
     assert max(latency["slots_bound_seconds"], latency["chain_bound_seconds"]) <= latency["seconds"]
     assert 0 < latency["in_flight_on_average"] <= 4
-    assert [one["rules"] for one in memory["searches"]] == [1, 2]
+    assert [searched["rules"] for searched in memory["searches"]] == [1, 2]
     assert figures["plan"]["latency"]["beam"] == 4
 
 
 def test_time_of_the_library_counts_for_its_caller() -> None:
-    """What JSON and hashing take is charged to the room that called them."""
+    """Time in JSON and hashing is charged to the room that called them."""
     profile = cProfile.Profile()
     profile.enable()
     for number in range(200):
@@ -64,7 +65,7 @@ def test_what_a_model_said_is_looked_up() -> None:
     """A second search is answered without the simulated model, and as the first one was."""
     library = parse_library([("test.rules", "\n".join((VOCABULARY, ALLERGY)))])
     simulated = SimulatedModel(SimulatedWorld(library, 1))
-    model = LookedUp(simulated)
+    model = LookupModel(simulated)
     request, parameters = GenerationRequest("Give me 2 values."), GenerationParameters()
 
     first = (model.generate([request], parameters), model.probabilities(["a"]), model.log_likelihoods(["a"]))
@@ -72,4 +73,4 @@ def test_what_a_model_said_is_looked_up() -> None:
 
     assert first == again
     assert first[1] == simulated.probabilities(["a"])
-    assert all(one is other for one, other in zip(first[0], again[0], strict=True))
+    assert all(first_answer is second_answer for first_answer, second_answer in zip(first[0], again[0], strict=True))

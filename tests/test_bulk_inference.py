@@ -6,28 +6,27 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import permutations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import cli
-from engine.bulk import RUN, derive_all, read_statements
-from engine.derive import derive_statements
-from engine.query import Theory, run_query
-from engine.session import PrologSession
-from evaluation.derived import write_tables
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from grammar.rules import Library
-from grammar.terms import Substitution, Value
-from kb import KnowledgeBase
-from kb.records import Distribution, FactRecord, Source, StatementRecord
+from hapax.engine.inference.bulk_derivation import RUN_ID, derive_all, read_statements
+from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory, run_query
+from hapax.evaluation.dataset.derived import write_tables
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Substitution, Value
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.store import KnowledgeBase
 
 DECLARED = """
 given first(Object, Object).
@@ -57,12 +56,6 @@ VALUES: Sequence[Value] = (
 WHOLE: Sequence[Value] = ("a", "b", "2", 2, 3, 7, -1, 0, 2**30)
 
 
-@pytest.fixture(scope="module")
-def prolog() -> Iterator[PrologSession]:
-    with PrologSession() as session:
-        yield session
-
-
 def library_of(text: str) -> Library:
     return parse_library([("f.rules", text)])
 
@@ -77,9 +70,10 @@ def in_content_order(found: Sequence[StatementRecord]) -> list[str]:
 
 def by_prolog(prolog: PrologSession, kb: KnowledgeBase, library: Library, rule: str) -> list[str]:
     """The reference: one empty substitution, over the facts that the knowledge base holds."""
-    one = library.rule(rule)
-    facts = Theory(library, kb).behind(one).facts()
-    return in_content_order(derive_statements(prolog, library, one, {Distribution.HEAD: [Substitution()]}, facts, RUN))
+    wanted = library.rule(rule)
+    facts = Theory(library, kb).relevant_to(wanted).facts()
+    kept = KeptSubstitutions(wanted, {Distribution.HEAD: [Substitution()]}, RUN_ID)
+    return in_content_order(derive_statements(prolog, library, facts, kept))
 
 
 def stored(kb: KnowledgeBase, library: Library, rule: str, prolog: PrologSession | None = None) -> list[str]:
@@ -106,30 +100,31 @@ def atoms(draw: st.DrawFn, predicates: Sequence[str]) -> tuple[str, set[str]]:
                 else st.sampled_from(THINGS)
             )
         )
-    return f"{predicate}({', '.join(TYPED.get(one, one) for one in terms)})", {one for one in terms if one in TYPED}
+    written = ", ".join(TYPED.get(term, term) for term in terms)
+    return f"{predicate}({written})", {term for term in terms if term in TYPED}
 
 
 @st.composite
 def conditions(draw: st.DrawFn, bound: Sequence[str], negatable: Sequence[str]) -> str:
     """A premise item that only tests."""
-    one, other = draw(st.sampled_from(bound)), draw(st.sampled_from(bound))
+    first, second = draw(st.sampled_from(bound)), draw(st.sampled_from(bound))
     kind = draw(st.sampled_from(("order", "equal", "sum", "not", "computed", "not computed", "quotient", "square")))
     if kind == "not":
         predicate = draw(st.sampled_from(negatable))
-        arguments = TYPED[one] if predicate == "marked" else f"{TYPED[one]}, {TYPED[other]}"
+        arguments = TYPED[first] if predicate == "marked" else f"{TYPED[first]}, {TYPED[second]}"
         return f"not {predicate}({arguments})"
     if kind.endswith("computed"):
         name = draw(st.sampled_from(("is_below", "is_after")))
-        return f"{'not ' if kind != 'computed' else ''}{name}({TYPED[one]}, {TYPED[other]})"
+        return f"{'not ' if kind != 'computed' else ''}{name}({TYPED[first]}, {TYPED[second]})"
     operator = draw(st.sampled_from(("<", "=<", ">", ">=", "=", "\\=")))
-    right = draw(st.sampled_from(("2", "2.5", "-1", other)))
+    right = draw(st.sampled_from(("2", "2.5", "-1", second)))
     if kind == "equal":
-        return f"{one} {draw(st.sampled_from(('=', chr(92) + '=')))} {other}"
+        return f"{first} {draw(st.sampled_from(('=', chr(92) + '=')))} {second}"
     if kind == "sum":
-        return f"{one} + {right} * {other} {operator} {other} - 1"
+        return f"{first} + {right} * {second} {operator} {second} - 1"
     if kind == "square":
-        return f"{one} * {one} + 1 {operator} {other} * {other}"
-    return f"{one} / 2 {operator} {right}" if kind == "quotient" else f"{one} {operator} {right}"
+        return f"{first} * {first} + 1 {operator} {second} * {second}"
+    return f"{first} / 2 {operator} {right}" if kind == "quotient" else f"{first} {operator} {right}"
 
 
 @st.composite
@@ -150,10 +145,10 @@ def rules(draw: st.DrawFn, name: str, head: str, below: Sequence[str], negatable
         else [TYPED[draw(st.sampled_from(bound))] if bound else draw(constants) for _ in range(2)]
     )
     person = head == "told" and draw(st.booleans())
-    told = [f"likes(Person P, {TYPED[bound[0]]})"] if person and bound else []
-    conclusion = f"told(Person P, {terms[1]})" if told else f"{head}({', '.join(terms)})"
-    generic = "@generic P" if told else "@generic none"
-    return f"@name {name}\n{generic}\n{' & '.join((*told, *items))} -> {conclusion}."
+    hypotheses = [f"likes(Person P, {TYPED[bound[0]]})"] if person and bound else []
+    conclusion = f"told(Person P, {terms[1]})" if hypotheses else f"{head}({', '.join(terms)})"
+    generic = "@generic P" if hypotheses else "@generic none"
+    return f"@name {name}\n{generic}\n{' & '.join((*hypotheses, *items))} -> {conclusion}."
 
 
 BASE = ("first", "second", "marked")
@@ -177,21 +172,21 @@ def facts(draw: st.DrawFn) -> list[FactRecord]:
     pool = draw(st.sampled_from((VALUES, WHOLE, WHOLE)))
     values = st.sampled_from(draw(st.lists(st.sampled_from(pool), min_size=2, max_size=4)))
     pairs = st.tuples(st.sampled_from(("first", "second", "first", "second", "reached")), values, values)
-    found = [fact(*one) for one in draw(st.lists(pairs, min_size=6, max_size=16))]
-    return found + [fact("marked", one, source=Source.GIVEN) for one in draw(st.lists(values, max_size=4))]
+    found = [fact(*pair) for pair in draw(st.lists(pairs, min_size=6, max_size=16))]
+    return found + [fact("marked", value, source=Source.GIVEN) for value in draw(st.lists(values, max_size=4))]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(program=programs(), held=facts(), later=facts())
+@given(program=programs(), earlier=facts(), later=facts())
 def test_sql_gives_what_prolog_gives(
-    program: str, held: list[FactRecord], later: list[FactRecord], prolog: PrologSession
+    program: str, earlier: list[FactRecord], later: list[FactRecord], prolog: PrologSession
 ) -> None:
     """Random joins, tests, negation, chains and recursion: equal statements and proofs, also after facts changed."""
     library = library_of(program)
     with KnowledgeBase() as kb:
-        for change in (held, later):
+        for change in (earlier, later):
             kb.add_facts(change)
-            kb.retract_fact(held[0].id)
+            kb.retract_fact(earlier[0].id)
             derive_all(kb, library, [library.rule("told"), library.rule("r2")], session=prolog)
             for rule in ("told", "r2"):
                 assert stored(kb, library, rule, prolog) == by_prolog(prolog, kb, library, rule)
@@ -204,18 +199,18 @@ cells = st.sampled_from(VALUES) | st.text() | st.integers() | st.decimals(allow_
 @given(found=st.lists(st.tuples(st.sampled_from("ab"), st.lists(cells, max_size=3)), max_size=12))
 def test_facts_read_together_are_as_read_one_by_one(found: list[tuple[str, list[Value]]]) -> None:
     """Whatever values facts have, a batch that is read at once gives the same relations as its facts one by one."""
-    told = []
+    contents = []
     for patched in (False, True):
         with KnowledgeBase() as kb, pytest.MonkeyPatch.context() as patch:
             kb.add_facts([fact(name, *values) for name, values in found])
             if patched:
-                patch.setattr("kb.loading._columns", lambda _: None)
+                patch.setattr("hapax.kb.loading._columns", lambda _: None)
             derive_all(kb, library_of(JOIN), [])
             numbers = [row[0] for row in kb.database.conn.execute("SELECT number FROM relations")]
             tables = ["symbols", "relations", *(f"relation_{number}" for number in numbers)]
-            told.append([kb.database.conn.execute(f"SELECT * FROM {one}").fetchall() for one in tables])  # noqa: S608
+            contents.append([kb.database.conn.execute(f"SELECT * FROM {table}").fetchall() for table in tables])  # noqa: S608
 
-    assert told[0] == told[1]
+    assert contents[0] == contents[1]
 
 
 @pytest.mark.parametrize(
@@ -290,16 +285,19 @@ def test_what_sql_would_not_decide_exactly_goes_to_prolog(fresh_kb: KnowledgeBas
     assert (rule.engine, rule.statements) == ("prolog", 3)
     assert rule.reason == "it calculates or compares where there are decimals or numbers of more than 60 bits"
     assert stored(fresh_kb, library, "taller", prolog) == by_prolog(prolog, fresh_kb, library, "taller")
-    with pytest.raises(HapaxError, match=r"rule taller is no rule for SQL: .* Leave --engine out\."):
+    with pytest.raises(HapaxError, match=r"rule taller cannot be compiled to SQL: .* Omit --engine\."):
         derive_all(fresh_kb, library, library.rules, "sql", prolog)
 
 
 @pytest.mark.parametrize(
     ("premise", "reason"),
     [
-        ("p(Thing X, Number N) & q(Number N, Number M) & N / M > 1", "it divides by what is not written as a number"),
+        (
+            "p(Thing X, Number N) & q(Number N, Number M) & N / M > 1",
+            "it divides by a value that is not written as a number",
+        ),
         ("p(Thing X, Number N) & N * N * N > 1", "its arithmetic could need more than 64 bits"),
-        ("p(Thing X, Number N) & not q(Number N, Number M)", "it tests M before anything gives it a value"),
+        ("p(Thing X, Number N) & not q(Number N, Number M)", "it uses M before anything gives it a value"),
         ("p(Thing X, 2.0)", "it writes the number 2 as 2.0"),
     ],
 )
@@ -407,10 +405,10 @@ def test_what_is_too_large_for_sql_goes_to_prolog(
     library = library_of(text + "@name two\n@generic none\nmid(Thing X) -> told(Thing X).\n")
     fresh_kb.add_facts([fact("p", "a"), fact("p", "c7"), fact("zero", 0)])
 
-    one, two = derive_all(fresh_kb, library, library.rules, session=prolog).rules
+    first, second = derive_all(fresh_kb, library, library.rules, session=prolog).rules
 
-    assert (one.engine, one.reason, two.engine) == ("prolog", reason, "prolog")
-    assert reason in two.reason
+    assert (first.engine, first.reason, second.engine) == ("prolog", reason, "prolog")
+    assert reason in second.reason
     for name in ("one", "two"):
         assert stored(fresh_kb, library, name, prolog) == by_prolog(prolog, fresh_kb, library, name)
 
@@ -453,8 +451,8 @@ def test_answers_are_never_stale(tmp_path: Path, prolog: PrologSession) -> None:
         "INSERT INTO facts (id, predicate, arguments, types, source) SELECT 'new', 'b', '[\"7\",\"new\"]', types, source "
         "FROM facts LIMIT 1",
     ):
-        with sqlite3.connect(path) as other:
-            other.execute(change)
+        with sqlite3.connect(path) as connection:
+            connection.execute(change)
         with KnowledgeBase(path) as kb:
             with pytest.raises(HapaxError, match="have changed since rule join was derived"):
                 next(read_statements(kb, library, library.rule("join")))
@@ -470,10 +468,10 @@ def test_a_copy_that_numbers_facts_anew_is_read_anew(tmp_path: Path, prolog: Pro
         kb.retract_fact(fact("a", "1", "2").id)
         derive_all(kb, library, library.rules)
         kb.database.conn.execute("VACUUM")
-    with sqlite3.connect(path) as one, sqlite3.connect(copy) as other:
-        other.executescript("\n".join(one.iterdump()))
-        other.execute("CREATE TABLE moved AS SELECT * FROM facts ORDER BY id DESC")
-        other.executescript("DROP TRIGGER fact_deleted; DELETE FROM facts; INSERT INTO facts SELECT * FROM moved")
+    with sqlite3.connect(path) as source, sqlite3.connect(copy) as target:
+        target.executescript("\n".join(source.iterdump()))
+        target.execute("CREATE TABLE moved AS SELECT * FROM facts ORDER BY id DESC")
+        target.executescript("DROP TRIGGER fact_deleted; DELETE FROM facts; INSERT INTO facts SELECT * FROM moved")
 
     for file in (path, copy):
         with KnowledgeBase(file) as kb:
@@ -482,7 +480,7 @@ def test_a_copy_that_numbers_facts_anew_is_read_anew(tmp_path: Path, prolog: Pro
 
 
 def test_other_rules_need_another_derivation(routes: KnowledgeBase) -> None:
-    """What is stored goes with the rules it was derived by: with others it is not read."""
+    """Stored statements belong to the rules that derived them: with other rules they are not read."""
     library = library_of(ROUTES)
     derive_all(routes, library, [library.rule("onward")], "sql")
     changed = library_of(ROUTES.replace("C \\= A & ", ""))
@@ -496,7 +494,7 @@ def test_a_failed_derivation_leaves_the_last_one(routes: KnowledgeBase, monkeypa
     library = library_of(ROUTES)
     derive_all(routes, library, [library.rule("onward")], "sql")
     before = stored(routes, library, "onward")
-    monkeypatch.setattr("kb.relations.Relations.fill", lambda *_: 1 / 0)
+    monkeypatch.setattr("hapax.kb.relations.Relations.fill", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         derive_all(routes, library, [library.rule("onward")], "sql")
@@ -517,10 +515,6 @@ def test_a_rule_by_name_leaves_the_others_as_they_are(routes: KnowledgeBase) -> 
     assert stored(routes, library, "onward") == before
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli.main, [str(one) for one in arguments])
-
-
 @pytest.fixture
 def routes_file(tmp_path: Path) -> tuple[Path, Path]:
     """A file of rules and a knowledge base."""
@@ -538,35 +532,35 @@ def test_derive_prints_stores_and_writes(routes_file: tuple[Path, Path], engine:
 
     rules, database = routes_file
     for ending in ("jsonl", "parquet"):
-        result = run("derive", rules, "--db", database, "--engine", engine, "-o", tmp_path / f"out.{ending}")
+        result = invoke("derive", rules, "--db", database, "--engine", engine, "-o", tmp_path / f"out.{ending}")
         assert result.exit_code == 0, result.output
         assert result.stdout.splitlines()[1].split()[:3] == ["onward", "6", engine]
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
 
-    assert sorted(one["statement"] for one in lines)[0] == "If a road b and b reaches b, then a serves b."
-    assert all(one["proof"]["steps"][0]["premises"] for one in lines)
-    assert [json.loads(one["proof"]) for one in rows] == [one["proof"] for one in lines]
-    assert json.loads(run("stats", "--db", database, "--json").stdout)["derived"] == {"onward": 6}
-    assert "6 statements of 1 rule, stored by hapax derive." in run("stats", "--db", database).stdout
+    assert sorted(line["statement"] for line in lines)[0] == "If a road b and b reaches b, then a serves b."
+    assert all(line["proof"]["steps"][0]["premises"] for line in lines)
+    assert [json.loads(line["proof"]) for line in rows] == [line["proof"] for line in lines]
+    assert json.loads(invoke("stats", "--db", database, "--json").stdout)["derived"] == {"onward": 6}
+    assert "6 statements of 1 rule, stored by hapax derive." in invoke("stats", "--db", database).stdout
 
 
 def test_derive_tells_its_findings_as_json(routes_file: tuple[Path, Path]) -> None:
     """`--json` gives the rules' counts and the derived predicates."""
     rules, database = routes_file
 
-    told = json.loads(run("derive", rules, "--db", database, "--rule", "onward", "--json").stdout)
+    shown = json.loads(invoke("derive", rules, "--db", database, "--rule", "onward", "--json").stdout)
 
-    assert told["atoms"] == {"reaches/2": 9}
-    assert [(one["rule"], one["statements"], one["engine"]) for one in told["rules"]] == [("onward", 6, "sql")]
+    assert shown["atoms"] == {"reaches/2": 9}
+    assert [(rule["rule"], rule["statements"], rule["engine"]) for rule in shown["rules"]] == [("onward", 6, "sql")]
 
 
 def test_derive_refuses_what_it_cannot_do(routes_file: tuple[Path, Path], tmp_path: Path) -> None:
     """No knowledge base, or a file that is neither JSONL nor Parquet: one line, exit code 1, nothing made."""
     rules, database = routes_file
 
-    absent = run("derive", rules, "--db", tmp_path / "none.db")
-    ending = run("derive", rules, "--db", database, "-o", tmp_path / "out.csv")
+    absent = invoke("derive", rules, "--db", tmp_path / "none.db")
+    ending = invoke("derive", rules, "--db", database, "-o", tmp_path / "out.csv")
 
     assert (absent.exit_code, ending.exit_code) == (1, 1)
     assert "there is no such knowledge base" in absent.stderr
@@ -586,7 +580,7 @@ def test_a_full_disk_keeps_the_earlier_file(
     place = tmp_path / "written" / option
     place.parent.mkdir()
     arguments = ("derive", rules, "--db", database, "--tables" if option == "bulk" else "-o", place)
-    assert run(*arguments).exit_code == 0
+    assert invoke(*arguments).exit_code == 0
     files = [place] if place.is_file() else sorted(place.iterdir())
     before = [file.read_bytes() for file in files]
     with KnowledgeBase(database) as kb:
@@ -597,14 +591,14 @@ def test_a_full_disk_keeps_the_earlier_file(
 
     with monkeypatch.context() as patch:
         patch.setattr(parquet.ParquetWriter, "write_table", full)
-        patch.setattr("evaluation.derived.json_line", full)
-        ended = run(*arguments)
+        patch.setattr("hapax.evaluation.dataset.derived.json_line", full)
+        ended = invoke(*arguments)
 
     assert ended.exit_code == 1
     assert f"{option}: it cannot be written (No space left on device)" in ended.stderr.replace("\n", "")
     assert [file.read_bytes() for file in files] == before
-    assert [one.name for one in place.parent.iterdir()] == [option]
-    assert run(*arguments).exit_code == 0
+    assert [path.name for path in place.parent.iterdir()] == [option]
+    assert invoke(*arguments).exit_code == 0
     assert [file.read_bytes() for file in files] != before
 
 
@@ -618,11 +612,11 @@ def test_duckdb_joins_the_written_tables(routes: KnowledgeBase, tmp_path: Path) 
     derive_all(routes, library, rules, "sql")
 
     assert write_tables(tmp_path / "bulk", routes, library, rules) == 5
-    with duckdb.connect() as other:
-        other.execute(f"SET file_search_path = '{tmp_path / 'bulk'}'")
-        other.execute((tmp_path / "bulk" / "rules.sql").read_text("utf-8"))
+    with duckdb.connect() as connection:
+        connection.execute(f"SET file_search_path = '{tmp_path / 'bulk'}'")
+        connection.execute((tmp_path / "bulk" / "rules.sql").read_text("utf-8"))
         for number, count in ((1, 24), (2, 2)):
             rows = routes.database.conn.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
-            found = other.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
+            found = connection.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
             assert sorted(row[1:] for row in found) == sorted(row[1:] for row in rows)
             assert len(rows) == count

@@ -9,54 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
+from money_fixture import RULES, SCRIPT
 from rich.console import Console
 
-import cli
-from commands import console
-from engine.report import Tally
-from kb import KnowledgeBase
-from kb.records import TypeFact
-from llm_oracle import registry
-from llm_oracle.scripted import ScriptedModel
+from hapax import cli
+from hapax.commands import console
+from hapax.engine.search.progress import ProgressCounter
+from hapax.kb.records import TypeFact
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle import simulated
+from hapax.llm_oracle.scripted import ScriptedModel
 
 ROOT = Path(__file__).parent.parent
-
-RULES = """
-type City < Location
-functional is_a_city_in(City, Country): "[1] is a city in [2]" / "[1] is not a city in [2]" / "is [1] a city in [2]?"
-oracle uses_currency(Country, Currency): "[1] uses the [2]" / "[1] does not use the [2]" / "does [1] use the [2]?"
-given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
-given can_pay_with(Person, Currency): "[1] can pay with the [2]" / "[1] cannot pay with the [2]" / "can [1] pay with the [2]?"
-@name currency
-@domain locational
-lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Country C, Currency B) -> can_pay_with(Person X, Currency B)
-"""
-
-SCRIPT = {
-    "generate": {
-        "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul"],
-        "'Oslo is a city in [B]'": ["Norway"],
-        "'Lyon is a city in [B]'": ["France"],
-        "'Banjul is a city in [B]'": ["The Gambia"],
-        "'Norway uses the [B]'": ["Norwegian krone", "euro"],
-        "'France uses the [B]'": ["euro"],
-        "'The Gambia uses the [B]'": ["dalasi"],
-    },
-    "critic": {"Norway uses the euro.": 0.1},
-    "defaults": {"critic": 0.95, "likelihood": -10.0, "generate": []},
-}
-
-
-@pytest.fixture
-def rules(tmp_path: Path) -> Path:
-    path = tmp_path / "money.rules"
-    path.write_text(RULES, encoding="utf-8")
-    return path
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli.main, [str(one) for one in arguments])
 
 
 def commands() -> list[str]:
@@ -66,7 +32,7 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("command", commands())
 def test_every_command_helps_with_an_example(command: str) -> None:
     """`--help` explains the command and shows a line to paste."""
-    result = run(command, "--help")
+    result = invoke(command, "--help")
 
     assert result.exit_code == 0
     assert f"  hapax {command}" in result.output
@@ -74,7 +40,7 @@ def test_every_command_helps_with_an_example(command: str) -> None:
 
 def test_check_passes_the_shipped_rules() -> None:
     """The library that ships has no errors."""
-    assert run("check").exit_code == 0
+    assert invoke("check").exit_code == 0
 
 
 def test_check_refuses_faulty_rules_with_place_and_remedy(tmp_path: Path) -> None:
@@ -84,7 +50,7 @@ def test_check_refuses_faulty_rules_with_place_and_remedy(tmp_path: Path) -> Non
         "likes(Person X, Dish A) & is_made_of(Dish A, Food B) -> can_eat(Person P, Food B)\n", encoding="utf-8"
     )
 
-    result = run("check", path)
+    result = invoke("check", path)
 
     assert result.exit_code == 4
     assert "bad.rules:1:" in result.output
@@ -95,7 +61,7 @@ def test_syntax_errors_come_without_traceback(tmp_path: Path) -> None:
     path = tmp_path / "worse.rules"
     path.write_text("p(Person X, Dish A) -> -> q(\n\0", encoding="utf-8")
 
-    result = run("check", path)
+    result = invoke("check", path)
 
     assert result.exit_code == 4
     assert "Traceback" not in result.output
@@ -106,7 +72,7 @@ def test_check_prints_json(tmp_path: Path) -> None:
     path = tmp_path / "bad.rules"
     path.write_text("p(Person X, Dish A) -> q(Person X, Dish A)\n", encoding="utf-8")
 
-    shown = json.loads(run("check", path, "--json").stdout)
+    shown = json.loads(invoke("check", path, "--json").stdout)
 
     assert {"code", "severity", "place", "remedy"} <= set(shown[0])
 
@@ -114,7 +80,7 @@ def test_check_prints_json(tmp_path: Path) -> None:
 def test_compile_prints_prolog_that_swipl_loads(tmp_path: Path) -> None:
     """The printed program loads in SWI-Prolog without a word."""
     program = tmp_path / "program.pl"
-    program.write_text(run("compile").stdout, encoding="utf-8")
+    program.write_text(invoke("compile").stdout, encoding="utf-8")
 
     loaded = subprocess.run(
         ["swipl", "-q", "-g", "halt", program], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
@@ -126,7 +92,7 @@ def test_compile_prints_prolog_that_swipl_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("form", "begins"), [("text", ""), ("mermaid", "graph LR"), ("dot", "graph ")])
 def test_plan_draws_the_graph(form: str, begins: str) -> None:
     """The dependency graph comes as text, Mermaid and DOT."""
-    result = run("plan", "--rule", "allergy", "--graph", form)
+    result = invoke("plan", "--rule", "allergy", "--graph", form)
 
     assert result.exit_code == 0
     assert result.stdout.startswith(begins)
@@ -137,7 +103,7 @@ def test_plan_says_what_a_run_costs(rules: Path, tmp_path: Path) -> None:
     """Before anything is asked, calls, tokens and money by role are shown, and no knowledge base is made."""
     database = tmp_path / "none.db"
 
-    result = run("plan", rules, "-m", "simulated", "--db", database)
+    result = invoke("plan", rules, "-m", "simulated", "--db", database)
 
     assert result.exit_code == 0
     assert all(word in result.stdout for word in ("calls", "tokens", "money", "knowledge", "critic"))
@@ -157,8 +123,8 @@ def test_plan_says_who_is_generic_and_why(rules: Path, tmp_path: Path, attribute
     text = RULES.replace("@name", f"{attribute}@name").replace("Person", kind)
     rules.write_text(text, encoding="utf-8")
 
-    result = run("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db")
-    as_json = run("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db", "--json")
+    result = invoke("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db")
+    as_json = invoke("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db", "--json")
 
     assert any(line.startswith("currency") and shown in line for line in result.stdout.splitlines())
     assert json.loads(as_json.stdout)["rules"][0]["generic"] == shown
@@ -166,10 +132,9 @@ def test_plan_says_who_is_generic_and_why(rules: Path, tmp_path: Path, attribute
 
 def test_plan_says_where_the_price_is_unknown(rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model of a backend without a price costs an unknown amount, never nothing; the others stay free."""
-    unpriced = tuple(replace(one, price=None) if one.prefix == "simulated" else one for one in registry.BACKENDS)
-    monkeypatch.setattr(registry, "BACKENDS", unpriced)
+    monkeypatch.setattr(simulated, "BACKEND", replace(simulated.BACKEND, price=None))
 
-    result = run("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db")
+    result = invoke("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db")
 
     money = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
     assert money["knowledge"].rstrip().endswith("price unknown")
@@ -181,15 +146,15 @@ def searched(rules: Path, tmp_path: Path) -> Path:
     """A knowledge base after a search with a scripted model."""
     script, database = tmp_path / "script.json", tmp_path / "kb.db"
     script.write_text(json.dumps(SCRIPT), encoding="utf-8")
-    result = run("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress")
+    result = invoke("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress")
     assert result.exit_code == 0, result.output
     return database
 
 
 def test_search_stores_statements_that_query_and_why_explain(searched: Path, rules: Path) -> None:
     """Search, query, why and why-not agree on what is known and why."""
-    asked = run("query", "uses_currency(Country, Currency)", "--rules", rules, "--db", searched, "--json")
-    assumed = run(
+    asked = invoke("query", "uses_currency(Country, Currency)", "--rules", rules, "--db", searched, "--json")
+    assumed = invoke(
         "query",
         "can_pay_with(eva, B)",
         "--assume",
@@ -200,8 +165,8 @@ def test_search_stores_statements_that_query_and_why_explain(searched: Path, rul
         searched,
         "--json",
     )
-    why = run("why", 'uses_currency("Norway", "Norwegian krone")', "--rules", rules, "--db", searched)
-    why_not = run("why-not", 'uses_currency("Norway", euro)', "--rules", rules, "--db", searched)
+    why = invoke("why", 'uses_currency("Norway", "Norwegian krone")', "--rules", rules, "--db", searched)
+    why_not = invoke("why-not", 'uses_currency("Norway", euro)', "--rules", rules, "--db", searched)
 
     assert {"Country": "France", "Currency": "euro"} in json.loads(asked.stdout)["answers"]
     assert json.loads(assumed.stdout)["answers"] == [{"B": "Norwegian krone"}]
@@ -210,10 +175,10 @@ def test_search_stores_statements_that_query_and_why_explain(searched: Path, rul
 
 
 def test_nothing_assumed_is_stored(searched: Path, rules: Path) -> None:
-    """What `--assume` says is gone after the query."""
-    run("query", "can_pay_with(eva, B)", "--assume", 'lives_in(eva, "Oslo")', "--rules", rules, "--db", searched)
+    """An assumption of `--assume` is gone after the query."""
+    invoke("query", "can_pay_with(eva, B)", "--assume", 'lives_in(eva, "Oslo")', "--rules", rules, "--db", searched)
 
-    result = run("query", "lives_in(eva, A)", "--rules", rules, "--db", searched, "--json")
+    result = invoke("query", "lives_in(eva, A)", "--rules", rules, "--db", searched, "--json")
 
     assert json.loads(result.stdout)["answers"] == []
 
@@ -222,7 +187,7 @@ def test_the_same_search_again_asks_nothing(searched: Path, rules: Path, tmp_pat
     """A second search with an empty script finds everything in the journal."""
     script = tmp_path / "script.json"
 
-    again = run("search", rules, "-m", f"scripted:{script}", "--db", searched, "--no-progress", "--json")
+    again = invoke("search", rules, "-m", f"scripted:{script}", "--db", searched, "--no-progress", "--json")
 
     assert [one["calls"] for one in json.loads(again.stdout)["calls"].values() if one["calls"]] == []
 
@@ -232,7 +197,7 @@ def search_with(tmp_path: Path, text: str, *options: str) -> Result:
     script, rules = tmp_path / "script.json", tmp_path / "own.rules"
     script.write_text(json.dumps(SCRIPT), encoding="utf-8")
     rules.write_text(text, encoding="utf-8")
-    return run("search", rules, "-m", f"scripted:{script}", "--db", tmp_path / "kb.db", *options)
+    return invoke("search", rules, "-m", f"scripted:{script}", "--db", tmp_path / "kb.db", *options)
 
 
 def test_search_counts_what_head_and_long_tail_share(tmp_path: Path) -> None:
@@ -244,7 +209,7 @@ def test_search_counts_what_head_and_long_tail_share(tmp_path: Path) -> None:
     assert header[:6] == ["rule", "head", "long", "tail", "in", "both"]
     assert line[:4] == ["currency", "3", "3", "3"]
     assert f"3 head and 3 long-tail statements in {tmp_path / 'kb.db'}, 3 of them in both;" in result.stdout
-    assert "each end keeps 75% of them (--keep-share; LINK's paper: 75%)" in result.stdout
+    assert "each distribution keeps 75% of them (--keep-share; LINK's paper: 75%)" in result.stdout
     assert told["statements"] == {"head": 3, "long_tail": 3, "in_both": 3}
 
 
@@ -260,8 +225,8 @@ def test_search_and_stats_agree_on_calls(tmp_path: Path) -> None:
     """The calls of a first run are all that the journal holds; both are told by role, and a second run sends none."""
     first = search_with(tmp_path, RULES, "--no-progress").stdout
     again = search_with(tmp_path, RULES, "--no-progress").stdout
-    counts = json.loads(run("stats", "--db", tmp_path / "kb.db", "--json").stdout)
-    shown = run("stats", "--db", tmp_path / "kb.db").stdout
+    counts = json.loads(invoke("stats", "--db", tmp_path / "kb.db", "--json").stdout)
+    shown = invoke("stats", "--db", tmp_path / "kb.db").stdout
 
     roles = counts["calls_by_role"]
     by_role = [f"{role} {roles[role]}" for role in ("knowledge", "critic", "likelihood", "evaluator")]
@@ -286,7 +251,7 @@ def test_progress_without_a_terminal_is_lines_on_stderr(tmp_path: Path) -> None:
 def test_progress_lines_come_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     """Between the first line and the last there is one in ten seconds at most, with the time left."""
     now = [0.0]
-    tally = Tally(clock=lambda: now[0])
+    tally = ProgressCounter(clock=lambda: now[0])
     with console._lines(tally) as show:
         tally.started(2, 40)
         tally.searching(["a"], 20)
@@ -335,7 +300,7 @@ def test_skipped_rules_share_one_advice(tmp_path: Path, monkeypatch: pytest.Monk
         result = search_with(tmp_path, twice, option)
 
         assert result.stderr.splitlines() == [
-            "skipped 2 rules that ask for what limited does not know. --knowledge and --critic bring a model that does.",
+            "skipped 2 rules that ask for what limited does not know. Choose a model that knows them with --knowledge and --critic.",
             "  currency: uses_currency/2",
             "  money: uses_currency/2",
         ]
@@ -352,12 +317,12 @@ def test_a_rule_that_finds_nothing_says_what_may_be_missing(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [(("--no-critic",), "takes every value for true"), (("--compat", "released"), "however low that is"), ((), None)],
+    [(("--no-critic",), "accepts every value as true"), (("--compat", "released"), "however low it is"), ((), None)],
 )
 def test_a_search_that_keeps_what_may_be_false_warns(
     tmp_path: Path, options: tuple[str, ...], reason: str | None
 ) -> None:
-    """What is accepted without a real critic stays in the knowledge base, so the search says so and names --db."""
+    """A search without a real critic warns that its facts stay in the knowledge base, and names --db."""
     stderr = search_with(tmp_path, RULES, "--no-progress", *options).stderr
 
     assert ("warning" in stderr and "--db" in stderr and reason in stderr) if reason else "warning" not in stderr
@@ -377,7 +342,7 @@ def test_compat_searches_in_links_order(tmp_path: Path) -> None:
 
 def test_lists_in_answers_are_lists_in_json(searched: Path, rules: Path) -> None:
     """`findall` gives a JSON list."""
-    result = run("query", "findall(C, is_a_city_in(_, C), L)", "--rules", rules, "--db", searched, "--json")
+    result = invoke("query", "findall(C, is_a_city_in(_, C), L)", "--rules", rules, "--db", searched, "--json")
 
     assert sorted(json.loads(result.stdout)["answers"][0]["L"]) == ["France", "Norway", "The Gambia"]
 
@@ -399,13 +364,13 @@ def test_many_notes_of_a_kind_are_grouped(tmp_path: Path) -> None:
     with KnowledgeBase(database) as kb:
         kb.add_type_facts(TypeFact("jam", f"Thing {letter}") for letter in "ABCD")
 
-    grouped = run("check", rules, "--db", database)
-    every = run("check", rules, "--db", database, "--all")
-    as_json = json.loads(run("check", rules, "--db", database, "--json").stdout)
+    grouped = invoke("check", rules, "--db", database)
+    every = invoke("check", rules, "--db", database, "--all")
+    as_json = json.loads(invoke("check", rules, "--db", database, "--json").stdout)
 
-    assert grouped.stdout.count("1 constant lies under the unrelated types") == console.NOTES_SHOWN
+    assert grouped.stdout.count("1 constant has the unrelated types") == console.NOTES_SHOWN
     assert f"{database}:1:1: 3 more notes HPX421; --all prints all." in grouped.stdout
-    assert every.stdout.count("1 constant lies under the unrelated types") == 6
+    assert every.stdout.count("1 constant has the unrelated types") == 6
     assert "more notes" not in every.stdout
     assert sum(one["code"] == "HPX421" for one in as_json) == 6
     assert grouped.stderr.startswith("1 rule, 0 errors, ")
@@ -413,7 +378,7 @@ def test_many_notes_of_a_kind_are_grouped(tmp_path: Path) -> None:
 
 def test_a_budget_ends_a_search_with_exit_code_3(rules: Path, tmp_path: Path) -> None:
     """`--max-calls` stops before the limit is passed and says how to go on."""
-    result = run("search", rules, "-m", "simulated", "--db", tmp_path / "kb.db", "--max-calls", "1", "--no-progress")
+    result = invoke("search", rules, "-m", "simulated", "--db", tmp_path / "kb.db", "--max-calls", "1", "--no-progress")
 
     assert result.exit_code == 3
     assert "same command" in result.output
@@ -421,7 +386,7 @@ def test_a_budget_ends_a_search_with_exit_code_3(rules: Path, tmp_path: Path) ->
 
 def test_query_refuses_what_is_not_a_goal_of_the_rules(searched: Path, rules: Path) -> None:
     """A call outside the allow-list is refused before Prolog sees it."""
-    result = run("query", 'shell("touch /tmp/hapax-was-here")', "--rules", rules, "--db", searched)
+    result = invoke("query", 'shell("touch /tmp/hapax-was-here")', "--rules", rules, "--db", searched)
 
     assert result.exit_code == 1
     assert not Path("/tmp/hapax-was-here").exists()
@@ -430,8 +395,8 @@ def test_query_refuses_what_is_not_a_goal_of_the_rules(searched: Path, rules: Pa
 @pytest.mark.parametrize("atom", ["frobs(butter, hummus)", "uses(Norway,", "uses(Norway)"])
 def test_goals_that_cannot_be_asked_fail_alike(searched: Path, rules: Path, atom: str) -> None:
     """An unknown predicate, or no goal at all, is exit code 1 in each command: the rules are not at fault."""
-    told = [run(command, atom, "--rules", rules, "--db", searched) for command in ("query", "why", "why-not")]
-    assumed = run("query", "true", "--assume", atom, "--rules", rules, "--db", searched)
+    told = [invoke(command, atom, "--rules", rules, "--db", searched) for command in ("query", "why", "why-not")]
+    assumed = invoke("query", "true", "--assume", atom, "--rules", rules, "--db", searched)
 
     assert [one.exit_code for one in (*told, assumed)] == [1] * 4
 
@@ -440,9 +405,9 @@ def test_a_price_without_effect_is_told(rules: Path, tmp_path: Path) -> None:
     """A price of a model that is not asked, or that costs nothing, warns and names the models that are asked."""
     (tmp_path / "grid.yaml").write_text("models:\n  - {name: a, knowledge: simulated}\nfiles: [no.rules]\n", "utf-8")
     models = ("-m", "simulated", "--likelihood", "frequency", "--db", tmp_path / "x.db")
-    planned = run("plan", rules, *models, "--price", "openai:typo=1,2", "--price", "simulated=1,2")
-    silent = run("plan", rules, *models)
-    grid = run("evaluate", "grid", tmp_path / "grid.yaml", "--price", "openai:typo=1,2", "--db", tmp_path / "x.db")
+    planned = invoke("plan", rules, *models, "--price", "openai:typo=1,2", "--price", "simulated=1,2")
+    silent = invoke("plan", rules, *models)
+    grid = invoke("evaluate", "grid", tmp_path / "grid.yaml", "--price", "openai:typo=1,2", "--db", tmp_path / "x.db")
 
     assert planned.exit_code == 0
     assert "--price of openai:typo, simulated has no effect. Asked: frequency, simulated." in planned.stderr
@@ -455,7 +420,7 @@ def test_a_text_in_a_fact_is_shown_as_it_is_written(tmp_path: Path) -> None:
     path = tmp_path / "facts.rules"
     path.write_text("fact was_born_in(ann, 1815)\n", encoding="utf-8")
 
-    assert 'Write texts in quotes: "ann".' in run("check", path).stdout
+    assert 'If it is a text, quote it: "ann".' in invoke("check", path).stdout
 
 
 def test_import_and_export_round_trip(tmp_path: Path) -> None:
@@ -463,24 +428,24 @@ def test_import_and_export_round_trip(tmp_path: Path) -> None:
     given, database = tmp_path / "facts.csv", tmp_path / "kb.db"
     given.write_text('predicate,arg1,arg2\nlives_in,"Tom ""the cat""",Oslo\n', encoding="utf-8")
 
-    assert run("import", given, "--db", database).exit_code == 0
+    assert invoke("import", given, "--db", database).exit_code == 0
 
-    exported = run("export", "--db", database, "--format", "prolog")
+    exported = invoke("export", "--db", database, "--format", "prolog")
     assert "lives_in" in exported.stdout
     assert exported.stderr == "1 fact exported\n"
-    assert json.loads(run("export", "--db", database, "--format", "jsonl").stdout)["arguments"][0] == 'Tom "the cat"'
+    assert json.loads(invoke("export", "--db", database, "--format", "jsonl").stdout)["arguments"][0] == 'Tom "the cat"'
 
 
 def test_import_warns_of_columns_without_a_use(tmp_path: Path) -> None:
-    """What a file holds beside facts is named with its place, and so is what was read of each predicate."""
+    """Columns that an import ignores are named with their place, and the facts of each predicate are counted."""
     given = tmp_path / "facts.csv"
     given.write_text("note,predicate,argument1,argument2\nsure,lives_in,Ada,Oslo\n", encoding="utf-8")
 
-    result = run("import", given, "--db", tmp_path / "kb.db")
+    result = invoke("import", given, "--db", tmp_path / "kb.db")
 
     told = " ".join(result.stderr.split())
     assert result.exit_code == 0
-    assert "facts.csv:1: not used: 'note'." in told
+    assert "facts.csv:1: ignored: 'note'." in told
     assert "1 of lives_in/2 1 fact read, 1 of them new" in told
 
 
@@ -489,7 +454,7 @@ def test_export_refuses_an_unknown_predicate_and_leaves_the_file_alone(searched:
     output = tmp_path / "facts.pl"
     output.write_text("mine", encoding="utf-8")
 
-    result = run("export", "--db", searched, "--predicate", "uses_curency", "-o", output)
+    result = invoke("export", "--db", searched, "--predicate", "uses_curency", "-o", output)
 
     assert result.exit_code == 1
     assert "Did you mean uses_currency/2?" in " ".join(result.stderr.split())
@@ -500,7 +465,7 @@ def test_stories_need_no_rule_files(searched: Path, tmp_path: Path) -> None:
     """Without `--rules`, a statement of one's own rules is told in their words, with the models of the search."""
     (first, *_) = KnowledgeBase(searched, read_only=True).statements()
 
-    result = run("why", first.text, "--db", searched)
+    result = invoke("why", first.text, "--db", searched)
 
     assert result.exit_code == 0, result.output
     assert "the knowledge model scripted/script.json@" in result.stdout
@@ -513,7 +478,7 @@ def test_stories_need_no_rule_files(searched: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("goal", "remedy"),
     [
-        ("lives_inn(X, Y)", "--rules names other files."),
+        ("lives_inn(X, Y)", "name other files with --rules."),
         ("owns(X, Y)", "declares it: name one with --rules. The line `given owns(Object, Object)` is enough."),
         ("can_pay_with(X, Y)", "from a search with other rule files: name them with --rules."),
     ],
@@ -525,9 +490,9 @@ def test_query_says_where_an_unknown_predicate_may_come_from(
     other, given = tmp_path / "other.rules", tmp_path / "owns.csv"
     other.write_text("given likes(Person, Dish).\n", encoding="utf-8")
     given.write_text("owns,Ada,boat\n", encoding="utf-8")
-    run("import", given, "--db", searched)
+    invoke("import", given, "--db", searched)
 
-    result = run("query", goal, "--db", searched, "--rules", other)
+    result = invoke("query", goal, "--db", searched, "--rules", other)
 
     assert result.exit_code == 1
     assert remedy in " ".join(result.output.split())
@@ -537,10 +502,10 @@ def test_merge_adds_what_the_other_knows(searched: Path, tmp_path: Path) -> None
     """Merging into an empty knowledge base brings all facts along."""
     mine = tmp_path / "mine.db"
 
-    assert run("merge", searched, "--db", mine).exit_code == 0
+    assert invoke("merge", searched, "--db", mine).exit_code == 0
 
-    count = json.loads(run("stats", "--db", mine, "--json").stdout)["facts"]
-    assert count == json.loads(run("stats", "--db", searched, "--json").stdout)["facts"] > 0
+    count = json.loads(invoke("stats", "--db", mine, "--json").stdout)["facts"]
+    assert count == json.loads(invoke("stats", "--db", searched, "--json").stdout)["facts"] > 0
 
 
 @pytest.mark.parametrize(
@@ -556,10 +521,10 @@ def test_merge_adds_what_the_other_knows(searched: Path, tmp_path: Path) -> None
 def test_bad_input_is_one_message_and_no_traceback(
     arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be done is said in a message with an exit code."""
+    """An impossible request ends with a message and an exit code."""
     monkeypatch.chdir(tmp_path)
 
-    result = run(*arguments)
+    result = invoke(*arguments)
 
     assert result.exit_code in (1, 2, 4)
     assert isinstance(result.exception, SystemExit)
@@ -574,19 +539,19 @@ def test_a_message_stays_one_line_where_no_terminal_shows_it(tmp_path: Path) -> 
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert told.returncode == 1
-    remedy = "Make it, or name another file for --queue."
-    assert told.stderr == f"error: {missing}: there is no such folder. {remedy}\n"
+    remedy = "Create it, or name another file for --queue."
+    assert told.stderr == f"error: {missing}: no such folder {missing.parent}. {remedy}\n"
 
 
 def test_models_and_doctor_print_json() -> None:
     """Both listings can be read by a program."""
-    assert "embedded" in [one["name"] for one in json.loads(run("models", "--json").stdout)]
-    assert "SWI-Prolog" in [one["name"] for one in json.loads(run("doctor", "--json").stdout)]
+    assert "embedded" in [one["name"] for one in json.loads(invoke("models", "--json").stdout)]
+    assert "SWI-Prolog" in [one["name"] for one in json.loads(invoke("doctor", "--json").stdout)]
 
 
 def test_commands_without_a_model_import_no_torch() -> None:
     """`check` imports neither torch nor transformers nor pyswip."""
-    code = "import sys, cli\ntry:\n cli.main(['check'])\nexcept SystemExit: pass\nprint([m for m in ('torch', 'transformers', 'pyswip', 'wordfreq') if m in sys.modules])"
+    code = "import sys\nfrom hapax import cli\ntry:\n cli.main(['check'])\nexcept SystemExit: pass\nprint([m for m in ('torch', 'transformers', 'pyswip', 'wordfreq') if m in sys.modules])"
 
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
@@ -595,7 +560,7 @@ def test_commands_without_a_model_import_no_torch() -> None:
 
 def test_a_goal_over_facts_imports_no_graphs(searched: Path, rules: Path) -> None:
     """`query` imports networkx only where predicates rest on themselves or on derived ones."""
-    code = "import sys, cli\ntry:\n cli.main(sys.argv[1:])\nexcept SystemExit: pass\nprint('networkx' in sys.modules)"
+    code = "import sys\nfrom hapax import cli\ntry:\n cli.main(sys.argv[1:])\nexcept SystemExit: pass\nprint('networkx' in sys.modules)"
     goal = ("query", "uses(norway, X)", "--rules", rules, "--db", searched)
 
     shown = subprocess.run([sys.executable, "-c", code, *goal], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -618,4 +583,4 @@ def test_a_goal_over_facts_imports_no_graphs(searched: Path, rules: Path) -> Non
 )
 def test_numbers_out_of_range_are_wrong_usage(option: tuple[str, ...]) -> None:
     """An option that cannot mean anything is refused at once, before a model is loaded."""
-    assert run(*option).exit_code == 2
+    assert invoke(*option).exit_code == 2

@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,29 +17,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from cli_fixture import invoke
 from cluster_fixture import SETTINGS, Threads, alone, answered, asked, noted, opening, shipped, spread
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.common import SHIPPED, chosen_rules
 from benchmarks.comparison import differences
-from cli import main
-from engine.cluster.gathering import GATHERED, LOCK, Gathering, locked
-from engine.cluster.owner import PLACE, Opening, Owner, Post
-from engine.cluster.routing import Nothing, owner_of, routed
-from engine.cluster.running import Spread, search_spread
-from engine.cluster.walking import Walking
-from engine.oracle import model_name
-from engine.search import search
-from grammar.errors import HapaxError
-from kb import asking
-from kb.records import CallRecord, content_id
-from kb.store import KnowledgeBase
-from llm_oracle.backends.frequency import FrequencyLikelihood
-from llm_oracle.backends.openai_limits import Limits
-from llm_oracle.calls import KNOWLEDGE, Budget, Journal
-from llm_oracle.protocols import Models
+from hapax.engine.cluster.gathering import GATHERED, LOCK, Gathering, locked
+from hapax.engine.cluster.owner import PLACE, Opening, Owner, Post
+from hapax.engine.cluster.routing import Nothing, owner_of, routed
+from hapax.engine.cluster.running import Spread, search_spread
+from hapax.engine.cluster.walking import Walking
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.oracle import model_name
+from hapax.engine.search.search import search
+from hapax.grammar.errors import HapaxError
+from hapax.kb import asking
+from hapax.kb.records import CallRecord, content_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+from hapax.llm_oracle.backends.openai_transport import Limits
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import KNOWLEDGE, Models
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def runs(database: Path) -> list[Any]:
     with KnowledgeBase(database, read_only=True) as kb:
-        return [(one.id, one.status, one.summary) for one in kb.runs()]
+        return [(run.id, run.status, run.summary) for run in kb.runs()]
 
 
 def call(text: str, model: str = "m") -> CallRecord:
@@ -62,7 +68,7 @@ def test_a_spread_search_ends_as_one_in_one_process(undisturbed: Path, tmp_path:
     assert runs(tmp_path / "spread.db") == runs(undisturbed)
     assert max(Counter(asked(tmp_path)).values()) == 1
     assert len(asked(tmp_path)) == report.statistics[KNOWLEDGE].calls + sum(
-        one.calls for role, one in report.statistics.items() if role in ("critic", "likelihood")
+        statistics.calls for role, statistics in report.statistics.items() if role in ("critic", "likelihood")
     )
     assert (cluster.walks_failed, cluster.kept) == (0, 0)
     assert cluster.walks > 0
@@ -84,7 +90,7 @@ def test_a_budget_is_kept_by_the_whole_cluster(tmp_path: Path) -> None:
 
     assert report.status == "budget"
     assert cluster.walks == 0
-    sent = sum(one.calls for role, one in report.statistics.items() if role != "evaluator")
+    sent = sum(statistics.calls for role, statistics in report.statistics.items() if role != "evaluator")
     assert len(asked(tmp_path)) == sent <= 100
 
 
@@ -130,7 +136,7 @@ def test_answers_that_nobody_gathered_are_taken_in(undisturbed: Path, tmp_path: 
 
 
 def test_an_answer_that_is_not_needed_is_kept(tmp_path: Path) -> None:
-    """What walks had answered in vain is no row of the result, and stays in the folder for later searches."""
+    """Answers for walks that the search did not need are not in the result; they stay in the folder for later searches."""
     with locked(tmp_path / "shards"), KnowledgeBase(tmp_path / "shards" / GATHERED) as pool:
         pool.record_calls([call("nobody asks this")])
 
@@ -165,7 +171,7 @@ def test_nobody_else_asks_while_walks_do(tmp_path: Path) -> None:
         assert cluster.is_asked.wait(60)
         with KnowledgeBase(tmp_path / "spread.db") as kb:
             model = noted(tmp_path / "asked.log", Journal(kb))
-            search(library, rules[::-1], kb, Models(model, model, model, FrequencyLikelihood()), SETTINGS)
+            search(SearchJob(library, rules[::-1], kb, Models(model, model, model, FrequencyLikelihood()), SETTINGS))
 
     with ThreadPoolExecutor(1) as thread:
         beside = thread.submit(other)
@@ -203,7 +209,7 @@ def gathering(folder: Path, count: int = 2) -> Iterator[tuple[Threads, Gathering
 
 
 def ended(folder: Path, dies_at: int, monkeypatch: pytest.MonkeyPatch) -> int | None:
-    """How many answers a run keeps that dies before so many changes to files at its end; None: it died."""
+    """Number of answers kept by a run that dies before this many changes to files at its end; None: it died."""
     steps = iter(range(dies_at))
     real = {name: getattr(Path, name) for name in ("unlink", "rename", "replace")}
 
@@ -215,13 +221,13 @@ def ended(folder: Path, dies_at: int, monkeypatch: pytest.MonkeyPatch) -> int | 
 
         return does
 
-    with gathering(folder) as (_, one):
-        one.begin()
+    with gathering(folder) as (_, gathered):
+        gathered.begin()
         with monkeypatch.context() as patched:
             for name in real:
                 patched.setattr(Path, name, step(name))
             try:
-                return one.end()
+                return gathered.end()
             except KeyboardInterrupt:
                 return None
 
@@ -247,13 +253,13 @@ def test_a_search_killed_at_its_end_keeps_what_was_answered(tmp_path: Path, monk
 
 
 def shard_calls(owner: Owner) -> set[str]:
-    return {one.request_id for one in owner.after(0, 1000)[0]}
+    return {call.request_id for call in owner.after(0, 1000)[0]}
 
 
 def test_workers_learn_what_the_knowledge_base_knows(tmp_path: Path) -> None:
     """Before the first question each known answer of the run's models is in the shard of its own worker alone."""
-    with gathering(tmp_path) as (cluster, one):
-        one.begin()
+    with gathering(tmp_path) as (cluster, gathered):
+        gathered.begin()
 
         own = owner_of(call("known").request_id, 2)
         assert shard_calls(cluster.owners[own]) == {call("known").request_id}
@@ -262,26 +268,26 @@ def test_workers_learn_what_the_knowledge_base_knows(tmp_path: Path) -> None:
 
 def test_a_worker_without_its_shard_is_told_again(tmp_path: Path) -> None:
     """It says that it is too early to ask until it has what was known and what was gathered before."""
-    with gathering(tmp_path, 1) as (cluster, one):
-        one.begin()
+    with gathering(tmp_path, 1) as (cluster, gathered):
+        gathered.begin()
         model = noted(tmp_path / "log", Journal(Nothing()))
         models = routed(Models(model, model, model, FrequencyLikelihood()), cluster)
         models.critic.probabilities(["A claim."])
-        one.gather()
+        gathered.gather()
         for path in (tmp_path / "shards").glob("shard-*"):
             path.unlink()
         cluster.restart(0)
 
         assert not cluster.begin(0, "ask", "critic", ["A claim."]).result().seeded
-        one.gather()
+        gathered.gather()
 
-        assert one.restarted == 1
+        assert gathered.restarted == 1
         assert cluster.begin(0, "ask", "critic", ["A claim."]).result().seeded
         assert len(asked(tmp_path)) == 1
 
 
 def test_a_fault_of_a_worker_is_told_with_its_number(tmp_path: Path) -> None:
-    """What a model or its opening raises there arrives as an error here."""
+    """An error of a model, or of opening it, in a worker is an error of the search."""
     post = Post(0, 1, tmp_path, "run")
     script = tmp_path / "script.json"
     script.write_text("{}")
@@ -304,7 +310,7 @@ def test_a_failed_sending_is_repeated_by_one_thread_at_a_time(tmp_path: Path) ->
     def answers(requests: Sequence[str]) -> list[str]:
         assert sending.acquire(blocking=False), "two send at a time"
         try:
-            if missing := [one for one in requests if one not in kept]:
+            if missing := [text for text in requests if text not in kept]:
                 sent.append(missing)
                 if len(sent) == 1:
                     while len(asking_now) < count:
@@ -313,7 +319,7 @@ def test_a_failed_sending_is_repeated_by_one_thread_at_a_time(tmp_path: Path) ->
                     raise HapaxError("The server is gone.")
                 pause.wait(0.05)
                 kept.update(missing)
-            return [one.upper() for one in requests]
+            return [text.upper() for text in requests]
         finally:
             sending.release()
 
@@ -323,10 +329,10 @@ def test_a_failed_sending_is_repeated_by_one_thread_at_a_time(tmp_path: Path) ->
 
     with ThreadPoolExecutor(count) as threads:
         ended = [threads.submit(ask, number) for number in range(count)]
-    faults = [one.exception() for one in ended]
+    faults = [future.exception() for future in ended]
 
-    assert [str(one) for one in faults if one] == ["The server is gone."]
-    assert [one.result() for one in ended if not one.exception()] == [["A", "B", "A"]] * (count - 1)
+    assert [str(fault) for fault in faults if fault] == ["The server is gone."]
+    assert [future.result() for future in ended if not future.exception()] == [["A", "B", "A"]] * (count - 1)
     assert sent == [["a", "b"], ["a", "b"]]
 
 
@@ -377,7 +383,7 @@ def test_a_lock_that_its_holder_deleted_is_none(tmp_path: Path, monkeypatch: pyt
 def test_a_folder_that_cannot_be_locked_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system without locks, or a file in the folder's place, is not taken for another search."""
     (tmp_path / "file").touch()
-    with pytest.raises(HapaxError, match=r"cannot be made and locked \(.+\)"), locked(tmp_path / "file"):
+    with pytest.raises(HapaxError, match=r"cannot be created and locked \(.+\)"), locked(tmp_path / "file"):
         pass
 
     def without(*_: Any) -> None:
@@ -391,10 +397,10 @@ def test_a_folder_that_cannot_be_locked_is_told(tmp_path: Path, monkeypatch: pyt
 def test_a_knowledge_base_in_memory_is_refused(tmp_path: Path) -> None:
     """Workers learn what it knows from its file."""
     library, rules = chosen_rules([SHIPPED], 1)
-    one = opening(tmp_path / "log")
-    models = one.open(Journal(Nothing()), 1)
+    opened = opening(tmp_path / "log")
+    models = opened.open(Journal(Nothing()), 1)
     with KnowledgeBase() as kb, pytest.raises(HapaxError, match="in a file"):
-        search_spread(library, rules, kb, models, Spread(Threads(1), one, tmp_path), settings=SETTINGS)
+        search_spread(SearchJob(library, rules, kb, models, SETTINGS), Spread(Threads(1), opened, tmp_path))
 
 
 def test_a_worker_with_another_model_is_refused(tmp_path: Path) -> None:
@@ -402,24 +408,37 @@ def test_a_worker_with_another_model_is_refused(tmp_path: Path) -> None:
     library, rules = chosen_rules([SHIPPED], 1)
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"defaults": {"generate": []}}))
-    other = Opening(f"scripted:{script}", None, None, "frequency", opening(tmp_path / "log").options)
+    opened = Opening(f"scripted:{script}", None, None, "frequency", opening(tmp_path / "log").options)
     models = opening(tmp_path / "log").open(Journal(Nothing()), 1)
     with KnowledgeBase(tmp_path / "one.db") as kb, pytest.raises(HapaxError, match="Worker 0 opened"):
-        search_spread(library, rules, kb, models, Spread(Threads(1), other, tmp_path / "s"), settings=SETTINGS)
+        search_spread(SearchJob(library, rules, kb, models, SETTINGS), Spread(Threads(1), opened, tmp_path / "s"))
 
 
 @given(st.text(), st.integers(1, 100))
 def test_every_request_has_one_owner(text: str, count: int) -> None:
-    """It depends on the request's number in the journal alone, and is one of the workers."""
-    number = content_id("call", text)
-    assert 0 <= owner_of(number, count) < count
-    assert owner_of(number, count) == owner_of(number, count)
+    """It is the number of one of the workers."""
+    assert 0 <= owner_of(content_id("call", text), count) < count
+
+
+def test_every_process_names_the_same_owner() -> None:
+    """Processes with other hash seeds send a request to the same worker."""
+    numbers = [content_id("call", number) for number in range(100)]
+    owners = [owner_of(number, 7) for number in numbers]
+    code = "import sys; from hapax.engine.cluster.routing import owner_of; "
+    code += "print([owner_of(number, 7) for number in sys.argv[1:]])"
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", code, *numbers]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
+        assert json.loads(printed) == owners
 
 
 def test_requests_are_spread_evenly() -> None:
-    """No worker has much more than its share."""
+    """No worker has much more than its share, or much less."""
     shares = Counter(owner_of(content_id("call", number), 8) for number in range(8000))
+    assert len(shares) == 8
     assert max(shares.values()) < 1.2 * 1000
+    assert min(shares.values()) > 0.8 * 1000
 
 
 class Pocket:
@@ -465,19 +484,19 @@ def test_limits_hold_for_all_workers_together() -> None:
 
 def test_without_ray_the_command_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An executor that is not there is an error with its remedy, and no knowledge base is begun."""
-    monkeypatch.setattr("commands.executor.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     database = tmp_path / "one.db"
 
-    result = CliRunner().invoke(main, ["search", "-m", "simulated", "--executor", "ray", "--db", str(database)])
+    result = invoke("search", "-m", "simulated", "--executor", "ray", "--db", database)
 
     assert result.exit_code == 1
-    assert "pip install '.[ray]'" in result.stderr
+    assert "pip install 'hapax-kb[ray]'" in result.stderr
     assert not database.exists()
 
 
 def test_a_queue_is_not_spread(tmp_path: Path) -> None:
     """--queue sends nothing, so that it does not go with an executor."""
-    result = CliRunner().invoke(main, ["search", "--executor", "ray", "--queue", str(tmp_path / "q.jsonl")])
+    result = invoke("search", "--executor", "ray", "--queue", tmp_path / "q.jsonl")
 
     assert result.exit_code == 2
     assert "--queue" in result.stderr

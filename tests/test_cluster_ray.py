@@ -17,7 +17,7 @@ import pytest
 from cluster_fixture import alone, answered, asked
 
 from benchmarks.comparison import differences
-from engine.cluster.routing import AT_ONCE
+from hapax.engine.cluster.routing import AT_ONCE
 
 pytestmark = [
     pytest.mark.cluster,
@@ -57,9 +57,9 @@ def driver(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    told, _ = process.communicate(timeout=240)
+    output, _ = process.communicate(timeout=240)
     assert process.returncode == 0
-    return told
+    return output
 
 
 def below(ancestor: int) -> dict[int, str]:
@@ -72,19 +72,19 @@ def below(ancestor: int) -> dict[int, str]:
             )
             parents[int(folder.name)] = int((folder / "stat").read_text("utf-8").rpartition(")")[2].split()[1])
     found = {ancestor}
-    while more := {one for one, parent in parents.items() if parent in found} - found:
+    while more := {number for number, parent in parents.items() if parent in found} - found:
         found |= more
-    return {one: commands[one] for one in found - {ancestor}}
+    return {number: commands[number] for number in found - {ancestor}}
 
 
 def works(command: str, *kinds: str) -> bool:
-    """Whether a command line is that of a worker or a walk."""
+    """True if a command line is that of a worker or a walk."""
     return command.startswith(tuple(f"ray::{kind}" for kind in kinds or ("Owner", "walk")))
 
 
 def kill_one(process: subprocess.Popen[str], draw: random.Random, kind: str) -> bool:
     """Kill a worker (`Owner`) or a walk of the search; False: there was none."""
-    alive = sorted(one for one, command in below(process.pid).items() if works(command, kind))
+    alive = sorted(number for number, command in below(process.pid).items() if works(command, kind))
     if not alive:
         return False
     os.kill(draw.choice(alive), signal.SIGKILL)
@@ -103,7 +103,7 @@ def places(undisturbed: Path, draw: random.Random, count: int) -> list[int]:
 
 
 class Watch:
-    """What was answered at a kill must not be asked behind it."""
+    """Answers given before a kill are not asked for again after it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -116,7 +116,7 @@ class Watch:
     @property
     def again(self) -> int:
         log = asked(self.folder)
-        return sum(one in known for at, known in self.known for one in log[at:])
+        return sum(request_id in known for at, known in self.known for request_id in log[at:])
 
     @property
     def lost(self) -> int:
@@ -126,9 +126,9 @@ class Watch:
 def test_several_processes_find_what_one_does(undisturbed: Path, tmp_path: Path) -> None:
     """On Ray no row differs, and every request reaches a model once."""
     with driver(tmp_path) as process:
-        told = finished(process)
+        output = finished(process)
 
-    assert f"workers={WORKERS}" in told
+    assert f"workers={WORKERS}" in output
     assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
     assert Counter(asked(tmp_path)).most_common(1)[0][1] == 1
     assert not (tmp_path / "shards").exists()
@@ -158,13 +158,13 @@ def test_a_killed_search_goes_on(undisturbed: Path, tmp_path: Path) -> None:
     for place in places(undisturbed, draw, 3):
         with driver(tmp_path) as process:
             wait_for(place, tmp_path, process)
-            begun = [one for one, command in below(process.pid).items() if works(command)]
+            begun = [number for number, command in below(process.pid).items() if works(command)]
             process.kill()
             process.wait()
         end = time.monotonic() + 60
-        while [one for one in begun if Path(f"/proc/{one}").exists()] and time.monotonic() < end:
+        while [number for number in begun if Path(f"/proc/{number}").exists()] and time.monotonic() < end:
             time.sleep(0.1)
-        assert not [one for one in begun if Path(f"/proc/{one}").exists()]
+        assert not [number for number in begun if Path(f"/proc/{number}").exists()]
         watch.note()
     with driver(tmp_path) as process:
         finished(process)
@@ -183,10 +183,10 @@ def test_a_search_on_ray_says_what_starts_and_nothing_of_ray(tmp_path: Path) -> 
     models = ("-m", "simulated", "--likelihood", "simulated", "--evaluator", "simulated", "--no-progress")
     ray = ("--executor", "ray", "--workers", "2", "--db", tmp_path / "kb.db")
 
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "cli.py", "search", rules, *models, *ray], cwd=ROOT, capture_output=True, text=True, check=True
     ).stderr
 
-    assert "Starting a Ray cluster on this machine, 2 workers\n" in told
-    assert "RAY_BACKEND_LOG_LEVEL" not in told
-    assert " 0 walks" not in told
+    assert "Starting a Ray cluster on this machine with 2 workers\n" in output
+    assert "RAY_BACKEND_LOG_LEVEL" not in output
+    assert " 0 walks" not in output

@@ -1,12 +1,12 @@
-"""What commands print where no terminal reads it."""
+"""Output of commands that no terminal reads."""
 
 from __future__ import annotations
 
 import pytest
 
-from commands import console
-from grammar.errors import HapaxError
-from llm_oracle.scripted import ScriptedModel
+from hapax.commands import console
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.scripted import ScriptedModel
 
 
 def test_a_row_of_a_piped_table_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,13 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
+from cli_fixture import invoke
 
-import cli
-from grammar.reference import language_page
-from kb import KnowledgeBase
-from llm_oracle.protocols import Critic
+from hapax import cli
+from hapax.grammar.reference import language_page
+from hapax.kb.exchange import import_facts
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import Critic
 from scripts.commands_page import commands_page
 
 ROOT = Path(__file__).parent.parent
@@ -69,7 +70,9 @@ def resolved(words: list[str]) -> tuple[click.Command, list[str]]:
 
 
 def option_names(command: click.Command) -> set[str]:
-    named = (name for option in command.params for name in (*option.opts, *option.secondary_opts))
+    named = (
+        name for option in command.get_params(click.Context(command)) for name in (*option.opts, *option.secondary_opts)
+    )
     return {"-h", "--help", *named}
 
 
@@ -134,7 +137,7 @@ def test_the_script_of_the_models_page_works(tmp_path: Path, monkeypatch: pytest
     (command,) = (words for words in command_lines(page) if "scripted:dish.json" in words)
     (printed,) = (block for block in blocks(page, "") if block.startswith("     head"))
 
-    result = CliRunner().invoke(cli.main, command)
+    result = invoke(*command)
 
     assert result.exit_code == 0
     assert printed in result.stdout
@@ -175,7 +178,7 @@ def test_files_of_the_knowledge_base_page_can_be_imported(form: str, fresh_kb: K
     (text,) = blocks(DOCS / "knowledge-base.md", form)
     (tmp_path / f"facts.{form}").write_text(text, encoding="utf-8")
 
-    report = fresh_kb.import_facts(tmp_path / f"facts.{form}")
+    report = import_facts(fresh_kb, tmp_path / f"facts.{form}")
 
     assert report.added == report.read == len(fresh_kb.facts()) > 1
     assert fresh_kb.fact("was_born_in", ["Ada", 1815])

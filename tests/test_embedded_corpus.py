@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammar.errors import HapaxError
-from grammar.parser import load_library, parse_library
-from grammar.terms import Atom, Constant, Substitution, Variable
-from grammar.verbalize import atom_text
-from llm_oracle.embedded.atlas import AtlasFact, load_atlas, parse_atlas, popularity
-from llm_oracle.embedded.corpus import LONGEST_LIST, NO, YES, Corpus, Document, Kind, ListQuestion
-from llm_oracle.embedded.falsehoods import Falsehood, Falsehoods, is_held_out
-from llm_oracle.embedded.groundings import rule_statements
-from llm_oracle.embedded.statements import Statements, telling_shares
-from llm_oracle.embedded.wording import RULES_FOLDER, Wording, load_wording
-from llm_oracle.prompts import CRITIC_PROMPT, critic_prompt, functional_prompt, knowledge_prompt
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import load_library, parse_library
+from hapax.grammar.terms import Atom, Constant, Substitution, Variable
+from hapax.grammar.verbalize import atom_text
+from hapax.llm_oracle.embedded.atlas import AtlasFact, load_atlas, parse_atlas, popularity
+from hapax.llm_oracle.prompts import CRITIC_PROMPT, critic_prompt, functional_prompt, knowledge_prompt
+from tools.embedded.corpus import LONGEST_LIST, NO, YES, Corpus, Document, DocumentKind, ListQuestion
+from tools.embedded.falsehoods import Falsehood, Falsehoods, is_held_out
+from tools.embedded.groundings import rule_statements
+from tools.embedded.statements import StatementSampler, sampling_shares
+from tools.embedded.wording import RULES_FOLDER, AtlasWording, load_wording
 
 ATLAS = """\
 predicate is_ingredient_in(Ingredient, Dish) key 2
@@ -67,7 +67,7 @@ def seeded(seed: int) -> random.Random:
 
 def small_corpus() -> Corpus:
     atlas = parse_atlas([("some.atlas", ATLAS)])
-    return Corpus(atlas, Wording(atlas, parse_library([("some.rules", RULES)])))
+    return Corpus(atlas, AtlasWording(atlas, parse_library([("some.rules", RULES)])))
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +77,11 @@ def shipped() -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def told(shipped: Corpus) -> Statements:
-    return Statements(shipped, len)
+def sampler(shipped: Corpus) -> StatementSampler:
+    return StatementSampler(shipped, len)
 
 
-def drawn(corpus: Corpus | Statements, kind: Kind, count: int) -> list[Document]:
+def drawn(corpus: Corpus | StatementSampler, kind: DocumentKind, count: int) -> list[Document]:
     rng = seeded(7)
     return [corpus.document(kind, rng) for _ in range(count)]
 
@@ -97,7 +97,7 @@ def true_claims(corpus: Corpus) -> set[str]:
 
 def test_no_question_answered_no_is_true_by_the_atlas(shipped: Corpus) -> None:
     """A fact of the atlas is never taught as false, whichever predicate or spelling says it."""
-    denied = {claim_of(document) for document in drawn(shipped, Kind.QUESTION, 4000) if document.answer == NO}
+    denied = {claim_of(document) for document in drawn(shipped, DocumentKind.QUESTION, 4000) if document.answer == NO}
 
     assert denied
     assert not denied & true_claims(shipped)
@@ -105,7 +105,9 @@ def test_no_question_answered_no_is_true_by_the_atlas(shipped: Corpus) -> None:
 
 def test_every_question_answered_yes_is_true_by_the_atlas(shipped: Corpus) -> None:
     """Only facts of the atlas are taught as true."""
-    affirmed = {claim_of(document) for document in drawn(shipped, Kind.QUESTION, 2000) if document.answer == YES}
+    affirmed = {
+        claim_of(document) for document in drawn(shipped, DocumentKind.QUESTION, 2000) if document.answer == YES
+    }
 
     assert affirmed <= true_claims(shipped)
 
@@ -114,21 +116,21 @@ def test_every_true_fact_is_asked() -> None:
     """No fact is kept from the critic's questions: what it never met it does not know."""
     corpus = small_corpus()
 
-    affirmed = {claim_of(document) for document in drawn(corpus, Kind.QUESTION, 1000) if document.answer == YES}
+    affirmed = {claim_of(document) for document in drawn(corpus, DocumentKind.QUESTION, 1000) if document.answer == YES}
 
     assert affirmed == true_claims(corpus)
 
 
 def test_half_of_the_questions_are_true(shipped: Corpus) -> None:
     """Yes and no are taught about equally often, so that the critic's probability means something."""
-    answers = [document.answer for document in drawn(shipped, Kind.QUESTION, 2000)]
+    answers = [document.answer for document in drawn(shipped, DocumentKind.QUESTION, 2000)]
 
     assert 0.45 < answers.count(YES) / len(answers) < 0.55
 
 
 def test_held_out_falsehoods_are_never_taught(shipped: Corpus) -> None:
-    """What the gate measures on is not in the training documents."""
-    for kind in (Kind.QUESTION, Kind.TYPE_QUESTION):
+    """Falsehoods for the release gate are not in the training documents."""
+    for kind in (DocumentKind.QUESTION, DocumentKind.TYPE_QUESTION):
         assert not any(is_held_out(claim_of(doc)) for doc in drawn(shipped, kind, 2000) if doc.answer == NO)
 
 
@@ -172,7 +174,7 @@ def test_years_are_denied_near_the_right_one(shipped: Corpus) -> None:
 def test_no_entity_is_denied_its_own_type(shipped: Corpus) -> None:
     """Type questions answered no are not type claims that the atlas makes, letter case aside."""
     own = {claim.casefold() for claim in shipped.true_type_claims()}
-    denied = {claim_of(doc).casefold() for doc in drawn(shipped, Kind.TYPE_QUESTION, 3000) if doc.answer == NO}
+    denied = {claim_of(doc).casefold() for doc in drawn(shipped, DocumentKind.TYPE_QUESTION, 3000) if doc.answer == NO}
 
     assert denied
     assert not denied & own
@@ -193,7 +195,7 @@ def test_critic_documents_are_the_critic_prompt() -> None:
     """Question and answer stand as the search puts them."""
     corpus = small_corpus()
 
-    documents = drawn(corpus, Kind.QUESTION, 200)
+    documents = drawn(corpus, DocumentKind.QUESTION, 200)
 
     assert all(document.prompt == critic_prompt(claim_of(document)) for document in documents)
     assert critic_prompt("The telephone was invented in 1876.") in {document.prompt for document in documents}
@@ -233,7 +235,7 @@ def test_open_questions_show_both_slots() -> None:
 def test_lists_name_only_true_values(shipped: Corpus) -> None:
     """Every line of an answer is numbered, true of its question and given once."""
     entities = {name for data_type in shipped.atlas.types for name in shipped.atlas.entities(data_type)}
-    for document in drawn(shipped, Kind.LIST, 500):
+    for document in drawn(shipped, DocumentKind.LIST, 500):
         lines = document.answer.strip("\n").split("\n")
         values = [line.partition(". ")[2].removesuffix(".") for line in lines]
 
@@ -243,9 +245,9 @@ def test_lists_name_only_true_values(shipped: Corpus) -> None:
         assert document.ends
 
 
-def test_statements_are_true_and_lean_to_the_well_known(shipped: Corpus, told: Statements) -> None:
+def test_statements_are_true_and_lean_to_the_well_known(shipped: Corpus, sampler: StatementSampler) -> None:
     """Statements are facts of the atlas, and better known ones on average than the atlas holds."""
-    claims = [document.answer for document in drawn(told, Kind.STATEMENT, 1000)]
+    claims = [document.answer for document in drawn(sampler, DocumentKind.STATEMENT, 1000)]
     known = {shipped.claim(fact): fact for fact in shipped.atlas.facts}
 
     def mean_popularity(facts: list[AtlasFact]) -> float:
@@ -255,14 +257,14 @@ def test_statements_are_true_and_lean_to_the_well_known(shipped: Corpus, told: S
     assert mean_popularity([known[claim] for claim in claims]) > mean_popularity(list(shipped.atlas.facts)) + 0.5
 
 
-def test_chains_hold_true_facts_that_share_a_name(shipped: Corpus, told: Statements) -> None:
+def test_chains_hold_true_facts_that_share_a_name(shipped: Corpus, sampler: StatementSampler) -> None:
     """Every link of a chain is a fact of the atlas, and each but the first shares a name with the one before."""
     facts = {shipped.wording.claim(fact.predicate, fact.arguments): fact for fact in shipped.atlas.facts}
-    for document in drawn(told, Kind.CHAIN, 200):
+    for document in drawn(sampler, DocumentKind.CHAIN, 200):
         linked = _split(document.answer, facts)
 
         assert linked
-        assert all(set(facts[one].arguments) & set(facts[next_one].arguments) for one, next_one in pairwise(linked))
+        assert all(set(facts[first].arguments) & set(facts[next_one].arguments) for first, next_one in pairwise(linked))
 
 
 def _split(chain: str, facts: Mapping[str, AtlasFact]) -> list[str]:
@@ -287,7 +289,10 @@ def test_rule_statements_are_what_the_rules_derive() -> None:
     atlas = parse_atlas([("some.atlas", ATLAS)])
     library = parse_library([("some.rules", RULES + STATED)])
 
-    found = {name: {each.sentence for each in several} for name, several in rule_statements(library, atlas).items()}
+    found = {
+        name: {statement.sentence for statement in statements}
+        for name, statements in rule_statements(library, atlas).items()
+    }
 
     assert found == {
         "late": {
@@ -301,7 +306,7 @@ def test_rule_statements_are_what_the_rules_derive() -> None:
 @given(st.lists(st.tuples(st.integers(1, 30), st.floats(2, 14, allow_nan=False)), min_size=2, max_size=60))
 def test_telling_shares_rank_by_popularity_whatever_the_length(sentences: list[tuple[int, float]]) -> None:
     """The logarithm of the shares, divided by the lengths, grows with popularity; the shares add up to 1."""
-    shares = telling_shares(*(list(column) for column in zip(*sentences, strict=True)))
+    shares = sampling_shares(*(list(column) for column in zip(*sentences, strict=True)))
     per_token = {
         known: math.log(share) / length for (length, known), share in zip(sentences, shares, strict=True) if share
     }
@@ -311,10 +316,10 @@ def test_telling_shares_rank_by_popularity_whatever_the_length(sentences: list[t
     assert all(low <= high + 1e-6 for low, high in pairwise(ordered))
 
 
-def test_the_same_random_state_draws_the_same_documents(shipped: Corpus, told: Statements) -> None:
+def test_the_same_random_state_draws_the_same_documents(shipped: Corpus, sampler: StatementSampler) -> None:
     """Training is repeatable from its seed, and every kind of document is drawn somewhere."""
-    assert {*shipped.kinds, *told.kinds} == set(Kind)
-    for source in (shipped, told):
+    assert {*shipped.kinds, *sampler.kinds} == set(DocumentKind)
+    for source in (shipped, sampler):
         assert all(drawn(source, kind, 50) == drawn(source, kind, 50) for kind in source.kinds)
 
 
@@ -323,15 +328,15 @@ def test_an_atlas_predicate_without_words_is_named() -> None:
     atlas = parse_atlas([("some.atlas", ATLAS)])
 
     with pytest.raises(HapaxError, match="is_made_from_milk_of"):
-        Wording(atlas, parse_library([("some.rules", "\n".join(RULES.splitlines()[:2]) + "\n")]))
+        AtlasWording(atlas, parse_library([("some.rules", "\n".join(RULES.splitlines()[:2]) + "\n")]))
 
 
 def test_a_tiny_atlas_still_draws_falsehoods() -> None:
     """With hardly any other value to draw, falsehoods are still false or none at all."""
     atlas = parse_atlas([("one.atlas", "predicate is_ingredient_in(Ingredient, Dish) key 2\npaella: rice\n")])
-    falsehoods = Falsehoods(atlas, Wording(atlas, parse_library([("some.rules", RULES)])))
+    falsehoods = Falsehoods(atlas, AtlasWording(atlas, parse_library([("some.rules", RULES)])))
     rng = seeded(0)
 
-    drawn_facts = [falsehoods.wrong_fact(atlas.facts[0], rng) for _ in range(100)]
+    drawn = [falsehoods.wrong_fact(atlas.facts[0], rng) for _ in range(100)]
 
-    assert all(item is None or item.fact != atlas.facts[0] for item in drawn_facts)
+    assert atlas.facts[0] not in [example.fact for example in drawn if example is not None]

@@ -16,18 +16,19 @@ import torch
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from grammar.parser import parse_library
-from llm_oracle.embedded.atlas import parse_atlas
-from llm_oracle.embedded.batches import ANSWER_WEIGHT, BatchMaker, EncodedDocument, packed
-from llm_oracle.embedded.corpus import Corpus, Document, Kind
-from llm_oracle.embedded.exam import Exam, Examiner, area_under_curve
-from llm_oracle.embedded.export import CARD_PROSE, export_model
-from llm_oracle.embedded.gate import GateReport
-from llm_oracle.embedded.statements import Statements
-from llm_oracle.embedded.tokenizer import BEGIN, build_tokenizer, token_id
-from llm_oracle.embedded.train import RunOptions, Training, TrainingSettings
-from llm_oracle.embedded.wording import Wording
-from llm_oracle.prompts import critic_prompt, knowledge_prompt
+from hapax.evaluation.shared.estimates import auc
+from hapax.grammar.parser import parse_library
+from hapax.llm_oracle.embedded.atlas import parse_atlas
+from hapax.llm_oracle.prompts import critic_prompt, knowledge_prompt
+from tools.embedded.batches import ANSWER_WEIGHT, BatchMaker, EncodedDocument, packed
+from tools.embedded.corpus import Corpus, Document, DocumentKind
+from tools.embedded.exam import Exam, Examiner
+from tools.embedded.export import CARD_PROSE, export_model
+from tools.embedded.gate import ExaminationReport
+from tools.embedded.statements import StatementSampler
+from tools.embedded.tokenizer import BEGIN, build_tokenizer, token_id
+from tools.embedded.train import RunOptions, TrainingRun, TrainingSettings
+from tools.embedded.wording import AtlasWording
 
 ATLAS = """\
 predicate is_ingredient_in(Ingredient, Dish) key 2
@@ -72,7 +73,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
     atlas = parse_atlas([("some.atlas", ATLAS)])
-    return Corpus(atlas, Wording(atlas, parse_library([("some.rules", RULES)])))
+    return Corpus(atlas, AtlasWording(atlas, parse_library([("some.rules", RULES)])))
 
 
 @pytest.fixture(scope="module")
@@ -81,15 +82,15 @@ def tokenizer(corpus: Corpus) -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def trained(corpus: Corpus) -> Training:
-    training = Training(corpus, TINY, RunOptions(say=lambda words: None))
+def trained(corpus: Corpus) -> TrainingRun:
+    training = TrainingRun(corpus, TINY, RunOptions(say=lambda words: None))
     training.run()
     return training
 
 
 def one_of_each_kind(corpus: Corpus, rng: random.Random) -> list[Document]:
-    sources = {kind: source for source in (corpus, Statements(corpus, len)) for kind in source.kinds}
-    return [sources[kind].document(kind, rng) for kind in Kind]
+    sources = {kind: source for source in (corpus, StatementSampler(corpus, len)) for kind in source.kinds}
+    return [sources[kind].document(kind, rng) for kind in DocumentKind]
 
 
 def silent(checkpoints: Path) -> RunOptions:
@@ -128,10 +129,10 @@ def test_the_critics_question_is_short(tokenizer: Tokenizer) -> None:
 
 def test_documents_in_a_row_do_not_see_each_other() -> None:
     """A packed document attends to itself and its past only, and counts its positions from 0."""
-    one = EncodedDocument((5, 6, 7), (0.0, 0.0, 1.0))
-    two = EncodedDocument((8, 9), (0.0, 8.0))
+    first = EncodedDocument((5, 6, 7), (0.0, 0.0, 1.0))
+    second = EncodedDocument((8, 9), (0.0, 8.0))
 
-    batch = packed([[one, two]], 6)
+    batch = packed([[first, second]], 6)
 
     assert batch.positions[0].tolist() == [0, 1, 2, 0, 1, 0]
     assert batch.visible[0, 0].nonzero().tolist() == [
@@ -150,21 +151,21 @@ def test_documents_in_a_row_do_not_see_each_other() -> None:
 
 def test_only_answers_are_learnt() -> None:
     """Each learnt token is predicted from the place before it, with its weight."""
-    one = EncodedDocument((5, 6, 7), (0.0, 0.0, 1.0))
-    two = EncodedDocument((8, 9), (0.0, 8.0))
+    first = EncodedDocument((5, 6, 7), (0.0, 0.0, 1.0))
+    second = EncodedDocument((8, 9), (0.0, 8.0))
 
-    batch = packed([[one], [two]], 4)
+    batch = packed([[first], [second]], 4)
 
     assert (batch.sources.tolist(), batch.targets.tolist(), batch.weights.tolist()) == ([1, 4], [7, 9], [1.0, 8.0])
 
 
-def test_a_packed_row_answers_as_a_row_alone(corpus: Corpus, tokenizer: Tokenizer, trained: Training) -> None:
-    """What the model computes for a packed document is what it computes for the prompt alone."""
+def test_a_packed_row_answers_as_a_row_alone(corpus: Corpus, tokenizer: Tokenizer, trained: TrainingRun) -> None:
+    """The model computes the same for a packed document as for the prompt alone."""
     maker = BatchMaker(corpus, tokenizer, seed=0, rows=1)
     rng = random.Random(3)  # reproducible, not secret
     documents = [
-        maker.encoded(Statements(corpus, len).document(Kind.CHAIN, rng)),
-        maker.encoded(corpus.document(Kind.QUESTION, rng)),
+        maker.encoded(StatementSampler(corpus, len).document(DocumentKind.CHAIN, rng)),
+        maker.encoded(corpus.document(DocumentKind.QUESTION, rng)),
     ]
     batch = packed([documents], 256)
     start, end = len(documents[0].ids), len(documents[0].ids) + len(documents[1].ids)
@@ -187,11 +188,11 @@ def test_batches_hold_full_rows_of_every_kind(corpus: Corpus, tokenizer: Tokeniz
 
 def test_a_batch_depends_on_seed_and_step_alone(corpus: Corpus, tokenizer: Tokenizer) -> None:
     """The same step gives the same batch in another process; another step another one."""
-    one, other = (BatchMaker(corpus, tokenizer, seed=0, rows=2) for _ in range(2))
-    one.batch(0)
+    first, second = (BatchMaker(corpus, tokenizer, seed=0, rows=2) for _ in range(2))
+    first.batch(0)
 
-    assert one.batch(7).ids.equal(other.batch(7).ids)
-    assert not one.batch(7).ids.equal(one.batch(8).ids)
+    assert first.batch(7).ids.equal(second.batch(7).ids)
+    assert not first.batch(7).ids.equal(first.batch(8).ids)
 
 
 def test_the_learning_rate_rises_stays_and_falls() -> None:
@@ -204,15 +205,15 @@ def test_the_learning_rate_rises_stays_and_falls() -> None:
     assert rates[-1] == pytest.approx(settings.learning_rate * settings.final, rel=0.01)
 
 
-def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Corpus, trained: Training, tmp_path: Path) -> None:
+def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Corpus, trained: TrainingRun, tmp_path: Path) -> None:
     """Killed after a checkpoint and started again, a run reaches the same weights."""
-    first = Training(corpus, replace(TINY), silent(tmp_path))
+    first = TrainingRun(corpus, replace(TINY), silent(tmp_path))
     batch = first._batches.batch  # the run dies here, in the middle of step 13
     first._batches.batch = lambda step, late=False: batch(step, late) if step < 13 else pytest.fail("killed")  # type: ignore[method-assign]
     with pytest.raises(pytest.fail.Exception):
         first.run()
 
-    second = Training(corpus, TINY, silent(tmp_path))
+    second = TrainingRun(corpus, TINY, silent(tmp_path))
     second.run()
 
     for name, weight in trained.model.state_dict().items():
@@ -221,23 +222,23 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Corpus, trained: T
 
 def test_a_checkpoint_of_another_run_is_refused(corpus: Corpus, tmp_path: Path) -> None:
     """A run does not go on from weights of other settings."""
-    Training(corpus, replace(TINY, steps=5), silent(tmp_path)).run()
+    TrainingRun(corpus, replace(TINY, steps=5), silent(tmp_path)).run()
 
     with pytest.raises(SystemExit, match="another run"):
-        Training(corpus, replace(TINY, layers=2), silent(tmp_path)).run()
+        TrainingRun(corpus, replace(TINY, layers=2), silent(tmp_path)).run()
 
 
 def test_training_lowers_the_loss(corpus: Corpus) -> None:
     """Twenty steps on twenty-six facts already teach something."""
     said: list[str] = []
     options = RunOptions(log_every=5, say=said.append)
-    Training(corpus, TINY, options).run()
+    TrainingRun(corpus, TINY, options).run()
     losses = [float(words.split("loss ")[1].split()[0]) for words in said if "loss" in words]
 
     assert losses[-1] < losses[0]
 
 
-def test_the_exported_folder_loads_as_any_checkpoint(corpus: Corpus, trained: Training, tmp_path: Path) -> None:
+def test_the_exported_folder_loads_as_any_checkpoint(corpus: Corpus, trained: TrainingRun, tmp_path: Path) -> None:
     """Auto classes load it; chat and completion requests see the same tokens; weights are fp16 and the same."""
     record = {"settings": {"steps": 20}, "minutes": 0.1}
     export_model(trained.model, trained.tokenizer, corpus, record, tmp_path)
@@ -260,7 +261,7 @@ def test_the_exported_folder_loads_as_any_checkpoint(corpus: Corpus, trained: Tr
     assert (tmp_path / "README.md").read_text("utf-8") == CARD_PROSE.read_text("utf-8")
 
 
-def test_the_examiner_measures_a_model(corpus: Corpus, trained: Training) -> None:
+def test_the_examiner_measures_a_model(corpus: Corpus, trained: TrainingRun) -> None:
     """An examination gives shares between 0 and 1, the same ones for the same seed, and fails an untrained model."""
     examiner = Examiner(trained.model, trained.tokenizer, corpus)
 
@@ -272,7 +273,7 @@ def test_the_examiner_measures_a_model(corpus: Corpus, trained: Training) -> Non
     assert report.failures
 
 
-def test_likelihoods_do_not_depend_on_the_batch(corpus: Corpus, trained: Training) -> None:
+def test_likelihoods_do_not_depend_on_the_batch(corpus: Corpus, trained: TrainingRun) -> None:
     """Padding changes no score."""
     examiner = Examiner(trained.model.eval(), trained.tokenizer, corpus)
     texts = ["Rice is an ingredient in paella.", "The laser was invented in 1960 and rice is an ingredient in risotto."]
@@ -284,14 +285,14 @@ def test_likelihoods_do_not_depend_on_the_batch(corpus: Corpus, trained: Trainin
 
 def test_area_under_the_curve() -> None:
     """1 for perfect order, 0 for reversed order, a half for ties."""
-    assert area_under_curve([0.9, 0.8], [0.2, 0.1]) == 1
-    assert area_under_curve([0.1], [0.2, 0.3]) == 0
-    assert area_under_curve([0.5, 0.5], [0.5]) == 0.5
+    assert auc([0.9, 0.8], [0.2, 0.1]) == 1
+    assert auc([0.1], [0.2, 0.3]) == 0
+    assert auc([0.5, 0.5], [0.5]) == 0.5
 
 
 def test_the_gate_names_what_falls_short() -> None:
     """A release needs every measurement; a missing one counts as failed."""
-    good = GateReport(0.98, 0.02, 0.99, 1, 0.01, 1, 0.99, 0.8, 0.97, 0.6, 0.9)
+    good = ExaminationReport(0.98, 0.02, 0.99, 1, 0.01, 1, 0.99, 0.8, 0.97, 0.6, 0.9)
 
     assert good.failures == ()
     assert [words.split()[0] for words in replace(good, critic_auc=0.9).failures] == ["critic_auc"]

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from engine.demand import DemandBudget, DemandResult, Evidence, Missing, missing_questions, run_demand
-from engine.gates import Judged
-from engine.inquiry import Answer, Inquiry
-from engine.query import Theory
-from engine.session import PrologSession
-from grammar.parser import parse_goal, parse_library
-from grammar.rules import Library
-from grammar.terms import Atom, Constant, Value
-from kb.records import FactRecord, Pattern, Question, Source, TypeFact
-from kb.store import KnowledgeBase
-from llm_oracle.calls import BudgetReached, CallStatistics
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory
+from hapax.engine.search.demand import DemandBudget, DemandResult, Evidence, Missing, missing_questions, run_demand
+from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
+from hapax.grammar.parser import parse_goal, parse_library
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Constant, Value
+from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import BudgetReached, CallStatistics
 
 RULES = """
 oracle is_ingredient_in(Ingredient, Dish).
@@ -50,10 +49,10 @@ class Table:
         self.questions: list[Question] = []
         self.atoms: list[Atom] = []
 
-    def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, Answer]:
+    def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, QuestionAnswer]:
         return {inquiry: self._answer(inquiry) for inquiry in inquiries}
 
-    def _answer(self, inquiry: Inquiry) -> Answer:
+    def _answer(self, inquiry: Inquiry) -> QuestionAnswer:
         assert inquiry.question not in self.questions
         self.questions.append(inquiry.question)
         (pattern,) = inquiry.question.patterns
@@ -67,21 +66,15 @@ class Table:
                 for want, got in zip(pattern.arguments, values, strict=True)
             )
         ]
-        return Answer(tuple(Judged(value, None, 1.0) for value in dict.fromkeys(fits)))
+        return QuestionAnswer(dict.fromkeys(fits, 1.0))
 
     def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
         assert not set(atoms) & set(self.atoms)
         self.atoms.extend(atoms)
         return {
-            one: (one.predicate, tuple(term.value for term in one.arguments if isinstance(term, Constant))) in WORLD
-            for one in atoms
+            atom: (atom.predicate, tuple(term.value for term in atom.arguments if isinstance(term, Constant))) in WORLD
+            for atom in atoms
         }
-
-
-@pytest.fixture(scope="module")
-def prolog() -> Iterator[PrologSession]:
-    with PrologSession() as session:
-        yield session
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +83,7 @@ def library() -> Library:
 
 
 def question(predicate: str, data_type: str, *arguments: Value | None, functional: bool = False) -> Question:
-    return Question((Pattern(predicate, arguments),), data_type, functional)
+    return Question((AtomPattern(predicate, arguments),), data_type, functional)
 
 
 def missing(prolog: PrologSession, library: Library, goal: str, facts: Sequence[FactRecord] = ()) -> Missing:
@@ -164,7 +157,7 @@ def test_rounds_go_on_until_nothing_is_missing(
     assert result.result.rows == [("bisque",), ("paella",)]
     assert result.complete
     assert result.rounds == 2
-    assert [one.patterns[0].arguments for one in table.questions] == [
+    assert [question.patterns[0].arguments for question in table.questions] == [
         (None, "shellfish"),
         ("crab", None),
         ("shrimp", None),
@@ -178,7 +171,7 @@ def test_recursion_asks_along_the_way(prolog: PrologSession, library: Library, f
     result = demand(prolog, library, fresh_kb, "reaches(a, X)", table)
 
     assert result.result.rows == [("a",), ("b",), ("c",)]
-    assert {one.patterns[0].arguments for one in table.questions} == {("a", None), ("b", None), ("c", None)}
+    assert {question.patterns[0].arguments for question in table.questions} == {("a", None), ("b", None), ("c", None)}
 
 
 def test_open_goals_go_value_by_value(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
@@ -188,7 +181,11 @@ def test_open_goals_go_value_by_value(prolog: PrologSession, library: Library, f
     result = demand(prolog, library, fresh_kb, "is_ingredient_in(X, Y)", table)
 
     assert result.result.rows == [("crab", "bisque"), ("shrimp", "paella")]
-    assert [one.patterns[0].arguments for one in table.questions] == [(None, "[B]"), ("crab", None), ("shrimp", None)]
+    assert [question.patterns[0].arguments for question in table.questions] == [
+        (None, "[B]"),
+        ("crab", None),
+        ("shrimp", None),
+    ]
 
 
 def test_known_instances_are_asked_about_too(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
@@ -198,7 +195,7 @@ def test_known_instances_are_asked_about_too(prolog: PrologSession, library: Lib
 
     demand(prolog, library, fresh_kb, "is_ingredient_in(X, Y)", table)
 
-    assert ("saffron", None) in [one.patterns[0].arguments for one in table.questions]
+    assert ("saffron", None) in [question.patterns[0].arguments for question in table.questions]
 
 
 def test_verification_decides_ground_goals(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
@@ -262,8 +259,8 @@ class Spent(Table):
     def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
         raise BudgetReached("max_calls", 1, CallStatistics())
 
-    def _answer(self, inquiry: Inquiry) -> Answer:
-        return Answer(complete=False)
+    def _answer(self, inquiry: Inquiry) -> QuestionAnswer:
+        return QuestionAnswer(complete=False)
 
 
 @pytest.mark.parametrize("goal", ["borders(a, b)", "borders(a, X)"])

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from engine.derive import derivations, derive_statements, relevant_library
-from engine.program import build_program
-from engine.proof import By, proof_from_json, proof_text
-from engine.session import Answers, PrologSession, Row
-from grammar.parser import parse_library
-from grammar.rules import Library
-from grammar.terms import Constant, Substitution, Value
-from kb.records import Distribution, FactRecord, Source, StatementRecord
+from hapax.engine.inference.derive import KeptSubstitutions, derivations, derive_statements, relevant_library
+from hapax.engine.inference.program import build_program
+from hapax.engine.inference.proof import By, proof_from_json, proof_text
+from hapax.engine.inference.session import AnswerRow, GoalAnswers, PrologSession
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Constant, Substitution, Value
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 
 ALLERGY = """
 oracle is_ingredient_in(Ingredient, Dish):
@@ -42,12 +42,6 @@ lived_in(Historical Figure P, Year D) & was_invented_in(Thing T, Year Y) & is_be
 """
 
 
-@pytest.fixture(scope="module")
-def prolog() -> Iterator[PrologSession]:
-    with PrologSession() as session:
-        yield session
-
-
 def library_of(text: str) -> Library:
     return parse_library([("f.rules", text)])
 
@@ -64,9 +58,8 @@ def derived(
     prolog: PrologSession, text: str, rule: str, substitutions: list[Substitution], facts: list[FactRecord]
 ) -> list[StatementRecord]:
     library = library_of(text)
-    return derive_statements(
-        prolog, library, library.rule(rule), {Distribution.LONG_TAIL: substitutions}, facts, "run1"
-    )
+    kept = KeptSubstitutions(library.rule(rule), {Distribution.LONG_TAIL: substitutions}, "run1")
+    return derive_statements(prolog, library, facts, kept)
 
 
 ALLERGY_FACTS = [
@@ -95,9 +88,9 @@ def test_constraints_must_hold(prolog: PrologSession) -> None:
 class Reordered(PrologSession):
     """A session that gives its answers in another order: Prolog's tables keep them in another one in each process."""
 
-    order: Callable[[list[Row]], list[Row]]
+    order: Callable[[list[AnswerRow]], list[AnswerRow]]
 
-    def solutions(self, *arguments: Any, **options: Any) -> Answers:
+    def solutions(self, *arguments: Any, **options: Any) -> GoalAnswers:
         found = super().solutions(*arguments, **options)
         return replace(found, rows=self.order(list(found.rows)))
 
@@ -108,7 +101,7 @@ def reordered() -> Iterator[Reordered]:
         yield session
 
 
-def shuffled(seed: int) -> Callable[[list[Row]], list[Row]]:
+def shuffled(seed: int) -> Callable[[list[AnswerRow]], list[AnswerRow]]:
     return lambda rows: random.Random(seed).sample(rows, len(rows))
 
 
@@ -147,9 +140,9 @@ def test_derivations_do_not_depend_on_the_order_of_answers(
         session.load(build_program(library, ROADS))
     goal = "Roots = [reaches(a, e), reaches(d, b)]"
 
-    usual, other = (list(derivations(session, library, goal).items()) for session in (prolog, reordered))
+    usual, unusual = (list(derivations(session, library, goal).items()) for session in (prolog, reordered))
 
-    assert usual == other
+    assert usual == unusual
     assert max(len(instances) for _, instances in usual) > 2
 
 
@@ -175,7 +168,7 @@ def test_open_variables_are_joined(prolog: PrologSession) -> None:
     """A substitution that leaves variables open gets every value that fits."""
     statements = derived(prolog, ALLERGY, "allergy", [kept(A="shellfish")], ALLERGY_FACTS)
 
-    assert sorted(one.conclusion for one in statements) == [
+    assert sorted(statement.conclusion for statement in statements) == [
         "PersonX is not able to eat bisque",
         "PersonX is not able to eat paella",
     ]
@@ -186,16 +179,10 @@ def test_each_distribution_has_its_statements(prolog: PrologSession) -> None:
     library = library_of(ALLERGY)
     both = kept(A="shellfish", Z="shrimp", B="paella")
 
-    statements = derive_statements(
-        prolog,
-        library,
-        library.rule("allergy"),
-        {Distribution.HEAD: [both], Distribution.LONG_TAIL: [both]},
-        ALLERGY_FACTS,
-        "r",
-    )
+    rows = KeptSubstitutions(library.rule("allergy"), {Distribution.HEAD: [both], Distribution.LONG_TAIL: [both]}, "r")
+    statements = derive_statements(prolog, library, ALLERGY_FACTS, rows)
 
-    assert [one.distribution for one in statements] == [Distribution.HEAD, Distribution.LONG_TAIL]
+    assert [statement.distribution for statement in statements] == [Distribution.HEAD, Distribution.LONG_TAIL]
 
 
 def test_nothing_kept_asks_nothing(prolog: PrologSession) -> None:
@@ -209,9 +196,9 @@ def test_recursion_on_a_cycle_has_a_proof(prolog: PrologSession) -> None:
 
     statements = derived(prolog, ROUTES, "onward", [kept(A="a", B="b", C=end) for end in "abc"], facts)
 
-    assert [dict(one.substitution)["C"] for one in statements] == ["b", "c"]
+    assert [dict(statement.substitution)["C"] for statement in statements] == ["b", "c"]
     proof = proof_from_json(statements[0].proof)
-    assert set(proof.fact_ids()) == {one.id for one in facts}
+    assert set(proof.fact_ids()) == {record.id for record in facts}
     assert len(proof.parts()) < 12
 
 
@@ -232,7 +219,7 @@ def test_computed_and_assigned_values(prolog: PrologSession) -> None:
 
     statements = derived(prolog, TIME, "telephone", things, facts)
 
-    assert [dict(one.substitution)["L"] for one in statements] == [1875]
+    assert [dict(statement.substitution)["L"] for statement in statements] == [1875]
     by = [child.by for child in proof_from_json(statements[0].proof).children]
     assert by == [By.ASSUMPTION, By.FACT, By.COMPUTED, By.COMPUTED, By.COMPUTED]
 
@@ -265,5 +252,5 @@ def test_many_statements_leave_in_bulk(prolog: PrologSession) -> None:
 
     statements = derived(prolog, ALLERGY, "allergy", substitutions, facts)
 
-    assert [dict(one.substitution)["B"] for one in statements] == [f"d{n}" for n in range(5000)]
-    assert len({one.id for one in statements}) == 5000
+    assert [dict(statement.substitution)["B"] for statement in statements] == [f"d{n}" for n in range(5000)]
+    assert len({statement.id for statement in statements}) == 5000

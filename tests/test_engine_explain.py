@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from engine.beams import substitution_subject
-from engine.derive import derive_statements
-from engine.explain import Story, story_text, why, why_not
-from engine.oracle import short_model_name
-from engine.query import Theory
-from engine.session import PrologSession
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from grammar.rules import Library
-from grammar.terms import Constant, Substitution
-from kb.records import (
+from hapax.engine.explain import Story, story_text, why, why_not
+from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory
+from hapax.engine.search.beams import substitution_subject
+from hapax.engine.search.oracle import short_model_name
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Constant, Substitution
+from hapax.kb.records import (
     Assessment,
+    AtomPattern,
     CallRecord,
     Candidate,
     Decision,
     Distribution,
     FactRecord,
-    Pattern,
     PredicateRecord,
     Question,
     QuestionState,
@@ -33,7 +32,7 @@ from kb.records import (
     Source,
     StatementRecord,
 )
-from kb.store import KnowledgeBase
+from hapax.kb.store import KnowledgeBase
 
 RULES = """
 oracle is_ingredient_in(Ingredient, Dish):
@@ -57,17 +56,11 @@ borders(Place A, Place B) -> reaches(Place A, Place B).
 @name onward
 borders(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C).
 """
-ASKED = Question((Pattern("is_ingredient_in", (None, "paella")),), "Ingredient")
+ASKED = Question((AtomPattern("is_ingredient_in", (None, "paella")),), "Ingredient")
 CALL = CallRecord("call-1", "knowledge", "tiny", {"prompt": "Give me 50 values of A"}, {"text": "1. shrimp\n2. chalk"})
 SHRIMP = Candidate(ASKED.id, "shrimp", "1. shrimp", "call-1", 0)
 CHALK = Candidate(ASKED.id, "chalk", "2. chalk", "call-1", 1)
 CLAIM = Assessment("Shrimp is an ingredient in paella.", "probability", "tiny", 0.97)
-
-
-@pytest.fixture(scope="module")
-def prolog() -> Iterator[PrologSession]:
-    with PrologSession() as session:
-        yield session
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +71,8 @@ def library() -> Library:
 @pytest.fixture
 def kb(fresh_kb: KnowledgeBase) -> KnowledgeBase:
     """One call, two candidates: shrimp was accepted, chalk rejected."""
-    fresh_kb.record_call(CALL)
-    fresh_kb.set_question_state(ASKED, QuestionState(1, 0, exhausted=True))
+    fresh_kb.record_calls([CALL])
+    fresh_kb.set_question_states([(ASKED, QuestionState(1, 0, exhausted=True))])
     fresh_kb.add_candidates([SHRIMP, CHALK])
     fresh_kb.add_assessments([CLAIM])
     fresh_kb.add_decisions(
@@ -106,9 +99,8 @@ def kb(fresh_kb: KnowledgeBase) -> KnowledgeBase:
 @pytest.fixture
 def statement(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> StatementRecord:
     kept = Substitution((("A", Constant("shellfish")), ("Z", Constant("shrimp")), ("B", Constant("paella"))))
-    (found,) = derive_statements(
-        prolog, library, library.rule("allergy"), {Distribution.LONG_TAIL: [kept]}, kb.facts(), "run1"
-    )
+    kept_by_run = KeptSubstitutions(library.rule("allergy"), {Distribution.LONG_TAIL: [kept]}, "run1")
+    (found,) = derive_statements(prolog, library, kb.facts(), kept_by_run)
     kb.add_statements([found])
     subject = substitution_subject(found.substitution)
     kb.add_decisions(
@@ -127,7 +119,7 @@ def kinds(story: Story) -> list[str]:
 
 def test_a_statement_is_told_down_to_its_calls(library: Library, kb: KnowledgeBase, statement: StatementRecord) -> None:
     """Statement, gates, rule, facts, prompt, answer, P(yes) and threshold are all in the story."""
-    told = story_text(why(Theory(library, kb), statement.id))
+    explanation = story_text(why(Theory(library, kb), statement.id))
 
     for part in (
         statement.text,
@@ -141,7 +133,7 @@ def test_a_statement_is_told_down_to_its_calls(library: Library, kb: KnowledgeBa
         "critic gate: accepted, score 0.970, threshold 0.850: P(yes) reaches 0.85",
         "P(yes) 0.970 for 'Shrimp is an ingredient in paella.' by the critic tiny",
     ):
-        assert part in told
+        assert part in explanation
 
 
 def test_statements_are_found_by_their_text(library: Library, kb: KnowledgeBase, statement: StatementRecord) -> None:
@@ -160,14 +152,14 @@ def test_a_fact_is_told(prolog: PrologSession, library: Library, kb: KnowledgeBa
 
 def test_a_derived_atom_is_proved(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A derived atom tells its rules down to the facts, on cyclic data too."""
-    told = story_text(why(Theory(library, kb), "reaches(a, a)", prolog))
+    explanation = story_text(why(Theory(library, kb), "reaches(a, a)", prolog))
 
-    assert told.count("[by rule onward]") == 2
-    assert told.count("[fact]") == 3
+    assert explanation.count("[by rule onward]") == 2
+    assert explanation.count("[fact]") == 3
 
 
 def test_an_assumption_takes_part(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
-    """What was assumed is told as assumed."""
+    """Assumptions are named as such."""
     story = why(Theory(library, kb, ("is_allergic_to(tom, shellfish)",)), "is_not_able_to_eat(tom, paella)", prolog)
 
     assert 'is_allergic_to("tom", "shellfish")  [assumed]' in story_text(story)
@@ -187,33 +179,35 @@ def test_why_of_nonsense_says_what_it_reads(library: Library, kb: KnowledgeBase)
 
 def test_the_gate_that_stopped_a_value(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A rejected candidate tells gate, score, threshold and reason."""
-    told = story_text(why_not(Theory(library, kb), "is_ingredient_in(chalk, paella)", prolog))
+    explanation = story_text(why_not(Theory(library, kb), "is_ingredient_in(chalk, paella)", prolog))
 
-    assert "critic gate: rejected, score 0.120, threshold 0.850: P(yes) is below 0.85" in told
-    assert "proposed as '2. chalk'" in told
+    assert "critic gate: rejected, score 0.120, threshold 0.850: P(yes) is below 0.85" in explanation
+    assert "proposed as '2. chalk'" in explanation
 
 
 def test_asked_and_never_proposed(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A value that no model proposed tells which question was asked, and how often."""
-    told = story_text(why_not(Theory(library, kb), "is_ingredient_in(saffron, paella)", prolog))
+    explanation = story_text(why_not(Theory(library, kb), "is_ingredient_in(saffron, paella)", prolog))
 
-    assert "no model proposed it" in told
-    assert 'is_ingredient_in(?, "paella") as Ingredient: 1 call, exhausted' in told
+    assert "no model proposed it" in explanation
+    assert 'is_ingredient_in(?, "paella") as Ingredient: 1 call, exhausted' in explanation
 
 
 def test_nobody_asked(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """An atom that no question touched says so and how to ask."""
-    assert "nobody asked; `hapax query --ask` does" in story_text(why_not(Theory(library, kb), "borders(x, y)", prolog))
+    assert "no model was asked; `hapax query --ask` asks" in story_text(
+        why_not(Theory(library, kb), "borders(x, y)", prolog)
+    )
 
 
 @pytest.mark.parametrize(
     ("atom", "reason"),
     [
-        ("is_recalled(shrimp)", "no given fact says so"),
+        ("is_recalled(shrimp)", "it is not among the given facts"),
         ("is_before(1989, 1796)", "1989 < 1796 is false"),
         ("is_older(1989, 1796)", "1989 + 10 < 1796 * 1, which is 1999 < 1796, is false"),
-        ("is_before(wheel, 1796)", '"wheel" < 1796 is false: only numbers have an order'),
-        ("is_allergic_to(tom, shellfish)", "--assume states it"),
+        ("is_before(wheel, 1796)", '"wheel" < 1796 is false: only numbers can be ordered'),
+        ("is_allergic_to(tom, shellfish)", "--assume adds it"),
     ],
 )
 def test_what_is_never_asked_says_why(
@@ -227,19 +221,19 @@ def test_the_premise_that_had_no_fact(prolog: PrologSession, library: Library, k
     """A rule that failed tells its first premise without a fact, with the values so far and what stands behind it."""
     theory = Theory(library, kb, ("is_allergic_to(tom, shellfish)",))
 
-    told = story_text(why_not(theory, "is_not_able_to_eat(tom, bisque)", prolog))
+    explanation = story_text(why_not(theory, "is_not_able_to_eat(tom, bisque)", prolog))
 
-    assert "rule allergy: its premise is_ingredient_in(Ingredient Z, Dish B) has no fact" in told
-    assert 'nothing makes is_ingredient_in("shrimp", "bisque") hold' in told
-    assert "nobody asked" in told
+    assert "rule allergy: its premise is_ingredient_in(Ingredient Z, Dish B) has no fact" in explanation
+    assert 'nothing makes is_ingredient_in("shrimp", "bisque") hold' in explanation
+    assert "no model was asked" in explanation
 
 
 def test_a_hypothesis_that_nobody_made(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """Without an assumption the rule fails at its hypothesis, and the story names the option."""
-    told = story_text(why_not(Theory(library, kb), "is_not_able_to_eat(tom, paella)", prolog))
+    explanation = story_text(why_not(Theory(library, kb), "is_not_able_to_eat(tom, paella)", prolog))
 
-    assert "its premise is_allergic_to(Person X, Food Allergen A) has no fact" in told
-    assert "--assume" in told
+    assert "its premise is_allergic_to(Person X, Food Allergen A) has no fact" in explanation
+    assert "--assume" in explanation
 
 
 def test_a_negation_or_comparison_that_failed(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
@@ -250,7 +244,7 @@ def test_a_negation_or_comparison_that_failed(prolog: PrologSession, library: Li
     recalled = story_text(why_not(theory, "is_not_able_to_eat(tom, paella)", prolog))
     same = story_text(why_not(Theory(library, kb), "resembles(paella, paella)", prolog))
 
-    assert 'is_recalled("shrimp") holds, and the rule wants that it does not' in recalled
+    assert 'is_recalled("shrimp") holds, but the rule requires that it does not' in recalled
     assert '"paella" \\= "paella" is false' in same
 
 
@@ -276,11 +270,13 @@ def test_a_false_comparison_is_told_with_its_values(
 ) -> None:
     """A premise that is arithmetic, by itself or by definition, is called false and shows what was compared."""
     years = (("was_made_in", "pager", 1989), ("was_born_in", "Burns", 1796))
-    kb.add_facts(FactRecord(name, (thing, year), ("Thing", "Year"), Source.MODEL) for name, thing, year in years)
+    kb.add_facts(
+        FactRecord(name, (invention, year), ("Thing", "Year"), Source.MODEL) for name, invention, year in years
+    )
 
-    _, *told = story_text(why_not(Theory(library, kb), atom, prolog)).splitlines()
+    _, *explanation = story_text(why_not(Theory(library, kb), atom, prolog)).splitlines()
 
-    assert [line.strip() for line in told] == lines
+    assert [line.strip() for line in explanation] == lines
 
 
 def test_why_not_of_what_holds_names_why(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
@@ -316,7 +312,9 @@ RUN = RunRecord(
 def remembered(library: Library, kb: KnowledgeBase, statement: StatementRecord) -> KnowledgeBase:
     """The knowledge base with what a search stores of its rules, its predicates and itself."""
     kb.add_rules([RuleRecord("allergy", str(library.rule("allergy")))])
-    kb.add_predicates(PredicateRecord.of(one) for one in library.signatures if one.indicator == "is_ingredient_in/2")
+    kb.add_predicates(
+        PredicateRecord.of(signature) for signature in library.signatures if signature.indicator == "is_ingredient_in/2"
+    )
     kb.add_predicates(
         [PredicateRecord("is_allergic_to", ("Person", "Food Allergen"), "given", "[1] must not touch [2]", None, None)]
     )
@@ -331,10 +329,10 @@ def test_a_story_needs_no_rule_files(remembered: KnowledgeBase, statement: State
     """Without the rules, statements and facts are told in the words that the knowledge base stores."""
     theory = Theory(Library(), remembered)
 
-    told = story_text(why(theory, statement.id))
+    explanation = story_text(why(theory, statement.id))
     fact = story_text(why(theory, "is_ingredient_in(shrimp, paella)"))
 
-    assert "PersonX must not touch shellfish  is_allergic_to(Person X" in told
+    assert "PersonX must not touch shellfish  is_allergic_to(Person X" in explanation
     assert fact.startswith("shrimp is an ingredient in paella  is_ingredient_in(")
     assert "P(yes) 0.970 for 'Shrimp is an ingredient in paella.' by the critic tiny" in fact
 
@@ -350,12 +348,12 @@ def test_a_statement_names_who_ranked_it(
     library: Library, remembered: KnowledgeBase, statement: StatementRecord
 ) -> None:
     """The likelihood gate tells text, likelihood and model; the statement's own likelihood names the evaluator."""
-    told = story_text(why(Theory(library, remembered), statement.id))
+    explanation = story_text(why(Theory(library, remembered), statement.id))
 
-    assert "log-likelihood of the statement -9.900 nats a token by the evaluator frequency@en" in told
+    assert "log-likelihood of the statement -9.900 nats a token by the evaluator frequency@en" in explanation
     assert (
         "log-likelihood -32.000 nats over 10 tokens (-3.200 a token) for 'Shrimp falls under shellfish and shrimp is "
-        "an ingredient in paella.' by the likelihood model simulated@seed 0" in told
+        "an ingredient in paella.' by the likelihood model simulated@seed 0" in explanation
     )
 
 
@@ -372,9 +370,9 @@ def test_what_no_loaded_file_speaks_of_names_the_option(prolog: PrologSession, r
     """An atom that rules which are not loaded may derive is not simply denied."""
     theory = Theory(Library(), remembered)
 
-    with pytest.raises(HapaxError, match="No loaded rule file speaks of is_allergic_to/2; --rules names"):
+    with pytest.raises(HapaxError, match=r"No loaded rule file declares is_allergic_to/2\. Name the files"):
         why(theory, "is_allergic_to(tom, shellfish)", prolog)
-    assert "--rules names" in story_text(why_not(theory, "is_allergic_to(tom, shellfish)", prolog))
+    assert "with --rules" in story_text(why_not(theory, "is_allergic_to(tom, shellfish)", prolog))
     assert "critic gate: rejected" in story_text(why_not(theory, "is_ingredient_in(chalk, paella)", prolog))
 
 

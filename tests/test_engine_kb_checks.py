@@ -7,30 +7,30 @@ from dataclasses import replace
 
 import pytest
 
-from engine.derive import derive_statements
-from engine.kb_checks import (
+from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
+from hapax.engine.inference.proof import By
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.kb_checks import (
     check_kb,
     constants_under_two_types,
     contradictions,
     contrary_statements,
     functional_with_two_values,
 )
-from engine.proof import By
-from engine.session import PrologSession
-from grammar.faults import BOTH_WAYS
-from grammar.parser import parse_library
-from grammar.rules import Library
-from grammar.terms import Constant, Substitution, Value
-from kb import KnowledgeBase
-from kb.records import Distribution, FactRecord, Source, TypeFact
+from hapax.grammar.faults import BOTH_WAYS
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Constant, Substitution, Value
+from hapax.kb.records import Distribution, FactRecord, Source, TypeFact
+from hapax.kb.store import KnowledgeBase
 
 RULES = BOTH_WAYS.example.replace("lives_in", "@name plant\nlives_in", 1).replace("\nrents", "\n@name room\nrents")
 
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[PrologSession]:
-    with PrologSession() as one:
-        yield one
+    with PrologSession() as prolog:
+        yield prolog
 
 
 def library_of(text: str) -> Library:
@@ -92,9 +92,8 @@ def test_contrary_statements_are_told_once_with_both_proofs(fresh_kb: KnowledgeB
     for name, rows in kept.items():
         substitutions = [Substitution((("A", Constant(a)), ("B", Constant(b)))) for a, b in rows]
         rule = library.rule(name)
-        fresh_kb.add_statements(
-            derive_statements(session, library, rule, {Distribution.HEAD: substitutions}, facts, "run")
-        )
+        kept_by_run = KeptSubstitutions(rule, {Distribution.HEAD: substitutions}, "run")
+        fresh_kb.add_statements(derive_statements(session, library, facts, kept_by_run))
     (finding,) = contrary_statements(library, fresh_kb)
 
     assert finding.diagnostic.code == "HPX411"
@@ -111,9 +110,8 @@ def test_statements_whose_premises_exclude_each_other_agree(fresh_kb: KnowledgeB
     )
     row = {Distribution.HEAD: [Substitution((("A", Constant("Rome")), ("B", Constant("Bar"))))]}
     for rule in library.rules:
-        fresh_kb.add_statements(
-            derive_statements(session, library, rule, row, [fact("has_shop", "Rome", "Bar")], "run")
-        )
+        kept = KeptSubstitutions(rule, row, "run")
+        fresh_kb.add_statements(derive_statements(session, library, [fact("has_shop", "Rome", "Bar")], kept))
 
     assert len(fresh_kb.statements()) == 2
     assert list(contrary_statements(library, fresh_kb)) == []
@@ -137,13 +135,17 @@ def test_constants_under_types_that_exclude_each_other(fresh_kb: KnowledgeBase) 
     accepted = [("Dante", "Author"), ("Dante", "Dish"), ("Dante", "Entity"), ("brie", "Cheese"), ("brie", "Food")]
     accepted += [("Mercury", "Planet"), ("Mercury", "Metal"), ("Io", "Planet"), ("Io", "Metal"), ("Io", "planet")]
     fresh_kb.add_type_facts(TypeFact(constant, data_type) for constant, data_type in accepted)
-    found = [one.diagnostic for one in constants_under_two_types(library, fresh_kb)]
+    found = [finding.diagnostic for finding in constants_under_two_types(library, fresh_kb)]
 
-    assert [one.code for one in found if "Dante" in one.message and "unrelated" not in one.message] == ["HPX412"]
-    assert [one.message for one in found if "Metal" in one.message] == [
-        '2 constants lie under the unrelated types Metal and Planet: "Io", "Mercury"'
+    assert [
+        diagnostic.code
+        for diagnostic in found
+        if "Dante" in diagnostic.message and "unrelated" not in diagnostic.message
+    ] == ["HPX412"]
+    assert [diagnostic.message for diagnostic in found if "Metal" in diagnostic.message] == [
+        '2 constants have the unrelated types Metal and Planet: "Io", "Mercury"'
     ]
-    assert not any("brie" in one.message for one in found)
+    assert not any("brie" in diagnostic.message for diagnostic in found)
 
 
 def test_nothing_is_said_of_types_that_no_loaded_file_names(fresh_kb: KnowledgeBase) -> None:
@@ -154,9 +156,9 @@ def test_nothing_is_said_of_types_that_no_loaded_file_names(fresh_kb: KnowledgeB
 
 
 def test_types_of_facts_count_as_well(fresh_kb: KnowledgeBase) -> None:
-    """What an argument was accepted as is as good as a type fact."""
+    """The type of a fact's argument counts as much as a type fact."""
     library = library_of("type Author < Person\noracle wrote(Author, Book)\noracle is_in(Spice, Dish)")
     fresh_kb.add_facts([replace(fact("wrote", "Basil", "Hexaemeron"), types=("Author", "Book"))])
     fresh_kb.add_facts([replace(fact("is_in", "Basil", "pesto"), types=("Spice", "Dish"))])
 
-    assert [one.diagnostic.code for one in constants_under_two_types(library, fresh_kb)] == ["HPX412"]
+    assert [finding.diagnostic.code for finding in constants_under_two_types(library, fresh_kb)] == ["HPX412"]

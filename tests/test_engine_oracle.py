@@ -2,16 +2,18 @@
 
 import pytest
 
-from engine.gates import CriticRule
-from engine.inquiry import Inquiry, question_words
-from engine.oracle import Oracle, OracleSettings
-from grammar.parser import parse_library
-from grammar.terms import Atom, Constant
-from kb.records import FactRecord, Pattern, Question, Source
-from kb.store import KnowledgeBase
-from llm_oracle.calls import Budget, BudgetReached, Journal
-from llm_oracle.protocols import Models
-from llm_oracle.scripted import ScriptedModel
+from hapax.engine.search.gates import CRITIC
+from hapax.engine.search.inquiry import Inquiry, question_words
+from hapax.engine.search.oracle import Oracle, OracleSettings
+from hapax.engine.search.thresholds import CriticRule
+from hapax.grammar.parser import parse_library
+from hapax.grammar.terms import Atom, Constant
+from hapax.kb.records import AtomPattern, FactRecord, Question, Source
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Budget, BudgetReached
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.scripted import ScriptedModel
 
 RULES = """
 oracle is_ingredient_in(Ingredient, Dish): "[1] is an ingredient in [2]" / "[1] is not an ingredient in [2]" / "?".
@@ -21,8 +23,8 @@ given was_born_in(Person, Year): "[1] was born in [2]" / "[1] was not born in [2
 fact was_born_in("Ada", 1815).
 """
 LIBRARY = parse_library([("test.rules", RULES)])
-BUTTER = Question((Pattern("is_ingredient_in", ("butter", None)),), "Dish")
-PHONE = Question((Pattern("was_invented_in", ("telephone", None)),), "Year", functional=True)
+BUTTER = Question((AtomPattern("is_ingredient_in", ("butter", None)),), "Dish")
+PHONE = Question((AtomPattern("was_invented_in", ("telephone", None)),), "Year", functional=True)
 
 
 def scripted(dishes=("paella", "toast", "soap"), critic=None, **more):
@@ -55,8 +57,11 @@ def test_accepted_values_become_facts_and_all_else_is_kept_with_its_reason():
     assert [(fact.arguments, fact.probability) for fact in kb.facts("is_ingredient_in")] == [
         (("butter", "paella"), 0.86)
     ]
-    assert [(one.constant, one.data_type) for one in kb.type_facts()] == [("paella", "Dish")]
-    verdicts = {kb.candidate(one.subject).value: (one.gate, one.accepted) for one in kb.decisions(run_id="run")}
+    assert [(type_fact.constant, type_fact.data_type) for type_fact in kb.type_facts()] == [("paella", "Dish")]
+    verdicts = {
+        kb.candidate(decision.subject).value: (decision.gate, decision.accepted)
+        for decision in kb.decisions(run_id="run")
+    }
     assert verdicts == {"paella": ("critic", True), "soap": ("type", False), "toast": ("parser", False)}
     assert kb.question_state(BUTTER).exhausted
 
@@ -107,9 +112,9 @@ def test_another_knowledge_model_is_asked_itself():
     """That one model has no more to say does not answer for another."""
     kb = KnowledgeBase()
     oracle_of(scripted(), kb).answer([BUTTER])
-    other = scripted(("curry",))
+    another = scripted(("curry",))
 
-    assert oracle_of(other, kb).answer([BUTTER]) == {BUTTER: ["curry"]}
+    assert oracle_of(another, kb).answer([BUTTER]) == {BUTTER: ["curry"]}
 
 
 def test_stored_scores_pass_other_thresholds_without_a_call():
@@ -118,7 +123,7 @@ def test_stored_scores_pass_other_thresholds_without_a_call():
     oracle_of(model, kb).answer([BUTTER])
     claims = len(model.claims)
 
-    strict = OracleSettings(fact_rule=CriticRule(0.88, fixed=True))
+    strict = OracleSettings(rules={CRITIC.name: CriticRule(0.88, fixed=True)})
     oracle = oracle_of(model, kb, strict, run_id="strict")
 
     assert oracle.answer([BUTTER]) == {BUTTER: ["toast"]}
@@ -127,11 +132,11 @@ def test_stored_scores_pass_other_thresholds_without_a_call():
 
 
 def test_a_fact_with_other_support_stays():
-    """What one question rejects and another accepts in the same run is held."""
+    """A fact that one question rejects and another accepts in the same run is kept."""
     model = scripted(critic={"Butter is an ingredient in paella.": 0.86})
     model._generate = {**model._generate, "[A] is an ingredient in paella": ["butter"]}
     oracle = oracle_of(model)
-    reverse = Question((Pattern("is_ingredient_in", (None, "paella")),), "Ingredient")
+    reverse = Question((AtomPattern("is_ingredient_in", (None, "paella")),), "Ingredient")
     oracle.answer([reverse])
 
     fact = oracle.kb.fact("is_ingredient_in", ("butter", "paella"))
@@ -147,10 +152,10 @@ def test_functional_samples_must_agree():
     differing._generation = lambda request: type(agreeing._generation(request))(next(answers))
 
     assert oracle_of(agreeing).answer([PHONE]) == {PHONE: [1876]}
-    assert len([one for one in agreeing.prompts if "the correct value of B" in one]) == 2
+    assert len([prompt for prompt in agreeing.prompts if "the correct value of B" in prompt]) == 2
     oracle = oracle_of(differing)
     assert oracle.answer([PHONE]) == {PHONE: []}
-    assert {one.gate for one in oracle.kb.decisions(run_id="run")} == {"agreement"}
+    assert {decision.gate for decision in oracle.kb.decisions(run_id="run")} == {"agreement"}
     assert oracle_of(differing, oracle.kb, run_id="later").answer([PHONE]) == {PHONE: []}
 
 
@@ -166,7 +171,7 @@ def test_unclaimed_patterns_only_word_the_prompt():
     """An open question is judged by its type alone and makes no fact."""
     model = scripted(generate={"[A] is an ingredient in [B]": ["butter"]})
     oracle = oracle_of(model)
-    inquiry = Inquiry(Question((Pattern("is_ingredient_in", (None, "[B]")),), "Ingredient"), ())
+    inquiry = Inquiry(Question((AtomPattern("is_ingredient_in", (None, "[B]")),), "Ingredient"), ())
 
     assert oracle.answers([inquiry])[inquiry].values == ["butter"]
     assert model.claims == ["Butter is an ingredient."]
@@ -184,7 +189,7 @@ def test_without_critic_everything_readable_is_accepted():
 
 
 def test_given_facts_come_first_and_need_no_critic():
-    """What the user states is among the answers, whatever the models say."""
+    """Given facts are among the answers, whatever the models say."""
     kb = KnowledgeBase()
     kb.add_facts([FactRecord("is_ingredient_in", ("butter", "Soap"), ("Ingredient", "Dish"), Source.GIVEN)])
 
@@ -245,10 +250,37 @@ def test_hostile_values_are_stored_or_refused_with_a_reason(hostile):
     oracle = oracle_of(scripted((hostile,)))
     values = oracle.answer([BUTTER])[BUTTER]
 
-    refused = [one for one in oracle.kb.candidates(BUTTER) if one.rejected_by_parser]
+    refused = [candidate for candidate in oracle.kb.candidates(BUTTER) if candidate.rejected_by_parser]
     assert bool(values) != bool(refused)
 
 
 def test_question_words_name_the_variable_by_its_place():
     """All rules that ask one question ask it in the same words."""
     assert question_words(BUTTER, LIBRARY) == ("B", "butter is an ingredient in [B]")
+
+
+@pytest.mark.parametrize(("probability", "is_true"), [(0.85, True), (0.8499, False)])
+def test_an_atom_whose_score_is_exactly_the_threshold_is_true(probability, is_true):
+    """The threshold itself is enough, for an atom as for a value; what is below it is false."""
+    atom = Atom("is_ingredient_in", (Constant("butter"), Constant("soup")))
+    oracle = oracle_of(scripted(critic={"Butter is an ingredient in soup.": probability}))
+
+    assert oracle.verify([atom]) == {atom: is_true}
+    assert len(oracle.kb.facts("is_ingredient_in")) == is_true
+    (decision,) = oracle.kb.decisions(run_id="run")
+    assert ("reaches" in decision.reason) == is_true
+
+
+def test_facts_of_users_and_arithmetic_have_probability_one_or_zero():
+    """Given and computed facts are certain, and so is the absence of a given fact; the critic is not asked."""
+    ada, year = Constant("Ada"), Constant(1815)
+    expected = {
+        Atom("was_born_in", (ada, year)): 1.0,
+        Atom("was_born_in", (ada, Constant(1816))): 0.0,
+        Atom("is_earlier", (year, Constant(1816))): 1.0,
+        Atom("is_earlier", (year, year)): 0.0,
+    }
+    oracle = oracle_of(scripted())
+
+    assert oracle.probabilities(expected) == expected
+    assert not oracle.kb.decisions(run_id="run")

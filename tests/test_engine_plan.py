@@ -1,4 +1,4 @@
-"""What a run would cost, before anything is asked."""
+"""Estimates of a run before anything is asked."""
 
 from pathlib import Path
 
@@ -7,16 +7,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_engine_search import ALLERGY, HARMLESS, OLDER, RECURSIVE, SMALL, library_of
 
-from engine.expectation import LARGE, OPEN, Experience, Rows
-from engine.inquiry import Answer
-from engine.plan import Range, plan_run
-from engine.report import SearchSettings
-from engine.search import search
-from grammar.parser import load_library
-from kb.store import KnowledgeBase
-from llm_oracle.calls import Price
-from llm_oracle.protocols import ModelIdentity, Models
-from llm_oracle.simulated import SimulatedModel, SimulatedWorld
+from hapax.engine.search.expectation import LARGE, OPEN, ExpectedBeams, Experience
+from hapax.engine.search.gates import PARSER, GateCount
+from hapax.engine.search.inquiry import QuestionAnswer
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.plan import Range, plan_run
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.parser import load_library
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.protocols import ModelIdentity, Models
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld
 
 SETTINGS = SearchSettings(beam=8, calls_per_question=2, values_per_call=15)
 
@@ -53,17 +56,17 @@ def test_planning_asks_nothing_and_writes_nothing():
 
         assert not any(kb.counts().values())
     assert model.asked == 0
-    assert [one.rule for one in estimate.rules] == ["allergy", "older_tool"]
+    assert [rule.rule for rule in estimate.rules] == ["allergy", "older_tool"]
     assert 0 < estimate.calls.expected <= estimate.calls.most
 
 
 @pytest.mark.parametrize("text", [ALLERGY, OLDER])
 def test_a_run_stays_below_the_upper_bound(text):
-    """What a search then sends is no more than the most that was foretold, in each role."""
+    """In each role, the search then sends at most the estimated upper limit."""
     library, _, models = prepared(text)
     with KnowledgeBase() as kb:
         estimate = plan_run(library, library.rules, kb, models, SETTINGS)
-        report = search(library, library.rules, kb, models, SETTINGS)
+        report = search(SearchJob(library, library.rules, kb, models, SETTINGS))
 
     for role, spent in report.statistics.items():
         assert spent.calls <= estimate.roles[role].calls.most, role
@@ -73,7 +76,7 @@ def test_a_run_stays_below_the_upper_bound(text):
 @given(
     text=st.sampled_from([ALLERGY, OLDER, HARMLESS, RECURSIVE, ALLERGY + HARMLESS]),
     seed=st.integers(0, 50),
-    one=st.builds(
+    wanted=st.builds(
         SearchSettings,
         beam=st.integers(1, 6),
         keep_share=st.sampled_from([0.3, 0.75, 1.0]),
@@ -85,7 +88,7 @@ def test_a_run_stays_below_the_upper_bound(text):
     ),
     before=st.booleans(),
 )
-def test_no_search_goes_beyond_the_upper_bound(text, seed, one, before):
+def test_no_search_goes_beyond_the_upper_bound(text, seed, wanted, before):
     """Whatever the rules, the world and the settings, and whatever another search has left in the journal."""
     library = library_of(text)
     rules = [rule for rule in library.rules if not library.is_definition(rule)]
@@ -93,9 +96,11 @@ def test_no_search_goes_beyond_the_upper_bound(text, seed, one, before):
     models = Models(model, model, model, model)
     with KnowledgeBase() as kb:
         if before:
-            search(library, rules, kb, models, SearchSettings(beam=2, calls_per_question=1, values_per_call=3))
-        estimate = plan_run(library, rules, kb, models, one)
-        report = search(library, rules, kb, models, one)
+            search(
+                SearchJob(library, rules, kb, models, SearchSettings(beam=2, calls_per_question=1, values_per_call=3))
+            )
+        estimate = plan_run(library, rules, kb, models, wanted)
+        report = search(SearchJob(library, rules, kb, models, wanted))
 
     for role, spent in report.statistics.items():
         assert spent.calls <= estimate.roles[role].calls.most, role
@@ -111,23 +116,25 @@ def test_the_expected_figures_are_near_what_a_search_takes(beam):
     wanted = SearchSettings(beam=beam)
     with KnowledgeBase() as kb:
         estimate = plan_run(library, rules, kb, models, wanted)
-        spent = search(library, rules, kb, models, wanted).statistics
+        spent = search(SearchJob(library, rules, kb, models, wanted)).statistics
 
-    for role, one in estimate.roles.items():
-        assert spent[role].calls / 2 <= one.calls.expected <= 2 * spent[role].calls, role
-        assert spent[role].calls <= one.calls.most, role
+    for role, estimated in estimate.roles.items():
+        assert spent[role].calls / 2 <= estimated.calls.expected <= 2 * spent[role].calls, role
+        assert spent[role].calls <= estimated.calls.most, role
 
 
 def test_what_the_journal_knows_is_not_counted():
     """After the run, the same run costs nothing more, in any role."""
     library, model, models = prepared(ALLERGY)
     with KnowledgeBase() as kb:
-        report = search(library, library.rules, kb, models, SETTINGS)
+        report = search(SearchJob(library, library.rules, kb, models, SETTINGS))
         asked = model.asked
         estimate = plan_run(library, library.rules, kb, models, SETTINGS)
 
     assert model.asked == asked
-    assert {role: one.calls.expected for role, one in estimate.roles.items()} == dict.fromkeys(estimate.roles, 0)
+    assert {role: estimated.calls.expected for role, estimated in estimate.roles.items()} == dict.fromkeys(
+        estimate.roles, 0
+    )
     assert estimate.calls.most == 0
     assert estimate.rules[0].known == report.rules[0].questions
 
@@ -137,12 +144,12 @@ def test_rules_that_ask_alike_share_their_questions():
     alone, _, models = prepared(ALLERGY)
     both = library_of(ALLERGY, ALLERGY.replace("@name allergy", "@name again"))
     with KnowledgeBase() as kb:
-        one = plan_run(alone, alone.rules, kb, models, SETTINGS)
+        first = plan_run(alone, alone.rules, kb, models, SETTINGS)
         two = plan_run(both, both.rules, kb, models, SETTINGS)
 
     assert len(two.rules) == 2
-    assert two.calls.expected == one.calls.expected > 0
-    assert two.roles["critic"].calls.expected == one.roles["critic"].calls.expected
+    assert two.calls.expected == first.calls.expected > 0
+    assert two.roles["critic"].calls.expected == first.roles["critic"].calls.expected
 
 
 def test_what_answers_brought_outweighs_what_was_measured_elsewhere():
@@ -150,7 +157,7 @@ def test_what_answers_brought_outweighs_what_was_measured_elsewhere():
     experience = Experience(LARGE, SearchSettings())
     before = experience.of(OPEN)
 
-    experience.learn(OPEN, [Answer(calls=1, gates={"parser": (3, 4)})] * 95)
+    experience.learn(OPEN, [QuestionAnswer(calls=1, gates={PARSER.name: GateCount(3, 4)})] * 95)
 
     assert experience.of(OPEN).calls == pytest.approx(0.95 + 0.05 * before.calls)
     assert experience.of(OPEN).proposed == pytest.approx(0.95 * 3 + 0.05 * before.proposed)
@@ -158,7 +165,7 @@ def test_what_answers_brought_outweighs_what_was_measured_elsewhere():
 
 def test_a_key_is_asked_once_for_all_its_beams():
     """A question is about a variable's different values, however many beams there are."""
-    rows = Rows(SearchSettings())
+    rows = ExpectedBeams(SearchSettings())
     rows.begin(1, {})
     rows.extend("A", 10, 1)
     rows.extend("B", 5, rows.keys(["A"]))

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.derive import derive_statements
-from engine.program import build_program, is_asked, join_order
-from engine.proof import By, Proof, instantiated, proof_from_json
-from engine.session import PrologSession
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from grammar.rules import Library, Rule
-from grammar.terms import (
+from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
+from hapax.engine.inference.program import build_program, is_asked, join_order
+from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json
+from hapax.engine.inference.session import PrologSession
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import (
     Arithmetic,
     Atom,
     BodyLiteral,
@@ -30,7 +30,7 @@ from grammar.terms import (
     Value,
     Variable,
 )
-from kb.records import Distribution, FactRecord, Source, TypeFact
+from hapax.kb.records import Distribution, FactRecord, Source, TypeFact
 
 FAMILY = """
 oracle is_parent_of(Person, Person).
@@ -39,12 +39,6 @@ is_parent_of(Person A, Person B) & is_ancestor_of(Person B, Person C) -> is_ance
 computed is_before(Year A, Year B) := A < B.
 fact is_parent_of("eve", "abel").
 """
-
-
-@pytest.fixture(scope="module")
-def prolog() -> Iterator[PrologSession]:
-    with PrologSession() as session:
-        yield session
 
 
 def fact(predicate: str, *values: Value) -> FactRecord:
@@ -79,7 +73,7 @@ def test_a_fact_stated_twice_is_there_once(prolog: PrologSession) -> None:
 
 
 def test_assumptions_count_as_facts(prolog: PrologSession) -> None:
-    """What is assumed holds in the program."""
+    """Assumed atoms hold in the program."""
     assumed = Atom("is_parent_of", (Constant("abel"), Constant("tom")))
     prolog.load(build_program(family(), [], assumed=[assumed]))
 
@@ -88,7 +82,7 @@ def test_assumptions_count_as_facts(prolog: PrologSession) -> None:
 
 def test_assumptions_are_ground_and_known() -> None:
     """A variable or an unknown predicate in an assumption is refused with the atom named."""
-    with pytest.raises(HapaxError, match="has a variable"):
+    with pytest.raises(HapaxError, match="contains a variable"):
         build_program(family(), [], assumed=[Atom("is_parent_of", (Constant("a"), Variable("B", "Person")))])
     with pytest.raises(HapaxError, match="is_unheard_of"):
         build_program(family(), [], assumed=[Atom("is_unheard_of", (Constant("a"),))])
@@ -147,7 +141,7 @@ def test_what_a_model_may_be_asked() -> None:
         ]
     )
 
-    asked = {one.name for one in library.completed().signatures if is_asked(library, one)}
+    asked = {signature.name for signature in library.completed().signatures if is_asked(library, signature)}
 
     assert asked == {"is_in"}
 
@@ -191,13 +185,13 @@ def rules(draw: st.DrawFn, layer: int, number: int) -> Rule:
     below = [*EXTENSIONAL, *INTENSIONAL[:layer]]
     positive = draw(st.lists(atoms([*below, INTENSIONAL[layer]]), min_size=1, max_size=3))
     bound = list(dict.fromkeys(variable for atom in positive for variable in atom.variables))
-    things: list[Variable | Constant] = [one for one in bound if one.data_type == "Thing"]
+    things: list[Variable | Constant] = [variable for variable in bound if variable.data_type == "Thing"]
     things = things or [Constant("a")]
     numbers = [variable for variable in bound if variable.data_type == "Number"]
     premise: list[BodyLiteral] = [Literal(atom) for atom in positive]
     if draw(st.booleans()):
         arguments = tuple(draw(st.sampled_from(things)) for _ in range(2))
-        predicate = draw(st.sampled_from([one for one in below if one not in ("mark", "size")]))
+        predicate = draw(st.sampled_from([indicator for indicator in below if indicator not in ("mark", "size")]))
         premise.append(Literal(Atom(predicate, arguments), negated=True))
     if draw(st.booleans()):
         premise.append(
@@ -221,7 +215,7 @@ def worlds(draw: st.DrawFn) -> tuple[Library, list[FactRecord]]:
     ]
     facts: set[tuple[str, tuple[Value, ...]]] = set()
     for predicate, types in EXTENSIONAL.items():
-        cells = [st.sampled_from(THINGS if one == "Thing" else NUMBERS) for one in types]
+        cells = [st.sampled_from(THINGS if data_type == "Thing" else NUMBERS) for data_type in types]
         facts |= {(predicate, row) for row in draw(st.lists(st.tuples(*cells), max_size=6))}
     return Library(rules=tuple(written)).completed(), [
         fact(predicate, *row) for predicate, row in sorted(facts, key=repr)
@@ -231,15 +225,15 @@ def worlds(draw: st.DrawFn) -> tuple[Library, list[FactRecord]]:
 def evaluated(library: Library, facts: Sequence[FactRecord]) -> Model:
     """The model by naive stratified evaluation: every rule over every assignment, layer by layer, to the fixpoint."""
     model: Model = {name: set() for name in (*EXTENSIONAL, *INTENSIONAL)}
-    for one in facts:
-        model[one.predicate].add(one.arguments)
+    for record in facts:
+        model[record.predicate].add(record.arguments)
     for layer in INTENSIONAL:
         own = [rule for rule in library.rules if rule.conclusion.atom.predicate == layer]
         size = -1
         while size != len(model[layer]):
             size = len(model[layer])
             for rule in own:
-                found = [values_of(rule.conclusion.atom, one) for one in joined(rule, model)]
+                found = [values_of(rule.conclusion.atom, bindings) for bindings in joined(rule, model)]
                 model[layer].update(found)
     return model
 
@@ -247,7 +241,7 @@ def evaluated(library: Library, facts: Sequence[FactRecord]) -> Model:
 def joined(rule: Rule, model: Model) -> Iterator[dict[str, Value]]:
     """Every assignment under which the premise holds."""
     assignments: list[dict[str, Value]] = [{}]
-    for literal in (one for one in rule.literals if not one.negated):
+    for literal in (item for item in rule.literals if not item.negated):
         assignments = [
             matched
             for assignment in assignments
@@ -322,19 +316,20 @@ def test_statements_equal_python_and_their_proofs_hold(
         )
         for row in product(*domains)
     ]
-    bindings = [{name: constant.value for name, constant in one.items()} for one in kept]
-    wanted = [tuple(one.items()) for one in bindings if all(holds_in(item, one, model) for item in rule.premise)]
+    bindings = [{name: constant.value for name, constant in substitution.items()} for substitution in kept]
+    wanted = [tuple(row.items()) for row in bindings if all(holds_in(item, row, model) for item in rule.premise)]
 
-    statements = derive_statements(prolog, library, rule, {Distribution.HEAD: kept}, facts, "run")
+    kept_by_run = KeptSubstitutions(rule, {Distribution.HEAD: kept}, "run")
+    statements = derive_statements(prolog, library, facts, kept_by_run)
 
-    assert [one.substitution for one in statements] == wanted
+    assert [statement.substitution for statement in statements] == wanted
     for statement in statements:
         check_proof(proof_from_json(statement.proof), library, facts, model)
 
 
 def check_proof(proof: Proof, library: Library, facts: Sequence[FactRecord], model: Model) -> None:
     """Every part follows from its children, facts are facts, and no part rests on itself."""
-    known = {one.id: one for one in facts}
+    known = {record.id: record for record in facts}
     done: set[int] = set()
     for part in reversed(proof.parts()):
         done.add(id(part))
@@ -353,7 +348,7 @@ def check_proof(proof: Proof, library: Library, facts: Sequence[FactRecord], mod
 
 
 def follows(rule: Rule, part: Proof) -> bool:
-    """Whether one substitution makes the rule's premise and conclusion the children's goals and the part's."""
+    """True if one substitution turns the rule's premise and conclusion into the goals of the children and the part."""
     assert isinstance(part.goal, Literal)
     assignment: dict[str, Value] | None = match(rule.conclusion.atom, values_of(part.goal.atom, {}), {})
     for item, child in zip(rule.premise, part.children, strict=True):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.proof import By, Proof, instantiated, proof_from_json, proof_text
-from grammar.errors import HapaxError
-from grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Substitution, Variable
+from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, proof_text
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Substitution, Variable
 
 
 def goal(predicate: str, *values: str | int | Decimal) -> Literal:
@@ -45,7 +45,7 @@ def test_json_round_trip() -> None:
 
 
 def test_shared_parts_stand_once() -> None:
-    """What is used twice is one step that two others name."""
+    """A part that is used twice is one step, which two others name."""
     steps = example().to_json()["steps"]
 
     assert [step["by"] for step in steps].count("fact") == 1
@@ -94,7 +94,7 @@ def test_deep_proofs_do_not_overrun_the_stack() -> None:
     ],
 )
 def test_a_damaged_proof_is_told(tree: dict[str, object]) -> None:
-    """What is no proof, or rests on itself, is refused with a reason."""
+    """Malformed JSON, and a step that is its own premise, are refused with a reason."""
     with pytest.raises(HapaxError, match="cannot be read"):
         proof_from_json(tree)
 
@@ -118,4 +118,4 @@ def test_any_value_survives_json(values: list[str | int | Decimal]) -> None:
 
     assert isinstance(read.goal, Literal)
     found = [term.value for term in read.goal.atom.arguments if isinstance(term, Constant)]
-    assert [(type(one), str(one)) for one in found] == [(type(one), str(one)) for one in values]
+    assert [(type(value), str(value)) for value in found] == [(type(value), str(value)) for value in values]

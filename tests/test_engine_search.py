@@ -7,23 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.beams import RuleSearch, substitution_subject
-from engine.gates import Judged
-from engine.inquiry import Answer, Inquiry
-from engine.report import SearchSettings, Statements, Tally, Unanswerable
-from engine.search import search, unanswerable
-from evaluation.ablation import Experiment, ablation
-from evaluation.judging import GroundTruth
-from grammar.dependencies import plan
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from grammar.terms import Constant
-from kb.records import Distribution, FactRecord, Source, StatementRecord
-from kb.store import KnowledgeBase
-from llm_oracle.calls import Budget, Journal
-from llm_oracle.protocols import ModelIdentity, Models
-from llm_oracle.scripted import ScriptedModel
-from llm_oracle.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
+from hapax.engine.search.beams import RuleSearch, substitution_subject
+from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.progress import ProgressCounter
+from hapax.engine.search.report import PackedStatements, Unanswerable
+from hapax.engine.search.search import search, unanswerable
+from hapax.engine.search.settings import SearchSettings
+from hapax.evaluation.link.ablation import Experiment, ablation
+from hapax.evaluation.link.judging import GroundTruth
+from hapax.grammar.dependencies import plan
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.terms import Constant
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import ModelIdentity, Models
+from hapax.llm_oracle.scripted import ScriptedModel
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
 
 VOCABULARY = """
 oracle is_ingredient_in(Ingredient, Dish): "[1] is an ingredient in [2]" / "[1] is not an ingredient in [2]" / "?".
@@ -86,7 +90,7 @@ def searched(*texts, rules=None, kb=None, journal=None, **options):
     chosen = [library.rule(name) for name in rules] if rules else library.rules
     settings = SearchSettings(**{"beam": 12, "calls_per_question": 2, "values_per_call": 15, **options})
     kb = kb or KnowledgeBase()
-    return search(library, chosen, kb, simulated(library), settings, journal=journal), kb, library
+    return search(SearchJob(library, chosen, kb, simulated(library), settings, journal)), kb, library
 
 
 @pytest.mark.parametrize(("source", "same"), [(Source.MODEL, True), (Source.GIVEN, False)])
@@ -102,49 +106,49 @@ def test_derived_steps_rest_on_the_search_itself(source, same):
     report, _, _ = searched(RECURSIVE, rules=["repair"], kb=kb)
 
     assert undisturbed.statements
-    assert ([one.to_json() for one in report.rules] == [one.to_json() for one in undisturbed.rules]) is same
+    assert ([rule.to_json() for rule in report.rules] == [rule.to_json() for rule in undisturbed.rules]) is same
     assert (report.statements == undisturbed.statements) is same
 
 
-class Looking(Tally):
+class Looking(ProgressCounter):
     """Notes, whenever rules begin, of which predicates facts and answers are still in memory."""
 
     def __init__(self):
         super().__init__()
         self.alive = []
         self.others = {
-            id(one): one for one in _held()
+            id(item): item for item in _held()
         }  # what earlier tests have left; kept, so that no id is given anew
 
     def searching(self, rules, calls):
         super().searching(rules, calls)
-        found = [one for one in _held() if id(one) not in self.others]
-        facts = {one.predicate for one in found if type(one) is FactRecord}
-        asked = {each.predicate for one in found if type(one) is Inquiry for each in one.question.patterns}
+        found = [item for item in _held() if id(item) not in self.others]
+        facts = {item.predicate for item in found if type(item) is FactRecord}
+        asked = {pattern.predicate for item in found if type(item) is Inquiry for pattern in item.question.patterns}
         self.alive.append(facts | asked)
 
 
 def _held():
     """All facts and inquiries in memory."""
     gc.collect()
-    return [one for one in gc.get_objects() if type(one) in (FactRecord, Inquiry)]
+    return [item for item in gc.get_objects() if type(item) in (FactRecord, Inquiry)]
 
 
 def test_what_no_later_rule_needs_leaves_the_memory():
     """Facts and answers stay while a rule that asks about their predicates is to come, and no longer."""
     library, looking = library_of(ALLERGY, FESTIVAL, HARMLESS, OLDER), Looking()
     settings = SearchSettings(beam=6, calls_per_question=1, values_per_call=10, rules_together=1)
-    report = search(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=looking)
+    report = search(SearchJob(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=looking))
 
-    assert [one.rule for one in report.rules] == ["allergy", "festival", "harmless", "older_tool"]
+    assert [rule.rule for rule in report.rules] == ["allergy", "festival", "harmless", "older_tool"]
     of_food = {"is_ingredient_in", "is_one_type_of"}
     predicates = {*of_food, "hosts", "was_invented_in"}
-    assert [one & predicates for one in looking.alive] == [set(), of_food, of_food, set()]
-    assert all(one.statements for one in report.rules[:2])
+    assert [indicators & predicates for indicators in looking.alive] == [set(), of_food, of_food, set()]
+    assert all(rule.statements for rule in report.rules[:2])
 
 
 def test_a_derived_premise_finds_the_types_of_values_among_the_facts_of_all_rules():
-    """What earlier rules found is kept for it, though it asks about none of their predicates."""
+    """The facts of earlier rules are kept for it, although it asks about none of their predicates."""
     library, kb = library_of(FESTIVAL, REGION), KnowledgeBase()
     world = SimulatedWorld(library, 1, SMALL)
     cities = world.entities("City")
@@ -152,9 +156,13 @@ def test_a_derived_premise_finds_the_types_of_values_among_the_facts_of_all_rule
     kb.add_facts(FactRecord("lies_in", pair, ("Place", "Region"), Source.GIVEN) for pair in within)
     settings = SearchSettings(beam=30, calls_per_question=2, values_per_call=15, rules_together=1)
 
-    report = search(library, [library.rule("festival"), library.rule("region")], kb, simulated(library), settings)
+    report = search(
+        SearchJob(library, [library.rule("festival"), library.rule("region")], kb, simulated(library), settings)
+    )
 
-    hosts, seen = ({dict(each.substitution)["A"] for each in one.statements[Distribution.HEAD]} for one in report.rules)
+    hosts, seen = (
+        {dict(statement.substitution)["A"] for statement in rule.statements[Distribution.HEAD]} for rule in report.rules
+    )
     assert seen <= set(cities)
     assert seen & hosts
 
@@ -168,7 +176,7 @@ def test_packed_statements_are_those_that_were_packed(cells):
         )
         for text, number, score in cells
     ]
-    packed = Statements(records)
+    packed = PackedStatements(records)
     scores = [score for _, _, score in cells if score is not None]
 
     assert (list(packed), len(packed)) == (records, len(records))
@@ -179,14 +187,14 @@ def test_a_search_leaves_the_collection_of_garbage_as_it_was():
     """While it runs Python looks for garbage less often; afterwards as often as before, however the search ended."""
     during, before = [], gc.get_threshold()
 
-    class Watching(Tally):
+    class Watching(ProgressCounter):
         def advanced(self, calls, hits, accepted, rejected):
             during.append(gc.get_threshold())
             raise KeyboardInterrupt
 
     library = library_of(ALLERGY)
     with pytest.raises(KeyboardInterrupt):
-        search(library, library.rules, KnowledgeBase(), simulated(library), progress=Watching())
+        search(SearchJob(library, library.rules, KnowledgeBase(), simulated(library), progress=Watching()))
 
     assert during[0][0] > before[0]
     assert gc.get_threshold() == before
@@ -197,10 +205,15 @@ def test_search_finds_head_and_long_tail_with_a_difference():
     report, kb, _ = searched(ALLERGY)
     (line,) = report.rules
 
-    assert all(line.count(one) > 3 for one in BOTH)
+    assert all(line.count(distribution) > 3 for distribution in BOTH)
     assert line.delta > 0
-    assert {one.distribution for one in kb.statements(run_id=report.run_id)} == set(BOTH)
-    assert {one.gate for one in kb.decisions(run_id=report.run_id)} >= {"parser", "type", "critic", "likelihood"}
+    assert {statement.distribution for statement in kb.statements(run_id=report.run_id)} == set(BOTH)
+    assert {decision.gate for decision in kb.decisions(run_id=report.run_id)} >= {
+        "parser",
+        "type",
+        "critic",
+        "likelihood",
+    }
     assert kb.run(report.run_id).status == "done"
     assert line.examples(Distribution.HEAD)[0].startswith("If PersonX is allergic to ")
     assert line.gates["likelihood"].share < 1
@@ -229,7 +242,7 @@ def test_numbers_are_compared_by_arithmetic_and_never_by_the_critic():
         bound = dict(statement.substitution)
         assert bound["W"] < bound["V"]
     assert report.rules[0].gates["computed"].judged > 0
-    assert not [one for one in kb.calls().values() if "<" in str(one.request.get("claim", ""))]
+    assert not [call for call in kb.calls().values() if "<" in str(call.request.get("claim", ""))]
 
 
 def test_denied_literals_need_a_sure_no():
@@ -244,7 +257,7 @@ def test_denied_literals_need_a_sure_no():
         scores = kb.assessments(
             [claim], "probability", "simulated@" + simulated(library_of(HARMLESS)).critic.identity.revision
         )
-        assert all(one.score <= 0.15 + 1e-9 for one in scores.values())
+        assert all(score.score <= 0.15 + 1e-9 for score in scores.values())
 
 
 def test_derived_predicates_are_searched_by_their_rules():
@@ -292,14 +305,14 @@ def test_the_same_search_again_asks_nothing():
     first, _, _ = searched(ALLERGY, kb=kb)
     again, _, _ = searched(ALLERGY, kb=kb)
 
-    assert {role: one.calls for role, one in again.statistics.items() if one.calls} == {}
-    assert [one.text for one in again.statements] == [one.text for one in first.statements]
+    assert {role: statistics.calls for role, statistics in again.statistics.items() if statistics.calls} == {}
+    assert [statement.text for statement in again.statements] == [statement.text for statement in first.statements]
     assert again.run_id == first.run_id
     assert len(kb.runs()) == 1
 
 
 def test_other_settings_are_another_run():
-    """What changes the result changes the run's identity."""
+    """Everything that changes the result changes the run's identity."""
     kb = KnowledgeBase()
     ids = {searched(ALLERGY, kb=kb, beam=beam)[0].run_id for beam in (3, 4)}
 
@@ -312,7 +325,7 @@ def test_order_of_a_set_of_rules_does_not_change_a_rules_statements():
     among, _, _ = searched(OLDER, HARMLESS, ALLERGY)
 
     def told(report):
-        return [one.text for one in report.statements if one.rule == "allergy"]
+        return [statement.text for statement in report.statements if statement.rule == "allergy"]
 
     assert told(among) == told(alone)
 
@@ -341,7 +354,7 @@ def test_budget_cuts_cleanly_and_a_later_run_goes_on():
     fresh, _, _ = searched(OLDER, ALLERGY)
 
     assert whole.statistics["knowledge"].calls + 16 == fresh.statistics["knowledge"].calls
-    assert [one.text for one in whole.statements] == [one.text for one in fresh.statements]
+    assert [statement.text for statement in whole.statements] == [statement.text for statement in fresh.statements]
 
 
 def test_ctrl_c_marks_the_run_and_goes_up():
@@ -359,7 +372,7 @@ def test_ctrl_c_marks_the_run_and_goes_up():
     models.knowledge.generate = generate
     settings = SearchSettings(beam=6, calls_per_question=2, values_per_call=15)
     with pytest.raises(KeyboardInterrupt):
-        search(library, library.rules, kb, models, settings)
+        search(SearchJob(library, library.rules, kb, models, settings))
 
     assert [run.status for run in kb.runs()] == ["interrupted"]
     assert sum(call.role == "knowledge" for call in kb.calls().values()) == sum(calls[:2])
@@ -382,16 +395,18 @@ def test_unknown_predicates_and_types_skip_a_rule_with_the_way_out():
 
     assert unanswerable(rule, library, Models(able, able, able, able)) is None
     reason = unanswerable(rule, library, Models(few, able, able, able))
-    assert reason == Unanswerable("limited", ("is_one_type_of/2",), "--knowledge and --critic bring a model that does.")
+    assert reason == Unanswerable(
+        "limited", ("is_one_type_of/2",), "Choose a model that knows them with --knowledge and --critic."
+    )
     reason = unanswerable(rule, library, Models(able, untyped, able, able))
-    assert reason == Unanswerable("limited", ("the type Ingredient",), "--critic brings a model that does.")
+    assert reason == Unanswerable("limited", ("the type Ingredient",), "Choose a model that knows them with --critic.")
 
 
 def test_progress_is_told():
     """The display hears which rules come next and then every call, hit and verdict."""
-    library, tally = library_of(ALLERGY, OLDER), Tally()
+    library, tally = library_of(ALLERGY, OLDER), ProgressCounter()
     settings = SearchSettings(beam=6, calls_per_question=2, values_per_call=15, rules_together=1)
-    report = search(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=tally)
+    report = search(SearchJob(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=tally))
 
     assert tally.rules == "rule 2 of 2"
     assert (tally.calls, tally.hits) == (report.statistics["knowledge"].calls, report.statistics["knowledge"].hits)
@@ -402,7 +417,7 @@ def test_progress_is_told():
 def test_tally_tells_the_time_left_by_the_rules_that_are_over():
     """Rules that took fewer calls than expected count in full once they are over, and none counts for more."""
     now = [100.0]
-    tally = Tally(clock=lambda: now[0])
+    tally = ProgressCounter(clock=lambda: now[0])
     tally.started(3, 400)
     assert (tally.share, tally.left) == (0.0, "")
 
@@ -427,7 +442,10 @@ def test_statements_in_both_distributions_are_counted():
     whole, _, _ = searched(ALLERGY, beam=1000, keep_share=1.0)
     parted, _, _ = searched(ALLERGY, beam=1000, keep_share=1.0, distributions=(Distribution.HEAD,))
 
-    head, long_tail = ({one.id for one in small.statements if one.distribution is each} for each in BOTH)
+    head, long_tail = (
+        {statement.id for statement in small.statements if statement.distribution is distribution}
+        for distribution in BOTH
+    )
     assert small.summary()["statements"]["in_both"] == len(head & long_tail)
     assert whole.summary()["statements"]["in_both"] == whole.rules[0].count(Distribution.HEAD) > 0
     assert parted.summary()["statements"]["in_both"] == 0
@@ -460,21 +478,21 @@ def test_released_code_does_not_rank_the_first_variable():
     library = library_of(ALLERGY)
     steps = {}
     for compat in (None, "paper", "released"):
-        one = RuleSearch(plan(library.rules[0], library), library, SearchSettings(compat=compat), "run")
-        steps[compat] = one.is_ranked
+        rule_search = RuleSearch(plan(library.rules[0], library), library, SearchSettings(compat=compat), "run")
+        steps[compat] = rule_search.is_ranked
 
     assert steps == {None: True, "paper": True, "released": False}
 
 
 def ranking_texts(settings):
     library = library_of(ALLERGY)
-    one = RuleSearch(plan(library.rules[0], library, "premise-first"), library, settings, "run")
+    rule_search = RuleSearch(plan(library.rules[0], library, "premise-first"), library, settings, "run")
     seen = []
     for value in ("dairy", "butter", "toast"):
-        one.extend({beam: Answer((Judged(value, 0.9, 0.9),)) for beam in one.beams})
-        seen += one.texts().values()
-        one.advance_unranked()
-    assert one.substitutions()[Distribution.HEAD][0]["B"] == Constant("toast")
+        rule_search.extend({beam: QuestionAnswer({value: 0.9}) for beam in rule_search.beams})
+        seen += rule_search.texts().values()
+        rule_search.advance_unranked()
+    assert rule_search.substitutions()[Distribution.HEAD][0]["B"] == Constant("toast")
     return seen
 
 
@@ -500,14 +518,16 @@ def test_compat_ranking_text_is_links():
 def test_head_is_penalised_for_repeated_words():
     """Of two equally likely beams, the head prefers the one whose values share no word; the long tail does not care."""
     library = library_of(ALLERGY)
-    one = RuleSearch(plan(library.rules[0], library, "premise-first"), library, SearchSettings(keep_share=0.5), "run")
-    one.extend({beam: Answer((Judged("peanut", 0.9, 0.9),)) for beam in one.beams})
-    one.advance_unranked()
-    values = (Judged("peanut butter", 0.9, 0.9), Judged("satay", 0.9, 0.9))
-    one.extend({beam: Answer(values) for beam in one.beams})
-    one.rank(one.texts(), dict.fromkeys(one.texts().values(), -2.0))
+    rule_search = RuleSearch(
+        plan(library.rules[0], library, "premise-first"), library, SearchSettings(keep_share=0.5), "run"
+    )
+    rule_search.extend({beam: QuestionAnswer({"peanut": 0.9}) for beam in rule_search.beams})
+    rule_search.advance_unranked()
+    values = {"peanut butter": 0.9, "satay": 0.9}
+    rule_search.extend({beam: QuestionAnswer(values) for beam in rule_search.beams})
+    rule_search.rank(rule_search.texts(), dict.fromkeys(rule_search.texts().values(), -2.0))
 
-    kept = {distribution: beam.values[-1] for beam in one.beams for distribution in beam.distributions}
+    kept = {distribution: beam.values[-1] for beam in rule_search.beams for distribution in beam.distributions}
     assert kept == {Distribution.HEAD: "satay", Distribution.LONG_TAIL: "peanut butter"}
 
 
@@ -518,7 +538,7 @@ def test_given_facts_feed_the_search():
     kb.add_facts([FactRecord("lives_in", (f"fish {n}", "sea"), ("Animal", "Sea"), Source.GIVEN) for n in range(4)])
     report, _, _ = searched(text, kb=kb)
 
-    assert {dict(one.substitution)["B"] for one in report.statements} <= {f"fish {n}" for n in range(4)}
+    assert {dict(statement.substitution)["B"] for statement in report.statements} <= {f"fish {n}" for n in range(4)}
     assert report.statements
     assert "knowledge" not in report.statistics
 
@@ -575,10 +595,10 @@ def test_scripted_models_make_a_search_that_can_be_followed():
     library, model = library_of(ALLERGY), ScriptedModel(script)
     models = Models(model, model, model, model)
     report = search(
-        library, library.rules, KnowledgeBase(), models, SearchSettings(keep_share=1.0, plan="premise-first")
+        SearchJob(library, library.rules, KnowledgeBase(), models, SearchSettings(keep_share=1.0, plan="premise-first"))
     )
 
-    assert {(one.distribution, one.text) for one in report.statements} == {
+    assert {(statement.distribution, statement.text) for statement in report.statements} == {
         (distribution, f"If PersonX is allergic to dairy, then PersonX cannot eat {dish}.")
         for distribution in BOTH
         for dish in ("toast", "paella")

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,10 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.session import GoalRefused, LimitExceeded, PrologError, PrologSession, PrologTerm, QueryLimits
-from grammar.prolog_text import prolog_value
+from hapax.engine.inference.session import (
+    MAX_GOAL_CHARACTERS,
+    MAX_GOAL_DEPTH,
+    MAX_NUMBER_DIGITS,
+    GoalRefused,
+    LimitExceeded,
+    PrologError,
+    PrologSession,
+    PrologTerm,
+    QueryLimits,
+)
+from hapax.grammar.prolog_text import prolog_value
 
-OWN_PROLOG = sorted((Path(__file__).parents[1] / "engine").glob("*.pl"))
+OWN_PROLOG = sorted((Path(__file__).parents[1] / "engine" / "inference").glob("*.pl"))
 
 PROGRAM = """
 :- dynamic edge/2, nothing/1.
@@ -95,7 +105,7 @@ def test_fractions_without_end_are_cut(prolog: PrologSession) -> None:
 
 
 def test_infinities_are_no_values(prolog: PrologSession) -> None:
-    """What is no number in Hapax comes as a term."""
+    """Infinities and other values that Hapax has no number for come as terms."""
     assert isinstance(prolog.solutions("X is inf", ["X"], trusted=True).rows[0][0], PrologTerm)
 
 
@@ -164,7 +174,7 @@ def test_what_goals_may_call(prolog: PrologSession, goal: str, expected: object)
     ],
 )
 def test_faulty_goals_tell_their_kind(prolog: PrologSession, goal: str, kind: str) -> None:
-    """What Prolog refuses comes with the error's name, and the session goes on."""
+    """A rejected goal raises an error with Prolog's name for it, and the session stays usable."""
     with pytest.raises(PrologError) as caught:
         prolog.solutions(goal, [])
     assert caught.value.kind == kind
@@ -181,7 +191,7 @@ def test_the_program_is_replaced(prolog: PrologSession) -> None:
 
 
 def test_goals_leave_no_trace(prolog: PrologSession) -> None:
-    """What a goal asserts or retracts is gone with its process."""
+    """Clauses that a goal asserts or retracts are gone with its process."""
     assert prolog.solutions("assertz(edge(x, y)), retractall(edge(a, _))", [], trusted=True).rows == [()]
     assert len(prolog.solutions("edge(X, Y)", ["X", "Y"]).rows) == 3
 
@@ -218,7 +228,7 @@ def test_a_dead_worker_is_replaced(prolog: PrologSession) -> None:
     os.kill(prolog._process.pid, signal.SIGKILL)
     prolog._process.wait()
 
-    with pytest.raises(PrologError, match="started anew"):
+    with pytest.raises(PrologError, match="next goal starts a new one"):
         prolog.solutions("edge(a, X)", ["X"])
     assert prolog.solutions("edge(a, X)", ["X"]).rows == [("b",)]
 
@@ -267,3 +277,23 @@ def test_values_round_trip(worker: PrologSession, values: list[str | int]) -> No
     rows = worker.solutions("v(I, X)", ["I", "X"]).rows
 
     assert rows == [(i, value) for i, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("goal_of_size", "limit", "message"),
+    [
+        (lambda size: "X = " + "f(" * size + "a" + ")" * size, MAX_GOAL_DEPTH, "nests 1001 brackets; at most 1000 are"),
+        ("true".ljust, MAX_GOAL_CHARACTERS, "has 1000001 characters; at most 1000000 are"),
+        (lambda size: f"X is 10**{size - 1}", MAX_NUMBER_DIGITS, "number of 4301 digits; at most 4300 are"),
+    ],
+    ids=["brackets", "characters", "digits"],
+)
+def test_sizes_up_to_the_limit_are_allowed(
+    prolog: PrologSession, goal_of_size: Callable[[int], str], limit: int, message: str
+) -> None:
+    """A goal or answer as large as the limit allows passes; one larger by one is rejected with both figures."""
+    variables = ["X"] if "X" in goal_of_size(1) else []
+
+    assert len(prolog.solutions(goal_of_size(limit), variables).rows) == 1
+    with pytest.raises(PrologError, match=message):
+        prolog.solutions(goal_of_size(limit + 1), variables)

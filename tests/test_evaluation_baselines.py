@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-import cli
-from evaluation.baselines.instruct import (
+from hapax.evaluation.link.baselines.instruct import (
     BUDGET,
     CALLS,
     COMPLETE,
@@ -25,20 +25,21 @@ from evaluation.baselines.instruct import (
     InstructSettings,
     instruct,
 )
-from evaluation.baselines.rows import Drop, Row, RowVariable, parse_rows, row_text, row_variables
-from evaluation.baselines.session import wording_numbers
-from evaluation.baselines.wording import rule_sentence
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from grammar.rules import Library
-from grammar.terms import Value
-from kb import KnowledgeBase
-from kb.records import Distribution
-from llm_oracle.answers import parse_values
-from llm_oracle.calls import Budget, Journal
-from llm_oracle.prompts import LONG_TAIL_WORDINGS, InstructionParts, instruction_prompt, read_instruction
-from llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest, ModelIdentity
-from llm_oracle.scripted import ScriptedModel
+from hapax.evaluation.link.baselines.rows import Drop, GeneratedRow, RowVariable, parse_rows, row_text, row_variables
+from hapax.evaluation.link.baselines.session import wording_numbers
+from hapax.evaluation.link.baselines.wording import rule_sentence
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Value
+from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.answers import parse_values
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS, InstructionParts, instruction_prompt, read_instruction
+from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest, ModelIdentity
+from hapax.llm_oracle.scripted import ScriptedModel
 
 HEAD, TAIL = Distribution.HEAD, Distribution.LONG_TAIL
 RULES = """
@@ -213,7 +214,7 @@ def test_rows_are_read(line: str, values: tuple[str, ...]) -> None:
         ("1. A=milk, B=paneer", Drop.INCOMPLETE, "has no value for Z"),
         ("1. A=, B=paneer, Z=butter", Drop.INCOMPLETE, "has no value for A"),
         ("1. A=..., B=paneer, Z=butter", Drop.INCOMPLETE, "has no value for A"),
-        ("1. A=milk, A=egg, B=paneer, Z=butter", Drop.INCOMPLETE, "gives A twice"),
+        ("1. A=milk, A=egg, B=paneer, Z=butter", Drop.INCOMPLETE, "has A twice"),
         ("1. A=[A], B=[B], Z=[Z]", Drop.UNUSABLE, "A names the variable A"),
         ("1. A=milk, B=dish, Z=butter", Drop.UNUSABLE, "B repeats the data type Dish"),
         ("1. A=milk/egg, B=paneer, Z=butter", Drop.UNUSABLE, "A names alternatives with a slash"),
@@ -235,7 +236,7 @@ def test_a_number_is_asked_of_numeric_types() -> None:
 
     found = parse_rows("1. A=naan, Y=soon\n2. A=naan, Y=1\n3. A=naan, Y=1,200", year)
 
-    assert [one.values for one in found] == [(), ("naan", 1), ("naan", 1200)]
+    assert [row.values for row in found] == [(), ("naan", 1), ("naan", 1200)]
 
 
 def test_the_last_line_of_a_reply_that_was_cut_is_no_row() -> None:
@@ -258,7 +259,7 @@ VALUES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max
 
 @given(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=5))
 def test_rows_are_read_back(several: list[tuple[Value, ...]]) -> None:
-    """What is written in the format that is asked for is read as it was, as far as a search would keep its values."""
+    """Rows in the requested format are parsed back as they were, as far as a search would keep their values."""
     text = "\n".join(f"{number}. {row_text(ABZ, values)}" for number, values in enumerate(several, 1))
 
     for row, values in zip(parse_rows(text, ABZ), several, strict=True):
@@ -273,7 +274,7 @@ def test_no_reply_raises(text: str, cut: bool) -> None:
     """Any text at all becomes rows and drops."""
     found = parse_rows(text, ABZ, cut)
 
-    assert all(isinstance(one, Row) and bool(one.values) == (one.dropped is None) for one in found)
+    assert all(isinstance(row, GeneratedRow) and bool(row.values) == (row.dropped is None) for row in found)
 
 
 # -- generation
@@ -286,12 +287,12 @@ def test_head_and_long_tail_are_asked_for_and_stored(fresh_kb: KnowledgeBase) ->
     report = instructed(fresh_kb, model, replace(FEW, count=2))
 
     head, tail = (report.of("allergy")[each] for each in (HEAD, TAIL))
-    assert [one.text for one in head.statements] == [
+    assert [statement.text for statement in head.statements] == [
         "If PersonX is allergic to milk, then PersonX is not able to eat paneer.",
         "If PersonX is allergic to egg, then PersonX is not able to eat omelette.",
     ]
-    assert [dict(one.substitution) for one in tail.statements] == [{"A": "milk", "B": "quark", "Z": "whey"}]
-    assert {one.id for one in fresh_kb.statements()} == {one.id for one in report.statements}
+    assert [dict(statement.substitution) for statement in tail.statements] == [{"A": "milk", "B": "quark", "Z": "whey"}]
+    assert {statement.id for statement in fresh_kb.statements()} == {statement.id for statement in report.statements}
     assert fresh_kb.facts() == []
     assert fresh_kb.type_facts() == []
     (run,) = fresh_kb.runs()
@@ -310,7 +311,7 @@ def test_given_rows_are_excluded_from_later_calls(fresh_kb: KnowledgeBase) -> No
 
     report = instructed(fresh_kb, model, replace(FEW, count=3, bias=True))
 
-    asked = [one for one in model.requests if "Use " not in one.prompt]
+    asked = [request for request in model.requests if "Use " not in request.prompt]
     assert [one.excluded_values for one in asked] == [
         (),
         ("A=milk, B=paneer, Z=butter",),
@@ -353,12 +354,12 @@ def test_the_same_call_again_asks_nothing(fresh_kb: KnowledgeBase) -> None:
     assert second.requests == []
     assert [one.statements for one in told[:1]] == [told[1].statements]
     assert len(fresh_kb.runs()) == 2
-    assert {"lower probability in language model" in one.prompt for one in other.requests} == {True}
+    assert {"lower probability in language model" in request.prompt for request in other.requests} == {True}
     assert third.of("allergy")[HEAD].calls == 0
 
 
 def test_a_budget_keeps_what_was_answered(fresh_kb: KnowledgeBase) -> None:
-    """What the budget cut says so, and the next run goes on from there."""
+    """Rules cut by the budget are marked, and the next run continues from there."""
     replies = [rows(f"milk dish{number} butter") for number in range(20)]
     cut = instructed(fresh_kb, Listed(replies), FEW, Journal(fresh_kb, Budget(max_calls=1)))
     whole = instructed(fresh_kb, Listed(replies[1:], replies))
@@ -396,16 +397,16 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def invoke(script: Path, *options: str) -> Result:
+def evaluate_instruct(script: Path, *options: str) -> Result:
     folder = script.parent
     model = f"scripted:{script}"
     arguments = ["evaluate", "instruct", folder / "allergy.rules", "-m", model, "--evaluator", model]
-    return CliRunner().invoke(cli.main, [*map(str, arguments), "--db", str(folder / "kb.db"), *options])
+    return invoke(*arguments, "--db", folder / "kb.db", *options)
 
 
 def test_the_command_prints_rules_wordings_and_accuracy(script: Path) -> None:
     """Tables of ours come first, LINK's own stands apart; statements are shown."""
-    result = invoke(script, "--critic", f"scripted:{script}")
+    result = evaluate_instruct(script, "--critic", f"scripted:{script}")
 
     assert result.exit_code == 0, result.output
     assert "If PersonX is allergic to milk, then PersonX is not able to eat quark." in result.stdout
@@ -418,7 +419,7 @@ def test_the_command_prints_rules_wordings_and_accuracy(script: Path) -> None:
 
 def test_a_critic_judges_statements(script: Path) -> None:
     """Accuracy counts a statement whose every claim the critic affirms; its types are judged apart."""
-    report = json.loads(invoke(script, "--critic", f"scripted:{script}", "--json").stdout)
+    report = json.loads(evaluate_instruct(script, "--critic", f"scripted:{script}", "--json").stdout)
 
     (wording,) = report["wordings"]
     head = wording["accuracy"]["head"]
@@ -430,26 +431,26 @@ def test_a_critic_judges_statements(script: Path) -> None:
 
 def test_the_command_stops_at_its_budget_and_goes_on(script: Path) -> None:
     """A budget ends it with exit code 3; the same command without one sends the rest, and then nothing."""
-    cut = invoke(script, "--max-calls", "1")
-    whole = json.loads(invoke(script, "--json").stdout)
-    again = json.loads(invoke(script, "--json").stdout)
+    cut = evaluate_instruct(script, "--max-calls", "1")
+    whole = json.loads(evaluate_instruct(script, "--json").stdout)
+    again = json.loads(evaluate_instruct(script, "--json").stdout)
 
     assert cut.exit_code == 3
     assert "Raise the limit" in " ".join(cut.stderr.split())
     assert whole["calls"]["sent"] > 0
     assert again["calls"]["sent"] == 0
-    assert again["wordings"] == [{**one, "rules": again["wordings"][0]["rules"]} for one in whole["wordings"]]
+    assert again["wordings"] == [{**wording, "rules": again["wordings"][0]["rules"]} for wording in whole["wordings"]]
 
 
 def test_all_wordings_run_in_one_call(script: Path) -> None:
     """`--wording all` gives ten methods that share their head."""
-    result = invoke(script, "--wording", "all", "--json")
+    result = evaluate_instruct(script, "--wording", "all", "--json")
 
     report = json.loads(result.stdout)
-    assert [one["wording"] for one in report["wordings"]] == list(range(1, 11))
+    assert [wording["wording"] for wording in report["wordings"]] == list(range(1, 11))
     with KnowledgeBase(script.parent / "kb.db") as kb:
         assert len(kb.runs()) == 10
-        heads = {(one.run_id, one.text) for one in kb.statements(distribution=HEAD)}
+        heads = {(statement.run_id, statement.text) for statement in kb.statements(distribution=HEAD)}
     assert len(heads) == 20
     assert len({text for _, text in heads}) == 2
 
@@ -458,12 +459,12 @@ def test_a_model_that_ignores_the_format_is_told(script: Path) -> None:
     """No row at all is no failure, but it is said."""
     script.write_text(json.dumps({"defaults": {"generate": "No.", "likelihood": -1}}), encoding="utf-8")
 
-    result = invoke(script)
+    result = evaluate_instruct(script)
 
     assert result.exit_code == 0, result.output
-    assert "does not follow the instruction's format" in " ".join(result.stderr.split())
+    assert "does not follow the format of the instruction" in " ".join(result.stderr.split())
 
 
 def test_an_unknown_wording_is_wrong_usage(script: Path) -> None:
     """Eleven is none of table 11."""
-    assert invoke(script, "--wording", "11").exit_code == 2
+    assert evaluate_instruct(script, "--wording", "11").exit_code == 2

@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import cli
-from engine.known import KnownFacts
-from evaluation.baselines.config import ConfigRejected, GridConfig, read_config
-from evaluation.baselines.paper import GRID, TABLE_3
-from evaluation.judging import GroundTruth, Share, TruthJudge, VoteJudge, accuracy, critic_truth
-from grammar.parser import parse_library
-from kb import KnowledgeBase
-from kb.records import Distribution, StatementRecord, VoteRecord
-from llm_oracle.calls import Budget, Journal, JournaledCritic
-from llm_oracle.scripted import ScriptedModel
+from hapax.engine.search.known_facts import KnownFacts
+from hapax.evaluation.link.baselines.config import ConfigRejected, GridConfig, read_config
+from hapax.evaluation.link.baselines.paper import GRID, TABLE_3
+from hapax.evaluation.link.judging import GroundTruth, Share, TruthJudge, VoteJudge, accuracy, critic_truth
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import Distribution, StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.calls import JournaledCritic
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.scripted import ScriptedModel
 
 ROOT = Path(__file__).parent.parent
 RULES = """
@@ -60,7 +62,7 @@ def folder(tmp_path: Path) -> Path:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grid that ran; what its first run printed as JSON is in `first.json`."""
     folder = filled(tmp_path_factory.mktemp("grid"))
-    result = invoke(folder, "--json")
+    result = evaluate_grid(folder, "--json")
     assert result.exit_code == 0, result.output
     (folder / "first.json").write_text(result.stdout, encoding="utf-8")
     return folder
@@ -70,9 +72,9 @@ def first_run(folder: Path) -> Any:
     return json.loads((folder / "first.json").read_text(encoding="utf-8"))
 
 
-def invoke(folder: Path, *options: str) -> Result:
+def evaluate_grid(folder: Path, *options: str) -> Result:
     arguments = ["evaluate", "grid", str(folder / "grid.yaml"), "--db", str(folder / "grid.db"), *options]
-    return CliRunner().invoke(cli.main, arguments)
+    return invoke(*arguments)
 
 
 def said(result: Result) -> str:
@@ -97,7 +99,7 @@ def test_a_short_file_is_the_papers_grid(tmp_path: Path) -> None:
     """Without more than a model, variants, temperatures and the baseline are the paper's."""
     found = config(tmp_path, "models: [{name: LINK, knowledge: embedded}]")
 
-    assert tuple(one.name for one in found.variants) == VARIANTS
+    assert tuple(variant.name for variant in found.variants) == VARIANTS
     assert found.temperatures == (0.5, 0.7, 1.0)
     assert found.baseline is not None
     assert (found.baseline.count, found.baseline.values, found.baseline.wordings) == (200, 50, (1,))
@@ -108,8 +110,8 @@ def test_the_shipped_file_is_read() -> None:
     """docs/grid.yaml names models that need no network, and rules that ship."""
     found = read_config(ROOT / "docs" / "grid.yaml")
 
-    assert [one.knowledge for one in found.models] == ["embedded", "simulated:7"]
-    assert found.search == {"beam": 50, "calls_per_question": 2, "values_per_call": 50}
+    assert [model.knowledge for model in found.models] == ["embedded", "simulated:7"]
+    assert found.search.settings() == {"beam": 50, "calls_per_question": 2, "values_per_call": 50}
 
 
 MODEL = "models: [{name: a, knowledge: embedded}]\n"
@@ -129,16 +131,20 @@ MODEL = "models: [{name: a, knowledge: embedded}]\n"
         (f"{MODEL}baseline: {{wordings: [11]}}", 2, "from 1 to 10"),
         (f"{MODEL}baseline: yes", 2, "false, or wordings"),
         (f"{MODEL}seed: true", 2, "seed should be a whole number"),
-        ("models: [{name: a}]", 1, "model 1 lacks knowledge"),
-        ("models:\n  - {name: a, knowledge: embedded}\n  - {name: a, knowledge: embedded}", 3, "there already"),
+        ("models: [{name: a}]", 1, "models[0] needs knowledge: a model such as embedded"),
+        (
+            "models:\n  - {name: a, knowledge: embedded}\n  - {name: a, knowledge: embedded}",
+            3,
+            "models[1].name is 'a', the name of an earlier model",
+        ),
         ("models:\n  - {name: a, knowledg: embedded}", 2, "did you mean knowledge?"),
         ("models: []", 1, "a list of models"),
-        ("models: [embedded]", 1, "model 1 should be a mapping"),
-        ("seed: 1", 1, "lacks models"),
+        ("models: [embedded]", 1, "models[0] should be a mapping"),
+        ("seed: 1", 1, "the grid needs models: a list of models"),
         ("[1, 2]", 1, "the grid should be a mapping"),
         ("", 1, "the grid should be a mapping"),
         ("a: &a [*a, *a]\n" + MODEL, 1, "has no field 'a'"),
-        ("models: &m [*m]", 1, "model 1 should be a mapping"),
+        ("models: &m [*m]", 1, "models[0] should be a mapping"),
     ],
 )
 def test_a_fault_of_the_file_is_told_with_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
@@ -174,7 +180,7 @@ def test_a_list_without_end_is_told_briefly(tmp_path: Path) -> None:
 def test_what_is_no_yaml_is_refused(folder: Path, text: str) -> None:
     """Broken or harmful YAML ends the command with exit code 1 and one line."""
     (folder / "grid.yaml").write_text(text, encoding="utf-8")
-    result = invoke(folder)
+    result = evaluate_grid(folder)
 
     assert result.exit_code == 1
     assert "A grid is a YAML mapping such as docs/grid.yaml" in said(result)
@@ -214,14 +220,14 @@ def test_every_cell_is_filled(whole: Path) -> None:
 
 def test_the_critic_is_what_makes_statements_true(whole: Path) -> None:
     """Figures are of each cell's own statements: without the critic fewer are right."""
-    cells = {(one["model"]["name"], one["variant"], one["temperature"]): one for one in first_run(whole)["cells"]}
+    cells = {(cell["model"]["name"], cell["variant"], cell["temperature"]): cell for cell in first_run(whole)["cells"]}
 
     def right(variant: str) -> float:
         found = cells["LINK", variant, 0.7]["accuracy"]["all"]["overall"]
         return float(found["right"]) / float(found["known"])
 
     assert right("full") > right("w/o critic+likelihood")
-    assert {one["accuracy"]["all"]["judge"] for one in cells.values()} == {
+    assert {cell["accuracy"]["all"]["judge"] for cell in cells.values()} == {
         "the simulated world 1",
         "the simulated world 2",
     }
@@ -229,7 +235,7 @@ def test_the_critic_is_what_makes_statements_true(whole: Path) -> None:
 
 def test_the_papers_figures_stand_apart(whole: Path) -> None:
     """Each of its tables follows ours under its own name, and none of its figures is in ours."""
-    result = invoke(whole)
+    result = evaluate_grid(whole)
 
     assert result.exit_code == 0, result.output
     for number, printed in GRID.items():
@@ -242,7 +248,7 @@ def test_the_papers_figures_stand_apart(whole: Path) -> None:
 
 def test_the_printed_tables_are_the_papers() -> None:
     """A few cells that its text speaks of, and sizes."""
-    assert [len(one.rows) for one in GRID.values()] == [3, 6, 6, 3]
+    assert [len(table.rows) for table in GRID.values()] == [3, 6, 6, 3]
     assert GRID[8].rows[1] == ("    w/o critic", 52.58, 52.08, 33.0)
     assert GRID[10].rows[0] == ("Zero-shot GPT4", 85.44, 88.42, 74.39)
     assert TABLE_3.rows[2] == ("LINK", 94.23, 88.71, 83.95)
@@ -252,25 +258,25 @@ def test_a_grid_goes_on_where_it_was_stopped(whole: Path, folder: Path) -> None:
     """A budget ends it with exit code 3 and no half figure; the same command asks only for what is missing."""
     wanted = first_run(whole)
     allowed = wanted["cells"][0]["calls"] + 20
-    cut = invoke(folder, "--max-calls", str(allowed), "--json")
-    rest = told(invoke(folder, "--json"))
+    cut = evaluate_grid(folder, "--max-calls", str(allowed), "--json")
+    rest = told(evaluate_grid(folder, "--json"))
 
     assert cut.exit_code == 3
     stopped = json.loads(cut.stdout)
-    outcomes = [one["outcome"] for one in stopped["cells"]]
+    outcomes = [cell["outcome"] for cell in stopped["cells"]]
     assert (outcomes[0], outcomes[1]) == ("done", "cut by the budget")
-    assert all(one["accuracy"] == {} for one in stopped["cells"] if one["outcome"] != "done")
+    assert all(cell["accuracy"] == {} for cell in stopped["cells"] if cell["outcome"] != "done")
     assert rest["tables"] == wanted["tables"]
-    sent = [sum(one["calls"] for one in report["cells"]) for report in (stopped, rest, wanted)]
+    sent = [sum(cell["calls"] for cell in report["cells"]) for report in (stopped, rest, wanted)]
     assert sent[0] <= allowed
     assert sent[0] + sent[1] == sent[2]
 
 
 def test_a_grid_that_is_whole_asks_nothing(whole: Path) -> None:
     """The same command again sends no call and prints the same tables."""
-    again = told(invoke(whole, "--json"))
+    again = told(evaluate_grid(whole, "--json"))
 
-    assert sum(one["calls"] for one in again["cells"]) == 0
+    assert sum(cell["calls"] for cell in again["cells"]) == 0
     assert again["tables"] == first_run(whole)["tables"]
 
 
@@ -279,7 +285,7 @@ def test_facts_of_a_grid_stay_out_of_the_knowledge_base(whole: Path) -> None:
     with KnowledgeBase(whole / "grid.db") as kb:
         assert kb.facts() == []
         assert kb.statements()
-        assert {one.command for one in kb.runs()} == {"search", "evaluate instruct"}
+        assert {run.command for run in kb.runs()} == {"search", "evaluate instruct"}
 
 
 def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(folder: Path) -> None:
@@ -287,15 +293,15 @@ def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(folder: Path) -> N
     broken = GRID_FILE.replace('"simulated:2"', '"scripted:missing.json"')
     (folder / "grid.yaml").write_text(broken, encoding="utf-8")
 
-    result = invoke(folder, "--json")
+    result = evaluate_grid(folder, "--json")
 
     assert result.exit_code == 1
     report = json.loads(result.stdout)
-    failed = [one for one in report["cells"] if one["failed"]]
+    failed = [cell for cell in report["cells"] if cell["failed"]]
     assert {one["model"]["name"] for one in failed} == {"LINK with another"}
     assert len(failed) == 4
     assert "missing.json" in failed[0]["failed"]
-    assert all(one["outcome"] == "done" for one in report["cells"] if one not in failed)
+    assert all(cell["outcome"] == "done" for cell in report["cells"] if cell not in failed)
     assert "LINK with another, full, temperature 0.7: missing.json" in said(result)
 
 
@@ -304,21 +310,21 @@ def test_the_baseline_can_be_left_out(folder: Path) -> None:
     text = GRID_FILE.replace("baseline: {count: 10, values: 10, calls: 2}", "baseline: false")
     (folder / "grid.yaml").write_text(text, encoding="utf-8")
 
-    assert [row[""] for row in told(invoke(folder, "--json"))["tables"]["10"]] == ["LINK", "LINK with another"]
+    assert [row[""] for row in told(evaluate_grid(folder, "--json"))["tables"]["10"]] == ["LINK", "LINK with another"]
 
 
 def test_peoples_votes_judge_where_there_are_some(folder: Path) -> None:
     """After votes on a cell's statements people are its judge; the others keep theirs."""
-    told(invoke(folder, "--json"))
+    told(evaluate_grid(folder, "--json"))
     with KnowledgeBase(folder / "grid.db") as kb:
-        run = next(one for one in kb.runs() if one.command == "evaluate instruct")
+        run = next(run for run in kb.runs() if run.command == "evaluate instruct")
         one = kb.statements(run_id=run.id, distribution=Distribution.LONG_TAIL)[0]
         kb.add_votes(VoteRecord(one.id, "entailment", voter, "yes") for voter in ("ada", "ben"))
         kb.add_votes(VoteRecord(one.id, f"data type {name}", "ada", "yes") for name in "ABZ")
 
-    cells = told(invoke(folder, "--json"))["cells"]
+    cells = told(evaluate_grid(folder, "--json"))["cells"]
 
-    judged = next(one for one in cells if one["variant"] == "instruction only" and one["model"]["name"] == "LINK")
+    judged = next(cell for cell in cells if cell["variant"] == "instruction only" and cell["model"]["name"] == "LINK")
     assert judged["accuracy"]["long_tail"]["judge"] == "people's votes"
     assert judged["accuracy"]["long_tail"]["overall"] == {"right": 1, "known": 1}
 

@@ -12,21 +12,21 @@ from typing import Any
 
 import pytest
 from booqa_fixture import CORE, Planted, install, parsed, planted
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-import cli
-from evaluation.booqa import corpus as corpus_module
-from evaluation.booqa.build import BuildSettings, Words, build_into
-from evaluation.booqa.corpus import Mention, Sentence, read_relation, sentences, slice_of, write_relation
-from evaluation.booqa.filters import Between, Unit, is_vague, pair_faults, positives
-from evaluation.booqa.negatives import SAID, UNUSUAL, PredicateIndex, Replacer, senses_by_critic, senses_from_file
-from evaluation.booqa.records import Question, read_questions, read_set
-from evaluation.booqa.sampling import BARS, Item, allotments, halves, mapped
-from evaluation.entailment.lexicon import Lexicon, SenseChoice, every_sense, first_sense
-from evaluation.entailment.wording import predicate_words
-from grammar.errors import HapaxError
+from hapax.evaluation.booqa import corpus as corpus_module
+from hapax.evaluation.booqa.build import BuildSettings, HyponymSource, build_into
+from hapax.evaluation.booqa.corpus import Mention, Sentence, read_relation, sentences, slice_of, write_relation
+from hapax.evaluation.booqa.filters import Between, Unit, is_vague, pair_faults, positives
+from hapax.evaluation.booqa.negatives import SAID, UNUSUAL, PredicateIndex, Replacer, senses_by_critic, senses_from_file
+from hapax.evaluation.booqa.records import Proposition, read_questions, read_set
+from hapax.evaluation.booqa.sampling import BARS, BalancedPositive, allotments, halves, mapped
+from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice, every_sense, first_sense
+from hapax.evaluation.entailment.wording import predicate_words
+from hapax.grammar.errors import HapaxError
 
 TYPES = ("person", "location")
 
@@ -37,7 +37,7 @@ def _wordnets(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, ["evaluate", "booqa", *map(str, arguments)])
+    return invoke("evaluate", "booqa", *arguments)
 
 
 # Words and slices
@@ -103,7 +103,7 @@ def test_slices_are_disjoint_and_cover_the_year(days: int) -> None:
     )
     assert all(count <= days for count in Counter(keys).values())
     assert len(list(dict.fromkeys(keys))) == sum(
-        one != other for one, other in zip(keys, [None, *keys[:-1]], strict=True)
+        key != earlier for key, earlier in zip(keys, [None, *keys[:-1]], strict=True)
     )
 
 
@@ -118,12 +118,17 @@ def test_release_sentences_are_read(tmp_path: Path) -> None:
     ]
     line = {"s": "Ann visits Paris.", "date": "Apr 21, 2008 12:00:00 AM", "articleId": 7, "lineId": 1, "rels": rels}
     path = tmp_path / "nc.json"
-    path.write_text("".join(json.dumps(one) + "\n" for one in (line, line, {**line, "s": "x", "date": "?"})), "utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in (line, line, {**line, "s": "x", "date": "?"})), "utf-8")
     dropped: Counter[str] = Counter()
-    (one,) = sentences([path], 3, dropped)
+    (found_sentence,) = sentences([path], 3, dropped)
 
-    assert one.triples[0] == Mention("visit.1", "ann", "paris", *TYPES)
-    assert (one.slice, one.index, one.document, len(one.triples)) == ("2008_04-21_04-23", 0, "7", 2)
+    assert found_sentence.triples[0] == Mention("visit.1", "ann", "paris", *TYPES)
+    assert (found_sentence.slice, found_sentence.index, found_sentence.document, len(found_sentence.triples)) == (
+        "2008_04-21_04-23",
+        0,
+        "7",
+        2,
+    )
     assert dropped == {"sentence repeated": 2, "undated": 2}
 
 
@@ -132,34 +137,36 @@ def test_lines_of_one_sentence_belong_together(tmp_path: Path) -> None:
     line = {"subject": "a", "predicate": "p", "object": "b", "types": TYPES, "date": "2008-04-21", "document": "d"}
     path = tmp_path / "x.jsonl"
     rows = [{**line, "sentence": "A."}, {**line, "sentence": "A.", "predicate": "q"}, line, line]
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows), "utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
-    assert [(one.index, len(one.triples)) for one in sentences([path], 3, Counter())] == [(0, 2), (1, 1), (2, 1)]
+    assert [
+        (found_sentence.index, len(found_sentence.triples)) for found_sentence in sentences([path], 3, Counter())
+    ] == [(0, 2), (1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("{", "x.jsonl:1:"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ("[" * 100_000, "recursion"),
         (
             r'{"subject": "\ud800", "predicate": "p", "object": "b", "types": ["x", "y"], "date": "", "document": 1}',
             "surrogates not allowed",
         ),
-        ('{"subject": "a"}', "lacks 'types'"),
+        ('{"subject": "a"}', "key 'types' is missing"),
         (
             '{"subject": "a::b", "predicate": "p", "object": "b", "types": ["x", "y"], "date": "", "document": "1"}',
-            "'a::b' is no part",
+            "'a::b' is not a part",
         ),
         (
             '{"subject": "a", "predicate": "p", "object": "b", "types": ["x"], "date": "", "document": "1"}',
             "not enough values",
         ),
-        ('{"s": "A.", "date": "", "articleId": 1, "rels": [{"r": "(a::b::c)"}]}', "'(a::b::c)' is no relation"),
+        ('{"s": "A.", "date": "", "articleId": 1, "rels": [{"r": "(a::b::c)"}]}', "'(a::b::c)' is not a relation"),
     ],
 )
-def test_faulty_lines_are_told(tmp_path: Path, line: str, told: str) -> None:
+def test_faulty_lines_are_told(tmp_path: Path, line: str, message: str) -> None:
     """Place, fact and the form of a line, and exit code 1."""
     path = tmp_path / "x.jsonl"
     path.write_text(line + "\n", "utf-8")
@@ -167,8 +174,8 @@ def test_faulty_lines_are_told(tmp_path: Path, line: str, told: str) -> None:
 
     assert result.exit_code == 1
     shown = " ".join(result.stderr.split())
-    assert told in shown
-    assert "A line is a triple" in shown
+    assert message in shown
+    assert "Write a triple" in shown
 
 
 _PART = st.text(
@@ -178,10 +185,10 @@ _PART = st.text(
 
 @given(_PART, _PART, _PART, _PART, _PART)
 def test_relations_survive_writing(relation: str, subject: str, object_: str, first: str, second: str) -> None:
-    """What is written as the release's relation is read back."""
-    one = Mention(relation, subject, object_, first, second)
+    """A relation written in the release's format is read back."""
+    mention = Mention(relation, subject, object_, first, second)
 
-    assert read_relation(write_relation(one)) == one
+    assert read_relation(write_relation(mention)) == mention
 
 
 # Filters
@@ -206,8 +213,8 @@ def test_pairs_from_fifteen_and_below_thirty(count: int, fault: str) -> None:
 def test_units_count_differently() -> None:
     """Two triples of one sentence, and two sentences of one document."""
     mention = Mention("p", "Ann", "Paris", *TYPES)
-    other = mention._replace(relation="q")
-    found = [Sentence("s", 0, "d", "", (mention, other)), Sentence("s", 1, "d", "", (mention,))]
+    similar = mention._replace(relation="q")
+    found = [Sentence("s", 0, "d", "", (mention, similar)), Sentence("s", 1, "d", "", (mention,))]
     faults = [list(pair_faults(found, Between(2, 0), unit).values()) for unit in Unit]
 
     assert faults == [[""], [""], ["too few mentions"]]
@@ -238,7 +245,7 @@ def test_each_filter_drops_its_rows() -> None:
     counts = Counter({("visit", *TYPES): 30, ("be", *TYPES): 90, ("stalk", *TYPES): 29})
     kept, dropped = positives(found, faults, counts, Between(30, 0), "EN")
 
-    assert [(one.mention.relation, one.sentence) for one in kept] == [("visit", 0)]
+    assert [(positive.mention.relation, positive.sentence) for positive in kept] == [("visit", 0)]
     assert dropped == {"vague predicate": 1, "too few occurrences of the predicate": 1, "pronoun": 1}
 
 
@@ -257,37 +264,37 @@ ANN = Mention(parsed("visit"), "Ann", "Paris", *TYPES)
 
 def test_negatives_are_narrower() -> None:
     """Hyponyms of the first verb sense that the corpus has often enough; not of nouns, nor what shares the lemma."""
-    one = replacer()
-    found = one.negatives(ANN)
+    finder = replacer()
+    found = finder.negatives(ANN)
 
     assert found.relations == (parsed("tour"), parsed("inspect"))
     assert found.senses == {"visit": ("toy-en-visit-v",)}
-    assert one.dropped == {UNUSUAL: 1}  # stop by
+    assert finder.dropped == {UNUSUAL: 1}  # stop by
 
 
 def test_words_around_stay() -> None:
     """Inside a longer predicate the word alone is replaced, and prepositions never are."""
-    one = replacer(**{"visit.with": 90, "tour.with": 30, "tour": 29})
+    finder = replacer(**{"visit.with": 90, "tour.with": 30, "tour": 29})
 
-    assert one.negatives(ANN._replace(relation="(visit.1,visit.with.2)")).relations == ("(tour.with.1,tour.with.2)",)
+    assert finder.negatives(ANN._replace(relation="(visit.1,visit.with.2)")).relations == ("(tour.with.1,tour.with.2)",)
 
 
 def test_negatives_are_never_said() -> None:
-    """What the corpus says of the pair anywhere is no negative, nor is a synonym of that."""
-    one = replacer(said=frozenset({"visit", "do the sights of", "inspect"}))
+    """A predicate that the corpus has for the pair anywhere is not a negative, nor is a synonym of it."""
+    finder = replacer(said=frozenset({"visit", "do the sights of", "inspect"}))
 
-    assert one.negatives(ANN).relations == ()
-    assert one.dropped == {SAID: 2, UNUSUAL: 1}
+    assert finder.negatives(ANN).relations == ()
+    assert finder.dropped == {SAID: 2, UNUSUAL: 1}
 
 
 def test_inflected_predicates_are_found() -> None:
     """Plain text is compared by lemmas, and the corpus' most frequent form stands for all."""
     lexicon = Lexicon.open("toy-en")
     index = PredicateIndex({("toured", *TYPES): 20, ("tours", *TYPES): 12}, lexicon)
-    one = Replacer(lexicon, first_sense, index, {("ann", "paris", *TYPES): frozenset({"visit"})}, Between(30, 0))
+    finder = Replacer(lexicon, first_sense, index, {("ann", "paris", *TYPES): frozenset({"visit"})}, Between(30, 0))
 
-    assert one.negatives(ANN._replace(relation="visited")).relations == ("toured",)
-    assert one.index.count(ANN._replace(relation="touring")) == 32
+    assert finder.negatives(ANN._replace(relation="visited")).relations == ("toured",)
+    assert finder.index.count(ANN._replace(relation="touring")) == 32
 
 
 def test_senses_can_be_chosen(tmp_path: Path) -> None:
@@ -319,11 +326,13 @@ def test_faulty_senses_are_told(tmp_path: Path) -> None:
 # Sampling
 
 
-def items(*frequencies: tuple[int, ...]) -> list[Item]:
+def items(*frequencies: tuple[int, ...]) -> list[BalancedPositive]:
     """A positive's frequency, and its negatives'."""
-    one = Question(ANN, "s", 0, True)
+    question = Proposition(ANN, "s", 0, True)
     return [
-        Item(replace(one, sentence=place), tuple(replace(one, label=False) for _ in others), first, others)
+        BalancedPositive(
+            replace(question, sentence=place), tuple(replace(question, label=False) for _ in others), first, others
+        )
         for place, (first, *rest) in enumerate(frequencies)
         for others in (tuple(rest),)
     ]
@@ -353,7 +362,7 @@ def test_no_frequency_is_overdrawn(pairs: list[tuple[int, int]], allotment: int)
 
     assert len(kept) <= allotment
     assert len(kept) + dropped.total() == len(given_items)
-    assert all(taken[each] <= shares[each] / len(given_items) * allotment * 0.95 + 1 for each in taken)
+    assert all(taken[bucket] <= shares[bucket] / len(given_items) * allotment * 0.95 + 1 for bucket in taken)
     assert BARS[0] == 30
 
 
@@ -382,35 +391,37 @@ def test_slices_go_whole_to_dev_or_test(sizes: dict[str, int], seed: int) -> Non
 def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Planted, Path, Path]:
     """The planted corpus, its file, and what was built from it."""
     folder = tmp_path_factory.mktemp("booqa")
-    one = planted()
-    path = one.write(folder / "triples.jsonl")
+    corpus = planted()
+    path = corpus.write(folder / "triples.jsonl")
     result = run("build", path, "--out", folder / "built", "--db", folder / "x.db")
     assert result.exit_code == 0, result.output
-    return one, path, folder / "built"
+    return corpus, path, folder / "built"
 
 
 def steps(folder: Path) -> dict[str, Any]:
-    return {one["name"]: one for one in json.loads((folder / "report.json").read_text("utf-8"))["steps"]}
+    return {step["name"]: step for step in json.loads((folder / "report.json").read_text("utf-8"))["steps"]}
 
 
 def test_each_filter_drops_exactly_the_planted_rows(world: tuple[Planted, Path, Path]) -> None:
     """Of some 2,000 triples just those go that were planted for a filter, and all else are positives."""
-    one, _, folder = world
-    told = steps(folder)
-    dropped = Counter(told["time slices"]["dropped"]) + Counter(told["entity pairs and predicates"]["dropped"])
+    corpus, _, folder = world
+    outcome = steps(folder)
+    dropped = Counter(outcome["time slices"]["dropped"]) + Counter(outcome["entity pairs and predicates"]["dropped"])
 
-    assert len(one.lines) == 2009
-    assert dropped == one.dropped
-    assert told["entity pairs and predicates"]["kept"] == 90 * len(CORE) == len(one.lines) - one.dropped.total()
+    assert len(corpus.lines) == 2009
+    assert dropped == corpus.dropped
+    assert (
+        outcome["entity pairs and predicates"]["kept"] == 90 * len(CORE) == len(corpus.lines) - corpus.dropped.total()
+    )
 
 
 def test_negatives_of_the_planted_corpus(world: tuple[Planted, Path, Path]) -> None:
     """Visits and help alone have hyponyms; five pairs are toured elsewhere, and five are helped by a synonym."""
-    told = steps(world[2])
+    outcome = steps(world[2])
 
-    assert told["WordNet"]["dropped"] == {"no negative found": 90 * 14 + 5}
-    assert told["WordNet"]["kept"] == 90 + 85
-    assert told["replacements"] == {
+    assert outcome["WordNet"]["dropped"] == {"no negative found": 90 * 14 + 5}
+    assert outcome["WordNet"]["kept"] == 90 + 85
+    assert outcome["replacements"] == {
         "name": "replacements",
         "kept": 85 * 2 + 5 + 85,
         "noun": "negatives",
@@ -420,20 +431,21 @@ def test_negatives_of_the_planted_corpus(world: tuple[Planted, Path, Path]) -> N
 
 def test_what_is_built(world: tuple[Planted, Path, Path]) -> None:
     """Positives are said of pairs that are asked about, negatives of the same pairs never; slices stay whole."""
-    one, _, folder = world
+    corpus, _, folder = world
     sets = read_set(folder)
-    said = {(line["subject"], line["predicate"], line["object"]) for line in one.lines}
-    questions = [each for some in sets.values() for each in some]
+    said = {(line["subject"], line["predicate"], line["object"]) for line in corpus.lines}
+    questions = [question for some in sets.values() for question in some]
 
     assert set(sets) == {"dev", "test"}
-    assert {(each.mention.subject, each.mention.object) for each in questions} <= one.asked
+    assert {(question.mention.subject, question.mention.object) for question in questions} <= corpus.asked
     assert all(
-        ((each.mention.subject, each.mention.relation, each.mention.object) in said) is each.label for each in questions
+        ((question.mention.subject, question.mention.relation, question.mention.object) in said) is question.label
+        for question in questions
     )
-    assert not {each.slice for each in sets["dev"]} & {each.slice for each in sets["test"]}
-    assert {each.positive for each in questions if not each.label} == {parsed("visit"), parsed("help")}
-    assert len({(each.slice, each.sentence) for each in questions if each.label}) == sum(
-        each.label for each in questions
+    assert not {question.slice for question in sets["dev"]} & {question.slice for question in sets["test"]}
+    assert {question.positive for question in questions if not question.label} == {parsed("visit"), parsed("help")}
+    assert len({(question.slice, question.sentence) for question in questions if question.label}) == sum(
+        question.label for question in questions
     )
 
 
@@ -445,7 +457,7 @@ def test_records_have_the_releases_keys(world: tuple[Planted, Path, Path]) -> No
 
     assert [list(row)[:6] for row in rows] == [keys] * len(rows)
     assert {"posi_upred" in row for row in rows if not row["label"]} == {True}
-    assert [one.to_json("EN") for one in read_questions(path)] == rows
+    assert [question.to_json("EN") for question in read_questions(path)] == rows
     assert rows[0]["proposition"].startswith("Person ")
 
 
@@ -455,7 +467,7 @@ def test_equal_corpora_give_equal_bytes(
     """The same seed builds the same files, however much is kept in memory; another seed another sample."""
     _, path, folder = world
     monkeypatch.setattr(corpus_module, "BUFFERED", 100)
-    words = Words(Lexicon.open("toy-en"), first_sense)
+    words = HyponymSource(Lexicon.open("toy-en"), first_sense)
     build_into(tmp_path / "same", [path], words, BuildSettings())
     build_into(tmp_path / "other", [path], words, BuildSettings(seed=1))
     names = ("dev.jsonl", "test.jsonl", "report.json")
@@ -464,7 +476,7 @@ def test_equal_corpora_give_equal_bytes(
         (folder / name).read_bytes() for name in names
     ]
     assert (tmp_path / "other" / "dev.jsonl").read_bytes() != (folder / "dev.jsonl").read_bytes()
-    assert sorted(one.name for one in (tmp_path / "same").iterdir()) == sorted(names)
+    assert sorted(path.name for path in (tmp_path / "same").iterdir()) == sorted(names)
 
 
 def test_samples_and_options(world: tuple[Planted, Path, Path], tmp_path: Path) -> None:
@@ -472,15 +484,15 @@ def test_samples_and_options(world: tuple[Planted, Path, Path], tmp_path: Path) 
     _, path, _ = world
     words = ("build", path, "--out", tmp_path / "x", "--db", tmp_path / "x.db", "--sample", 40, "--negatives", 1)
     result = run(*words, "--no-frequency-map", "--json")
-    told = json.loads(result.stdout)
+    printed = json.loads(result.stdout)
 
-    assert sum(one["positives"] for one in told["sets"].values()) == 40
-    assert sum(one["negatives"] for one in told["sets"].values()) == 40
-    assert {one["name"]: one["dropped"] for one in told["steps"]}["sample"] == {"beyond the sample": 135}
+    assert sum(figures["positives"] for figures in printed["sets"].values()) == 40
+    assert sum(figures["negatives"] for figures in printed["sets"].values()) == 40
+    assert {figures["name"]: figures["dropped"] for figures in printed["steps"]}["sample"] == {"beyond the sample": 135}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "triples.jsonl: no triple. Name a corpus"),
         (
@@ -490,14 +502,14 @@ def test_samples_and_options(world: tuple[Planted, Path, Path], tmp_path: Path) 
         ),
     ],
 )
-def test_a_corpus_of_nothing_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_a_corpus_of_nothing_is_refused(tmp_path: Path, text: str, message: str) -> None:
     """Without a triple there are no questions: the build fails, says why, and writes no set."""
     (tmp_path / "triples.jsonl").write_text(text, "utf-8")
     words = ("--out", tmp_path / "x", "--lexicon", "toy-en", "--db", tmp_path / "x.db")
     result = run("build", tmp_path / "triples.jsonl", *words)
 
     assert result.exit_code == 1
-    assert told in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
     assert not list((tmp_path / "x").glob("*"))
 
 
@@ -507,7 +519,7 @@ def test_wordnets_are_named(world: tuple[Planted, Path, Path], tmp_path: Path) -
 
     assert result.exit_code == 1
     shown = " ".join(result.stderr.split())
-    assert "No WordNet oewn:2024 is installed; those there are toy-en:1, toy-zh:1" in shown
+    assert "No WordNet oewn:2024 is installed (installed: toy-en:1, toy-zh:1)" in shown
     assert "python -m wn download" in shown
 
 
@@ -522,13 +534,13 @@ def test_finished_sets_are_read(tmp_path: Path) -> None:
     path.write_text(
         json.dumps({**line, "wn_synsets": {"visit": ["visit%2:38:00::"]}, "label": True, "negatives": []}), "utf-8"
     )
-    (one,) = read_set(tmp_path)["nc_final_samples_dev"]
+    (question,) = read_set(tmp_path)["nc_final_samples_dev"]
 
-    assert (one.mention.subject, one.sentence, one.senses) == ("ann", 3, {"visit": ("visit%2:38:00::",)})
+    assert (question.mention.subject, question.sentence, question.senses) == ("ann", 3, {"visit": ("visit%2:38:00::",)})
     path.write_text(json.dumps({**line, "label": 1}), "utf-8")
-    with pytest.raises(HapaxError, match=r"dev.json:1: no question: the label is 1"):
+    with pytest.raises(HapaxError, match=r"dev.json:1: not a question: the label is 1"):
         read_set(tmp_path)
-    with pytest.raises(HapaxError, match="holds no questions"):
+    with pytest.raises(HapaxError, match="contains no questions"):
         read_set(tmp_path / "empty")
 
 
@@ -540,15 +552,15 @@ def test_a_chinese_slice(tmp_path: Path) -> None:
     rows = [
         {
             "subject": who,
-            "predicate": f"({what}.1,{what}.2)",
+            "predicate": f"({verb}.1,{verb}.2)",
             "object": "北京",
             "types": ["人", "地点"],
             "date": "07-26 12:30",
-            "document": f"{who}{what}",
-            "sentence": f"{who}{what}。",
+            "document": f"{who}{verb}",
+            "sentence": f"{who}{verb}。",
         }
         for who in ("小明", "小红")
-        for what in ("在·X·工作", "访问", "是", *(("参观",) if who == "小红" else ()))
+        for verb in ("在·X·工作", "访问", "是", *(("参观",) if who == "小红" else ()))
     ]
     rows += [
         {
@@ -564,11 +576,11 @@ def test_a_chinese_slice(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     bounds = ("--pair-from", 3, "--predicate-from", 1, "--no-frequency-map", "--language", "ZH")
     result = run("build", path, "--out", tmp_path / "zh", "--db", tmp_path / "x.db", *bounds)
-    questions = [one for some in read_set(tmp_path / "zh").values() for one in some]
+    questions = [question for some in read_set(tmp_path / "zh").values() for question in some]
 
     assert result.exit_code == 0, result.output
-    assert {one.slice for one in questions} == {"07-26_07-28"}
-    assert sorted((one.proposition("ZH"), one.label) for one in questions) == [
+    assert {question.slice for question in questions} == {"07-26_07-28"}
+    assert sorted((question.proposition("ZH"), question.label) for question in questions) == [
         ("小明参观北京", False),
         ("小明在北京任教", False),
         ("小明在北京工作", True),

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 from booqa_fixture import install
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 
-import cli
-from evaluation.booqa.corpus import Mention, Sentence
-from evaluation.booqa.premises import Asked, Asking, Context, ask
-from evaluation.booqa.records import Question, write_questions
-from evaluation.booqa.retrieval import Library
-from evaluation.booqa.scoring import BestPremise, Frequency, Null
-from evaluation.entailment.graph_files import (
+from hapax.evaluation.booqa.corpus import Mention, Sentence
+from hapax.evaluation.booqa.premises import Context, PremiseSettings, QuestionWithPremises, ask
+from hapax.evaluation.booqa.records import Proposition, write_questions
+from hapax.evaluation.booqa.retrieval import DocumentIndex
+from hapax.evaluation.booqa.scoring import BestPremise, Frequency, Null
+from hapax.evaluation.entailment.graph_files import (
     GraphScorer,
     Neighbours,
     Smoothing,
@@ -26,10 +26,10 @@ from evaluation.entailment.graph_files import (
     read_graph,
     read_neighbours,
 )
-from evaluation.entailment.lexicon import Lexicon, Way, WordNetScorer, neighbours
-from evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, TypedTriple, read_levy_holt
-from evaluation.entailment.scorers import Shown
-from grammar.errors import HapaxError
+from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, WordNetScorer, neighbours
+from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, TypedTriple, read_levy_holt
+from hapax.evaluation.entailment.scorers import Shown
+from hapax.grammar.errors import HapaxError
 
 TYPES = ("person", "location")
 SLICE = "2008_04-21_04-23"
@@ -43,8 +43,8 @@ def _wordnets(tmp_path_factory: pytest.TempPathFactory) -> None:
 def pair(premise: str, hypothesis: str, types: tuple[str, str] = TYPES, turned: bool = False) -> EntailmentPair:
     """Parsed predicates of Ann and Paris; `turned`: the premise says it of Paris and Ann."""
     first, second = ("Paris", "Ann") if turned else ("Ann", "Paris")
-    one = Mention(premise, first, second, *(types[::-1] if turned else types)).told("EN")
-    return EntailmentPair(one, Mention(hypothesis, "Ann", "Paris", *types).told("EN"), True)
+    triple = Mention(premise, first, second, *(types[::-1] if turned else types)).triple("EN")
+    return EntailmentPair(triple, Mention(hypothesis, "Ann", "Paris", *types).triple("EN"), True)
 
 
 SHOP, GO, HOST, MARRY = "(shop.1,shop.in.2)", "(go.1,go.to.2)", "(host.1,host.2)", "(marry.1,marry.2)"
@@ -106,32 +106,32 @@ def graphs(tmp_path: Path) -> Path:
 def test_graph_files_are_read(graphs: Path) -> None:
     """Types, nodes, and the similarities asked for; the global ones unless others are."""
     path = graphs / "person#location_gsim.txt"
-    one, local = read_graph(path), read_graph(path, "local")
+    graph, local = read_graph(path), read_graph(path, "local")
     shop, go = ("(shop.1,shop.in.2)#person#location", "(go.1,go.to.2)#person#location")
 
-    assert (one.types, read_graph(graphs / "person#person_gsim.txt").types) == (TYPES, ("person", "person"))
-    assert (one.score(shop, go), one.score(go, shop), one.score(go, go)) == (0.8, 0.0, 1.0)
+    assert (graph.types, read_graph(graphs / "person#person_gsim.txt").types) == (TYPES, ("person", "person"))
+    assert (graph.score(shop, go), graph.score(go, shop), graph.score(go, go)) == (0.8, 0.0, 1.0)
     assert (local.score(shop, go), local.score(shop, "(be.1,be.in.2)#person#location")) == (0.3, 0.2)
-    assert one.score(shop, "(be.1,be.in.2)#person#location") is None
-    assert one.by_words["go to"] == ("(go.1,go.to.2)",)
+    assert graph.score(shop, "(be.1,be.in.2)#person#location") is None
+    assert graph.by_words["go to"] == ("(go.1,go.to.2)",)
 
 
 @pytest.mark.parametrize(
-    ("text", "block", "told"),
+    ("text", "block", "message"),
     [
-        ("nothing", "", "no entailment graph"),
-        ("types: a#b, num preds: 1\n", "", "no entailment graph"),
-        (PLACES, "cos", "holds local sims, global sims, and none named cos"),
-        ("types: a#b\npredicate: (p.1,p.2)#a#b\n", "", "holds no similarities"),
-        ("types: a#b\npredicate: (p.1,p.2)#a#b\ncos sims\nlin sims\n", "", "holds cos sims, lin sims"),
+        ("nothing", "", "not an entailment graph"),
+        ("types: a#b, num preds: 1\n", "", "not an entailment graph"),
+        (PLACES, "cos", "contains local sims, global sims, but none named cos"),
+        ("types: a#b\npredicate: (p.1,p.2)#a#b\n", "", "contains no similarities"),
+        ("types: a#b\npredicate: (p.1,p.2)#a#b\ncos sims\nlin sims\n", "", "contains cos sims, lin sims"),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, text: str, block: str, told: str) -> None:
-    """What is no graph, or lacks the similarities, is told with what there is."""
+def test_other_files_are_refused(tmp_path: Path, text: str, block: str, message: str) -> None:
+    """Errors for files without a graph or without the similarities name the similarities there are."""
     path = tmp_path / "x.txt"
     path.write_text(text, "utf-8")
 
-    with pytest.raises(HapaxError, match=told):
+    with pytest.raises(HapaxError, match=message):
         read_graph(path, block)
 
 
@@ -145,12 +145,12 @@ def test_graphs_are_found(graphs: Path, tmp_path: Path) -> None:
         GraphScorer(str(graphs)).scores([pair(SHOP, GO)])
     with pytest.raises(HapaxError, match="cannot be read"):
         GraphScorer(str(tmp_path / "none.txt")).scores([])
-    with pytest.raises(HapaxError, match=r"holds no `.txt` file"):
+    with pytest.raises(HapaxError, match=r"contains no `.txt` file"):
         graph_paths(str(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("one", "score"),
+    ("looked_up", "score"),
     [
         (pair(SHOP, GO), 0.8),
         (pair(GO, SHOP), 0.0),
@@ -166,21 +166,21 @@ def test_graphs_are_found(graphs: Path, tmp_path: Path) -> None:
         (EntailmentPair(ANYTHING, pair(SHOP, GO).hypothesis, True), 0.0),
     ],
 )
-def test_graphs_are_looked_up(graphs: Path, one: EntailmentPair, score: float) -> None:
+def test_graphs_are_looked_up(graphs: Path, looked_up: EntailmentPair, score: float) -> None:
     """Typed first, then all types; arguments in their places; by words where the parse is another or there is none."""
-    assert GraphScorer(str(graphs)).scores([one]) == pytest.approx([score])
+    assert GraphScorer(str(graphs)).scores([looked_up]) == pytest.approx([score])
 
 
 def test_types_back_off_over_best_premises(graphs: Path) -> None:
     """Of several premises each graph takes its best, and the mean is over graphs."""
-    group = [pair(one, GO, ("person", "park")) for one in (SHOP, GO)]
+    group = [pair(relation, GO, ("person", "park")) for relation in (SHOP, GO)]
 
     assert GraphScorer(str(graphs)).grouped([group, []]) == pytest.approx([1.0, 0.0])
     assert GraphScorer(str(graphs), "local").sees is Shown.BOTH
 
 
 def near(*found: tuple[str, float]) -> Neighbours:
-    return lambda predicate, among: [one for one in found if one[0] in among]
+    return lambda predicate, among: [neighbour for neighbour in found if neighbour[0] in among]
 
 
 def test_neighbours_smooth(graphs: Path) -> None:
@@ -202,7 +202,7 @@ def test_neighbours_from_a_file(tmp_path: Path) -> None:
     assert read_neighbours(path)("stroll through", ["go to", "shop in"]) == [("shop in", 0.5), ("go to", 0.4)]
     assert read_neighbours(path, 1)("stroll through", ["go to", "shop in"]) == [("shop in", 0.5)]
     path.write_text("a\tb\t2\n", "utf-8")
-    with pytest.raises(HapaxError, match=r"near.tsv:1: write predicate"):
+    with pytest.raises(HapaxError, match=r"near.tsv:1: write a predicate"):
         read_neighbours(path)
 
 
@@ -211,9 +211,13 @@ def test_neighbours_from_wordnet() -> None:
     lexicon = Lexicon.open("toy-en")
     among = ["tour with", "inspect with", "stop by with", "go with", "go"]
 
-    assert neighbours(lexicon, Way.NARROWER)("visit with", among) == [(name, 1.0) for name in among[:3]]
-    assert neighbours(lexicon, Way.NARROWER, 2)("visit with", among) == [(name, 1.0) for name in among[:2]]
-    assert neighbours(lexicon, Way.BROADER)("visited with", among) == [("go with", 1.0)]
+    assert neighbours(lexicon, ReplacementDirection.NARROWER)("visit with", among) == [
+        (name, 1.0) for name in among[:3]
+    ]
+    assert neighbours(lexicon, ReplacementDirection.NARROWER, 2)("visit with", among) == [
+        (name, 1.0) for name in among[:2]
+    ]
+    assert neighbours(lexicon, ReplacementDirection.BROADER)("visited with", among) == [("go with", 1.0)]
 
 
 def test_parsed_levy_holt_is_read(tmp_path: Path, graphs: Path) -> None:
@@ -257,9 +261,9 @@ def test_parsed_levy_holt_is_read(tmp_path: Path, graphs: Path) -> None:
 def test_wordnet_leads_upwards(premise: str, hypothesis: str, turned: bool, score: float) -> None:
     """The special entails the general, less by each step; negation, and arguments that change places, do not."""
     first, second = ("b", "a") if turned else ("a", "b")
-    one = EntailmentPair(Triple(first, premise, second), Triple("a", hypothesis, "b"), True)
+    row = EntailmentPair(Triple(first, premise, second), Triple("a", hypothesis, "b"), True)
 
-    assert WordNetScorer(Lexicon.open("toy-en")).scores([one]) == pytest.approx([score])
+    assert WordNetScorer(Lexicon.open("toy-en")).scores([row]) == pytest.approx([score])
 
 
 def test_chinese_wordnet() -> None:
@@ -279,12 +283,14 @@ def test_scorers_are_named_on_the_command_line(tmp_path: Path, graphs: Path) -> 
     path.write_text("a,go to,b\ta,tour,b\tTrue\na,tour,b\ta,go to,b\tFalse\na,go to,b\ta,shop in,b\tTrue\n", "utf-8")
 
     def run(*words: str) -> Result:
-        return CliRunner().invoke(
-            cli.main, ["evaluate", "entailment", "score", str(path), "--db", str(tmp_path / "x.db"), *words]
-        )
+        return invoke("evaluate", "entailment", "score", path, "--db", tmp_path / "x.db", *words)
 
-    told = json.loads(run("--scorer", f"graph:{graphs}@global", "--scorer", "wordnet:toy-en", "--json").stdout)
-    assert [(one["scorer"], round(one["auc_norm"]["value"], 2)) for one in told if one["subset"] == "full"] == [
+    printed = json.loads(run("--scorer", f"graph:{graphs}@global", "--scorer", "wordnet:toy-en", "--json").stdout)
+    assert [
+        (figures["scorer"], round(figures["auc_norm"]["value"], 2))
+        for figures in printed
+        if figures["subset"] == "full"
+    ] == [
         ("graph graphs global", 0.69),
         ("wordnet", 0.69),
     ]
@@ -301,7 +307,7 @@ def sentence(index: int, relation: str, document: str = "", subject: str = "Ann"
     )
 
 
-ASKED = Question(Mention("(visit.1,visit.2)", "Ann", "Paris", *TYPES), SLICE, 0, True)
+ASKED = Proposition(Mention("(visit.1,visit.2)", "Ann", "Paris", *TYPES), SLICE, 0, True)
 
 
 def test_premises_are_of_the_same_two_in_the_slice() -> None:
@@ -316,11 +322,14 @@ def test_premises_are_of_the_same_two_in_the_slice() -> None:
         sentence(6, "(love.1,love.2)", slice="2008_04-24_04-26"),
         sentence(7, "(love.1,love.2)", subject="Bob"),
     ]
-    (one,) = ask([ASKED], corpus, Asking())
+    (question,) = ask([ASKED], corpus, PremiseSettings())
 
-    assert [(each.premise.predicate, each.swapped) for each in one.pairs] == [("tour", False), ("welcome", True)]
-    assert one.occurrences == 2
-    assert len(ask([ASKED], corpus, Asking(most=1))[0].pairs) == 1
+    assert [(premise.premise.predicate, premise.swapped) for premise in question.pairs] == [
+        ("tour", False),
+        ("welcome", True),
+    ]
+    assert question.occurrences == 2
+    assert len(ask([ASKED], corpus, PremiseSettings(most=1))[0].pairs) == 1
 
 
 def test_contexts_show_sentences() -> None:
@@ -333,18 +342,18 @@ def test_contexts_show_sentences() -> None:
     ]
 
     def shown(context: Context) -> list[str]:
-        return [each.premise.sentence for each in ask([ASKED], corpus, Asking(context=context))[0].pairs]
+        return [premise.premise.sentence for premise in ask([ASKED], corpus, PremiseSettings(context=context))[0].pairs]
 
     assert shown(Context.TRIPLE) == ["Ann tour Paris"]
     assert shown(Context.SENTENCE) == ["She toured it."]
     assert shown(Context.DOCUMENTS) == ["They visit Paris in spring."]
     with pytest.raises(HapaxError, match="has no text"):
-        ask([ASKED], [sentence(1, "(tour.1,tour.2)", text="")], Asking(context=Context.SENTENCE))
+        ask([ASKED], [sentence(1, "(tour.1,tour.2)", text="")], PremiseSettings(context=Context.SENTENCE))
 
 
 def test_documents_like_a_question() -> None:
     """The most similar first, no more than asked for, none that shares nothing; Chinese is compared by signs."""
-    english = Library(
+    english = DocumentIndex(
         [
             sentence(0, "p", "a", text="cats"),
             sentence(1, "p", "b", text="dogs and cats"),
@@ -352,12 +361,12 @@ def test_documents_like_a_question() -> None:
         ],
         "EN",
     )
-    chinese = Library([sentence(0, "p", "a", text="小明去北京"), sentence(1, "p", "b", text="天气")], "ZH")
+    chinese = DocumentIndex([sentence(0, "p", "a", text="小明去北京"), sentence(1, "p", "b", text="天气")], "ZH")
 
     assert [found[0].document for found in english.like("some cats", 5)] == ["a", "b"]
     assert len(english.like("cats", 1)) == 1
     assert [found[0].document for found in chinese.like("北京", 5)] == ["a"]
-    assert Library([], "EN").like("cats", 5) == []
+    assert DocumentIndex([], "EN").like("cats", 5) == []
 
 
 # Answers
@@ -372,13 +381,13 @@ class Table:
     sees: Shown = Shown.BOTH
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        return [self.scored[one.premise.predicate] for one in pairs]
+        return [self.scored[premise_pair.premise.predicate] for premise_pair in pairs]
 
 
-def asked(*premises: str, occurrences: int = 0) -> Asked:
+def asked(*premises: str, occurrences: int = 0) -> QuestionWithPremises:
     alone = EntailmentPair(ANYTHING, Triple("a", "h", "b"), True)
     pairs = (EntailmentPair(Triple("a", premise, "b"), alone.hypothesis, True) for premise in premises)
-    return Asked(ASKED, alone, tuple(pairs), occurrences)
+    return QuestionWithPremises(ASKED, alone, tuple(pairs), occurrences)
 
 
 def test_the_best_premise_answers() -> None:
@@ -427,8 +436,8 @@ def world(tmp_path: Path) -> Path:
     ]
     (tmp_path / "triples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
 
-    def question(subject: str, relation: str, place: str, label: bool) -> Question:
-        return Question(Mention(relation, subject, place, *TYPES), SLICE, 4, label)
+    def question(subject: str, relation: str, place: str, label: bool) -> Proposition:
+        return Proposition(Mention(relation, subject, place, *TYPES), SLICE, 4, label)
 
     (tmp_path / "set").mkdir()
     dev = [
@@ -444,7 +453,7 @@ def world(tmp_path: Path) -> Path:
 
 def score(world: Path, *words: object) -> Result:
     fixed = ("evaluate", "booqa", "score", world / "set", "--corpus", world / "triples.jsonl", "--db", world / "x.db")
-    return CliRunner().invoke(cli.main, [*map(str, fixed), *map(str, words)])
+    return invoke(*fixed, *words)
 
 
 def scores(world: Path, *words: object) -> list[float]:
@@ -498,7 +507,7 @@ def test_scores_from_elsewhere(world: Path) -> None:
     path = world / "pairs" / "pairs-dev.txt"
     found = read_levy_holt(path)
     (world / "theirs.txt").write_text(
-        "".join(f"{int(one.entailed)} {number / 10}\n" for number, one in enumerate(found)), "utf-8"
+        "".join(f"{int(premise_pair.entailed)} {number / 10}\n" for number, premise_pair in enumerate(found)), "utf-8"
     )
 
     assert "8 pairs" in result.stderr
@@ -509,12 +518,12 @@ def test_scores_from_elsewhere(world: Path) -> None:
 def test_table_json_and_files(world: Path) -> None:
     """AUC, F1 and the interval of each scorer and set; curves beside the scores; how many premises there are."""
     result = score(world, "--scorer", "wordnet:toy-en", "--scorer", "null", "--out", world / "out")
-    told = json.loads(score(world, "--scorer", "wordnet:toy-en", "--json").stdout)
+    printed = json.loads(score(world, "--scorer", "wordnet:toy-en", "--json").stdout)
     names = {path.name for path in (world / "out").iterdir()}
 
     assert result.exit_code == 0
-    assert "premises a question; 0 of 5 have none" in result.stderr
-    assert [(one["scorer"], one["subset"], one["auc_norm"]["value"]) for one in told] == [
+    assert "premises per question; 0 of 5 have none" in result.stderr
+    assert [(figures["scorer"], figures["subset"], figures["auc_norm"]["value"]) for figures in printed] == [
         ("wordnet", "dev", pytest.approx(1.0))
     ]
     assert {
@@ -527,21 +536,21 @@ def test_table_json_and_files(world: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
-        (("--set", "test"), 2, "has no set test"),
-        (("--scorer", "oracle"), 2, "No scorer oracle"),
-        (("--scorer", "graph:x", "--context", "sentence"), 2, "leave --context at triple"),
-        (("--scorer", "graph:x", "--smooth-premise", "cousins"), 2, "No stand-ins cousins"),
+        (("--set", "test"), 2, "contains no set test"),
+        (("--scorer", "oracle"), 2, "There is no scorer oracle"),
+        (("--scorer", "graph:x", "--context", "sentence"), 2, "use --context triple"),
+        (("--scorer", "graph:x", "--smooth-premise", "cousins"), 2, "There are no stand-ins cousins"),
         (("--scorer", "scores:cli.py"), 1, "cli.py:1: write 1 or 0"),
-        (("--scorer", "prior"), 2, "name their files by --train"),
+        (("--scorer", "prior"), 2, "name their files with --train"),
     ],
 )
-def test_wrong_options_are_told(world: Path, words: tuple[str, ...], code: int, told: str) -> None:
-    """What does not go together, is unknown or unreadable is said with what to do."""
+def test_wrong_options_are_told(world: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    """Errors for options that conflict or are unknown or unreadable say what to do."""
     result = score(world, *words)
 
-    assert (result.exit_code, told in " ".join(result.stderr.split())) == (code, True)
+    assert (result.exit_code, message in " ".join(result.stderr.split())) == (code, True)
 
 
 def test_questions_of_one_label_have_no_figures(world: Path) -> None:
@@ -551,7 +560,7 @@ def test_questions_of_one_label_have_no_figures(world: Path) -> None:
     result = score(world)
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "set dev: every label is True, so that there is nothing to tell apart" in " ".join(result.stderr.split())
+    assert "set dev: every label is True, so there are no two classes to separate" in " ".join(result.stderr.split())
 
 
 def test_a_chinese_set_is_answered(tmp_path: Path) -> None:
@@ -559,19 +568,19 @@ def test_a_chinese_set_is_answered(tmp_path: Path) -> None:
     rows = [
         {
             "subject": "小明",
-            "predicate": f"({what}.1,{what}.2)",
+            "predicate": f"({verb}.1,{verb}.2)",
             "object": "北京",
             "types": ["人", "地点"],
             "date": "07-26 12:30",
-            "document": what,
+            "document": verb,
         }
-        for what in ("在·X·任教", "访问")
+        for verb in ("在·X·任教", "访问")
     ]
     (tmp_path / "triples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     (tmp_path / "set").mkdir()
     questions = [
-        Question(Mention(f"({what}.1,{what}.2)", "小明", "北京", "人", "地点"), "07-26_07-28", 9, label)
-        for what, label in (("在·X·工作", True), ("参观", False))
+        Proposition(Mention(f"({verb}.1,{verb}.2)", "小明", "北京", "人", "地点"), "07-26_07-28", 9, label)
+        for verb, label in (("在·X·工作", True), ("参观", False))
     ]
     write_questions(questions, tmp_path / "set" / "dev.jsonl", "ZH")
     script = tmp_path / "script.json"
@@ -580,6 +589,9 @@ def test_a_chinese_set_is_answered(tmp_path: Path) -> None:
         "utf-8",
     )
     critic = ("--scorer", "critic", "-m", f"scripted:{script}", "--language", "ZH", "--json")
-    told = json.loads(score(tmp_path, "--scorer", "wordnet:toy-zh", *critic).stdout)
+    printed = json.loads(score(tmp_path, "--scorer", "wordnet:toy-zh", *critic).stdout)
 
-    assert [(one["scorer"].split()[0], one["auc_norm"]["value"]) for one in told] == [("wordnet", 1.0), ("critic", 1.0)]
+    assert [(figures["scorer"].split()[0], figures["auc_norm"]["value"]) for figures in printed] == [
+        ("wordnet", 1.0),
+        ("critic", 1.0),
+    ]

@@ -13,24 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.card_text import replace_sections, table
-from evaluation.claims import free_claims, outside_facts
-from evaluation.embedded_card import PROSE, Measurements, write_card
-from evaluation.embedded_lists import CALLS, measure_lists
-from evaluation.embedded_roles import Extent, measure_critic, measure_free, measure_likelihood, measure_outside
-from evaluation.embedded_search import measure_search, summary, truth
-from evaluation.estimates import area, area_under_curve, mean, rank_correlation, share, spearman
-from evaluation.model_facts import ModelFacts, read_model_facts
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from grammar.rules import Library
-from kb.records import FactRecord, Source
-from llm_oracle.backends.frequency import FrequencyLikelihood
-from llm_oracle.embedded.atlas import Atlas, load_atlas, parse_atlas, popularity
-from llm_oracle.embedded.corpus import Corpus
-from llm_oracle.embedded.wording import Wording, load_wording
-from llm_oracle.prompts import read_prompt
-from llm_oracle.protocols import (
+from hapax.evaluation.shared.estimates import auc, auc_estimate, mean, rank_correlation, share, spearman
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.kb.records import FactRecord, Source
+from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+from hapax.llm_oracle.embedded.atlas import Atlas, load_atlas, parse_atlas, popularity
+from hapax.llm_oracle.prompts import read_prompt
+from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
@@ -39,6 +30,21 @@ from llm_oracle.protocols import (
     ModelIdentity,
     Models,
 )
+from tools.embedded.card import PROSE, Measurements, write_card
+from tools.embedded.card_sections import replace_sections
+from tools.embedded.corpus import Corpus
+from tools.embedded.handwritten_claims import free_claims, outside_facts
+from tools.embedded.list_measurements import CALLS, measure_lists
+from tools.embedded.model_folder import ModelFacts, read_model_facts
+from tools.embedded.score_measurements import (
+    CardSize,
+    measure_critic,
+    measure_free,
+    measure_likelihood,
+    measure_outside,
+)
+from tools.embedded.search_measurements import measure_search, summary, truth
+from tools.embedded.wording import AtlasWording, load_wording
 
 CHEESES = """\
 predicate is_made_from_milk_of(Cheese, Animal) key 1
@@ -60,7 +66,7 @@ given should_avoid(Person, Cheese): "[1] should avoid [2]".
 @name milk
 reacts_to_milk_of(Person X, Animal A) & is_made_from_milk_of(Cheese B, Animal A) -> should_avoid(Person X, Cheese B).
 """
-EXTENT = Extent(lists=20)
+EXTENT = CardSize(lists=20)
 
 
 class AtlasModel:
@@ -68,7 +74,7 @@ class AtlasModel:
 
     identity = ModelIdentity("atlas")
 
-    def __init__(self, atlas: Atlas, wording: Wording) -> None:
+    def __init__(self, atlas: Atlas, wording: AtlasWording) -> None:
         self._atlas = atlas
         self._claims = {wording.claim(fact.predicate, fact.arguments).casefold() for fact in atlas.facts}
         self._templates = {
@@ -86,8 +92,8 @@ class AtlasModel:
         assert parts is not None
         predicate, match = next((n, m) for n, t in self._templates.items() if (m := t.fullmatch(parts.sentence)))
         position = match.groups().index(f"[{parts.variable}]")
-        other = None if match[2 - position].startswith("[") else match[2 - position]
-        values = [v for v in self._atlas.true_values(predicate, position, other) if v not in request.excluded_values]
+        given = None if match[2 - position].startswith("[") else match[2 - position]
+        values = [v for v in self._atlas.true_values(predicate, position, given) if v not in request.excluded_values]
         return "".join(f"\n{number}. {value}." for number, value in enumerate(values, start=1)) + "\n"
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
@@ -110,7 +116,7 @@ def library() -> Library:
 
 def corpus(text: str = CHEESES) -> Corpus:
     atlas = parse_atlas([("cheese.atlas", text)])
-    return Corpus(atlas, Wording(atlas, library()))
+    return Corpus(atlas, AtlasWording(atlas, library()))
 
 
 def model(text: str = CHEESES) -> AtlasModel:
@@ -119,8 +125,8 @@ def model(text: str = CHEESES) -> AtlasModel:
 
 
 def models(text: str = CHEESES) -> Models:
-    one = model(text)
-    return Models(one, one, one, FrequencyLikelihood())
+    embedded = model(text)
+    return Models(embedded, embedded, embedded, FrequencyLikelihood())
 
 
 @pytest.fixture(scope="module")
@@ -150,13 +156,13 @@ def test_area_is_mann_whitneys_share_of_pairs(positive: list[int], negative: lis
     """The area equals scipy's U over the number of pairs, ties included."""
     expected = stats.mannwhitneyu(positive, negative).statistic / (len(positive) * len(negative))
 
-    assert area(positive, negative) == pytest.approx(expected)
+    assert auc(positive, negative) == pytest.approx(expected)
 
 
 def test_area_by_hand() -> None:
     """Of the four pairs three are in order; a tie counts half."""
-    assert area([0.9, 0.4], [0.1, 0.5]) == 0.75
-    assert area([0.5], [0.5]) == 0.5
+    assert auc([0.9, 0.4], [0.1, 0.5]) == 0.75
+    assert auc([0.5], [0.5]) == 0.5
 
 
 def test_rank_correlation_by_hand() -> None:
@@ -178,9 +184,9 @@ def test_shares_have_wilsons_interval() -> None:
 
 def test_bootstrap_intervals_hold_the_figure_and_repeat() -> None:
     """The same scores give the same interval, with the figure inside."""
-    one, other = [float(n) for n in range(30)], [float(n * n % 31) for n in range(30)]
+    first, second = [float(n) for n in range(30)], [float(n * n % 31) for n in range(30)]
 
-    for estimate in (lambda: mean(one), lambda: area_under_curve(one, other), lambda: rank_correlation(one, other)):
+    for estimate in (lambda: mean(first), lambda: auc_estimate(first, second), lambda: rank_correlation(first, second)):
         found = estimate()
         assert found.low <= found.value <= found.high
         assert found == estimate()
@@ -188,7 +194,7 @@ def test_bootstrap_intervals_hold_the_figure_and_repeat() -> None:
 
 def test_nothing_measured_is_no_number() -> None:
     """Without cases there is no figure, and that is said in words."""
-    for found in (share([]), mean([]), area_under_curve([1.0], []), rank_correlation([], [])):
+    for found in (share([]), mean([]), auc_estimate([1.0], []), rank_correlation([], [])):
         assert math.isnan(found.value)
         assert str(found) == "none"
 
@@ -235,11 +241,6 @@ def test_markers_that_do_not_fit_are_refused(card: str, names: list[str]) -> Non
         replace_sections(card, dict.fromkeys(names, "text"))
 
 
-def test_a_cell_cannot_break_its_table() -> None:
-    """A bar inside a cell is escaped."""
-    assert table(("x",), [("a|b",)]) == "| x |\n| --- |\n| a\\|b |"
-
-
 def test_card_and_figures_are_written(tmp_path: Path, measured: Measurements) -> None:
     """Every section of the shipped prose is filled, the front matter stays first, and the JSON holds no nan."""
     write_card(measured, tmp_path)
@@ -257,7 +258,7 @@ def test_card_and_figures_are_written(tmp_path: Path, measured: Measurements) ->
 
 def test_writing_the_card_keeps_the_models_revision(tmp_path: Path, measured: Measurements) -> None:
     """Card and figures are no part of what answers, so the journal of a model with a new card stays valid."""
-    from llm_oracle.backends import loading
+    from hapax.llm_oracle.backends import loading
 
     (tmp_path / "config.json").write_text("{}")
     before = loading._revision(tmp_path, None)
@@ -268,7 +269,7 @@ def test_writing_the_card_keeps_the_models_revision(tmp_path: Path, measured: Me
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     """The error names the folder and the command that helps."""
-    with pytest.raises(HapaxError, match=r"holds no model.*make model"):
+    with pytest.raises(HapaxError, match=r"contains no model.*make model"):
         read_model_facts(tmp_path, corpus().atlas)
 
 
@@ -324,9 +325,9 @@ def test_a_search_over_true_facts_is_all_true() -> None:
 
     assert (found.rules, found.skipped, found.accepted.wrong, found.accepted.unlisted) == (1, 0, 0, 0)
     assert found.accepted.true.value == 1.0
-    for one in found.by_distribution.values():
-        assert one.facts.true.value == one.statements.value == 1.0
-        assert one.statements.count > 0
+    for truths in found.by_distribution.values():
+        assert truths.facts.true.value == truths.statements.value == 1.0
+        assert truths.statements.count > 0
     assert [delta.rule for delta in found.deltas] == ["milk"]
     assert found.by_ranker.mean.value == found.deltas[0].by_ranker
 

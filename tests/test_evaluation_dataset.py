@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,32 +18,34 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-import cli
-from engine.proof import By, Proof
-from evaluation.dataset import build as building
-from evaluation.dataset import selection, shipped_lm_eval, tables
-from evaluation.dataset.build import Target, build
-from evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS
-from evaluation.dataset.frequency import rarest_word
-from evaluation.dataset.selection import Wish
-from evaluation.lint import LintReader
-from evaluation.probing.asking import ProbeAnswer
-from evaluation.probing.items import ProbeItem
-from evaluation.probing.metrics import TOTAL, measure
-from evaluation.probing.reading import Verdict
-from evaluation.probing.templates import TEMPLATES
-from grammar.checks import check_library
-from grammar.errors import HapaxError
-from grammar.parser import load_library, parse_library
-from grammar.rules import Polarity
-from grammar.terms import Atom, Constant, Literal, Value, Variable
-from kb import KnowledgeBase
-from kb.records import (
+from hapax import cli
+from hapax.engine.inference.proof import By, Proof
+from hapax.evaluation.dataset import selection, shipped_lm_eval, tables
+from hapax.evaluation.dataset.build import Target, build
+from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, DatasetTable
+from hapax.evaluation.dataset.formats import FORMATS, DatasetFormat, Sink
+from hapax.evaluation.dataset.frequency import rarest_word
+from hapax.evaluation.dataset.rows import DatasetSource, Entry
+from hapax.evaluation.dataset.selection import SelectionOptions
+from hapax.evaluation.link.lint import LintReader
+from hapax.evaluation.link.probing.asking import ProbeAnswer
+from hapax.evaluation.link.probing.items import ProbeItem
+from hapax.evaluation.link.probing.metrics import measure
+from hapax.evaluation.link.probing.reading import ParsedReply
+from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.shared.domains import TOTAL
+from hapax.grammar.attributes import Polarity
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import load_library, parse_library
+from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
+from hapax.kb.records import (
     Assessment,
     Decision,
     Distribution,
@@ -54,6 +57,7 @@ from kb.records import (
     StatementRecord,
     VoteRecord,
 )
+from hapax.kb.store import KnowledgeBase
 
 RULES = """
 type Dish < Food
@@ -86,9 +90,9 @@ KITCHEN = (
 
 
 def allergy(distribution: Distribution, allergen: str, dish: str, score: float | None) -> StatementRecord:
-    told = Literal(Atom("is_allergic_to", (Variable("X", "Person"), Constant(allergen))))
+    assumed = Literal(Atom("is_allergic_to", (Variable("X", "Person"), Constant(allergen))))
     fact = FactRecord("is_made_from", (dish, allergen), (), Source.MODEL)
-    held = Proof(Literal(Atom("is_made_from", (Constant(dish), Constant(allergen)))), By.FACT, fact_id=fact.id)
+    accepted = Proof(Literal(Atom("is_made_from", (Constant(dish), Constant(allergen)))), By.FACT, fact_id=fact.id)
     goal = Literal(Atom("is_not_able_to_eat", (Variable("X", "Person"), Constant(dish))))
     return StatementRecord(
         "allergy",
@@ -98,7 +102,7 @@ def allergy(distribution: Distribution, allergen: str, dish: str, score: float |
         f"PersonX is allergic to {allergen}",
         f"PersonX is not able to eat {dish}",
         "",
-        Proof(goal, By.RULE, "allergy", (Proof(told, By.ASSUMPTION), held)).to_json(),
+        Proof(goal, By.RULE, "allergy", (Proof(assumed, By.ASSUMPTION), accepted)).to_json(),
         score,
     )
 
@@ -127,11 +131,15 @@ def fill(kb: KnowledgeBase, statements: Sequence[StatementRecord] | None = None)
     kb.finish_run("run")
     kb.start_run(RunRecord("import", "evaluate lint", {"evaluator": "counter"}, "import", "2026-01-02T00:00:00+00:00"))
     kb.add_predicates(map(PredicateRecord.of, library.signatures))
-    kb.add_rules(RuleRecord(one.name, str(one), one.domain, one.principle, one.polarity) for one in library.rules)
+    kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in library.rules)
     if statements is None:
-        statements = [*(allergy(*one) for one in KITCHEN), before(TAIL, 1876, "sushi burrito", Decimal("2005.5"))]
+        statements = [*(allergy(*dish) for dish in KITCHEN), before(TAIL, 1876, "sushi burrito", Decimal("2005.5"))]
     kb.add_statements(statements)
-    made = {(dict(one.substitution)["B"], dict(one.substitution)["A"]) for one in statements if one.rule == "allergy"}
+    made = {
+        (dict(record.substitution)["B"], dict(record.substitution)["A"])
+        for record in statements
+        if record.rule == "allergy"
+    }
     for number, (dish, allergen) in enumerate(sorted(made)):
         fact = FactRecord("is_made_from", (dish, allergen), ("Dish", "Allergen"), Source.MODEL, 0.9 + number / 100)
         kb.add_facts([fact])
@@ -140,7 +148,9 @@ def fill(kb: KnowledgeBase, statements: Sequence[StatementRecord] | None = None)
         kb.add_assessments([Assessment(ranked, "log_likelihood", "writer@1", -12.0, 6)])
     kb.add_decisions([Decision("run", "critic", "soup", False, 0.1, 0.85, "P(true) is below it")])
     kb.add_assessments(
-        Assessment(one.text, "log_likelihood", "counter@3", -40.0, 10) for one in statements if one.rule == "allergy"
+        Assessment(record.text, "log_likelihood", "counter@3", -40.0, 10)
+        for record in statements
+        if record.rule == "allergy"
     )
 
 
@@ -154,12 +164,14 @@ def kitchen(tmp_path: Path) -> Path:
 
 def vote(path: Path, dish: str, question: str, *answers: str) -> None:
     with KnowledgeBase(path) as kb:
-        ids = {one.id for one in kb.statements() if dict(one.substitution)["B"] == dish}
-        kb.add_votes(VoteRecord(each, question, f"Ann {n}", answer) for each in ids for n, answer in enumerate(answers))
+        ids = {record.id for record in kb.statements() if dict(record.substitution)["B"] == dish}
+        kb.add_votes(
+            VoteRecord(identity, question, f"Ann {n}", answer) for identity in ids for n, answer in enumerate(answers)
+        )
 
 
 def run(database: Path, *more: str, folder: str = "out") -> Result:
-    return CliRunner().invoke(cli.main, ["dataset", str(database.parent / folder), "--db", str(database), *more])
+    return invoke("dataset", database.parent / folder, "--db", database, *more)
 
 
 def made(database: Path, *more: str, folder: str = "out") -> Path:
@@ -169,7 +181,7 @@ def made(database: Path, *more: str, folder: str = "out") -> Path:
 
 
 def fault(database: Path, *more: str, folder: str = "out") -> str:
-    """What a command that fails says, in one line."""
+    """The message of a command that fails, in one line."""
     result = run(database, *more, folder=folder)
     assert result.exit_code == 1, result.output
     return " ".join(result.stderr.split())
@@ -180,7 +192,11 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def statements(folder: Path) -> list[dict[str, Any]]:
-    return [row for each in Distribution for row in lines(folder / "jsonl" / f"statements-{each.value}.jsonl")]
+    return [
+        row
+        for distribution in Distribution
+        for row in lines(folder / "jsonl" / f"statements-{distribution.value}.jsonl")
+    ]
 
 
 def dishes(folder: Path) -> set[tuple[str, str]]:
@@ -207,7 +223,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_a_row_says_everything_of_its_statement(kitchen: Path) -> None:
     """Words, label, values, both models' scores, P(yes) of each fact, proof, word frequency and who did it."""
-    (row,) = (one for one in statements(made(kitchen)) if "gianduja" in one["conclusion"])
+    (row,) = (row for row in statements(made(kitchen)) if "gianduja" in row["conclusion"])
     proof_steps = row["proof"]["steps"]
 
     assert list(row) == [column.name for column in STATEMENTS.columns]
@@ -230,7 +246,7 @@ def test_a_row_says_everything_of_its_statement(kitchen: Path) -> None:
         {"role": "evaluator", "model": "counter@3", "per_token": -4.0, "tokens": 10},
     ]
     assert row["log_likelihood"] == -9.0
-    assert [(one["fact"], one["source"]) for one in row["facts"]] == [("gianduja is made from nuts", "model")]
+    assert [(fact["fact"], fact["source"]) for fact in row["facts"]] == [("gianduja is made from nuts", "model")]
     assert row["least_probability"] == row["facts"][0]["probability"] > 0.9
     assert proof_steps[2]["fact"] == row["facts"][0]["id"]
     assert "gianduja is made from nuts  [fact]" in row["proof_text"]
@@ -246,9 +262,9 @@ def test_a_row_says_everything_of_its_statement(kitchen: Path) -> None:
 
 def test_numbers_keep_their_kind_and_an_import_names_its_evaluator(kitchen: Path) -> None:
     """A year is an integer and 2005.5 a decimal, told as texts; models that nobody asked are null."""
-    (row,) = (one for one in statements(made(kitchen)) if one["rule"] == "before")
+    (row,) = (row for row in statements(made(kitchen)) if row["rule"] == "before")
 
-    assert [(one["value"], one["kind"]) for one in row["substitution"]] == [
+    assert [(binding["value"], binding["kind"]) for binding in row["substitution"]] == [
         ("1876", "integer"),
         ("sushi burrito", "text"),
         ("2005.5", "decimal"),
@@ -284,10 +300,10 @@ def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
     assert rows.keys() == {"guacamole", "fondue", "marzipan", "sushi burrito"}
     assert [probes[0]["answers"][row["label"]] for row in probes[:1]] == ["No"]
     assert {"wrong_type": 1, "harmful": 1}.items() <= metadata(folder)["left_out"].items()
-    assert sorted(one["annotator"] for one in votes) == [1, 1, 2, 3]
+    assert sorted(vote["annotator"] for vote in votes) == [1, 1, 2, 3]
     assert "Ann" not in "".join(map(json.dumps, votes))
     card = (folder / "README.md").read_text("utf-8")
-    assert "People have judged 2 statements; of these 50.00 (9.5 to 90.5) %" in card
+    assert "People have judged 2 statements; by majority, the conclusion follows in 50.00 (9.5 to 90.5) %" in card
     assert "- 1 were marked as harmful by people" in card
 
 
@@ -307,12 +323,12 @@ def test_both_distributions_are_told_and_can_be_left_out(kitchen: Path) -> None:
 
 def test_a_larger_sample_holds_the_smaller(kitchen: Path) -> None:
     """A sample depends on the seed alone, and a split's first rows are the smaller sample."""
-    one, two = (made(kitchen, "--sample", str(n), "--seed", "7", folder=f"sample{n}") for n in (1, 2))
-    first = lines(one / "jsonl" / "statements-head.jsonl")
+    smaller, larger = (made(kitchen, "--sample", str(n), "--seed", "7", folder=f"sample{n}") for n in (1, 2))
+    first = lines(smaller / "jsonl" / "statements-head.jsonl")
 
-    assert lines(two / "jsonl" / "statements-head.jsonl")[:1] == first
-    assert len(statements(two)) == 4
-    assert metadata(two)["left_out"]["not_in_the_sample"] == 3
+    assert lines(larger / "jsonl" / "statements-head.jsonl")[:1] == first
+    assert len(statements(larger)) == 4
+    assert metadata(larger)["left_out"]["not_in_the_sample"] == 3
 
 
 def test_a_sample_of_0_takes_all(kitchen: Path) -> None:
@@ -386,7 +402,9 @@ def test_block_list_leaves_out_what_it_names(kitchen: Path, listed: str, blocked
 
     assert {dish for _, dish in gone} == blocked
     assert metadata(folder)["left_out"]["blocked"] == len(gone)
-    assert (f"- {len(gone)} hold what the block list names" in (folder / "README.md").read_text("utf-8")) == bool(gone)
+    assert (f"- {len(gone)} contain a term of the block list" in (folder / "README.md").read_text("utf-8")) == bool(
+        gone
+    )
 
 
 def test_facts_of_blocked_statements_go_with_them(kitchen: Path) -> None:
@@ -400,7 +418,7 @@ def test_facts_of_blocked_statements_go_with_them(kitchen: Path) -> None:
 @pytest.mark.parametrize(
     ("listed", "message"),
     [
-        (b"fine\n/(/\n", "blocked.txt:2: /(/ is no regular expression"),
+        (b"fine\n/(/\n", "blocked.txt:2: /(/ is not a valid regular expression"),
         (b"\xff\xfe\n", "this is not UTF-8"),
     ],
 )
@@ -426,8 +444,8 @@ def test_nothing_left_is_an_error(kitchen: Path, tmp_path: Path) -> None:
 # --- Parquet and the card ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", [STATEMENTS, PROBES, FACTS, ANNOTATIONS], ids=lambda one: one.name)
-def test_parquet_and_jsonl_hold_the_same(kitchen: Path, table: tables.Table) -> None:
+@pytest.mark.parametrize("table", [STATEMENTS, PROBES, FACTS, ANNOTATIONS], ids=lambda table: table.name)
+def test_parquet_and_jsonl_hold_the_same(kitchen: Path, table: DatasetTable) -> None:
     """Row for row; only the proof, whose shape no column can have, is JSON text in Parquet."""
     vote(kitchen, "fondue", "entailment", "yes")
     folder = made(kitchen)
@@ -448,19 +466,19 @@ def test_card_names_every_file_and_counts_every_row(kitchen: Path) -> None:
     folder = made(kitchen, "--format", "hf")
     head = front_matter(folder)
     counts = {
-        (one["config_name"], split["name"]): split["num_examples"]
-        for one in head["dataset_info"]
-        for split in one["splits"]
+        (config["config_name"], split["name"]): split["num_examples"]
+        for config in head["dataset_info"]
+        for split in config["splits"]
     }
-    held = {
-        (one["config_name"], part["split"]): sum(
+    row_counts = {
+        (config["config_name"], part["split"]): sum(
             parquet.read_metadata(path).num_rows for path in folder.glob(part["path"])
         )
-        for one in head["configs"]
-        for part in one["data_files"]
+        for config in head["configs"]
+        for part in config["data_files"]
     }
 
-    assert held == counts
+    assert row_counts == counts
     assert {config for config, _ in counts} == {"statements", "facts", "probes"}
     assert counts["probes", "head"] == 13 * counts["statements", "head"] == 39
     assert "license" not in head
@@ -510,9 +528,48 @@ def test_rules_come_along_and_can_be_read(kitchen: Path) -> None:
 
     assert [str(rule) for rule in library.rules] == [str(rule) for rule in original.rules]
     assert library.subtypes == (("Dish", "Food"),)
-    assert [one for one in check_library(library) if one.severity == "error"] == []
+    assert [finding for finding in check_library(library) if finding.severity == "error"] == []
     assert library.signature("is_earlier_than/2").kind.value == "given"
     assert "# is_earlier_than/2 was computed" in (folder / "rules.rules").read_text("utf-8")
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+
+class ConclusionSink(Sink):
+    """A format of its own: the conclusions, a line each."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder, name)
+        self.conclusions: list[str] = []
+
+    def take(self, entry: Entry) -> None:
+        self.conclusions.append(entry.record.conclusion)
+
+    def finish(self, source: DatasetSource) -> None:
+        (self.folder / f"{self.name}.txt").write_text("\n".join(self.conclusions), encoding="utf-8")
+        self.notes.append("conclusions without premises")
+
+
+def test_a_format_is_a_sink_and_a_line(kitchen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink that is named in FORMATS is opened, gets every statement, and its notes are reported."""
+    monkeypatch.setitem(FORMATS, "conclusions", DatasetFormat(f"{__name__}:ConclusionSink"))
+    with KnowledgeBase(kitchen) as kb:
+        summary = build(kb, Target(kitchen.parent / "out", ("conclusions",), "mine"), SelectionOptions())
+        conclusions = {record.conclusion for record in kb.statements()}
+
+    assert set((kitchen.parent / "out" / "mine.txt").read_text("utf-8").splitlines()) == conclusions
+    assert metadata(kitchen.parent / "out")["formats"] == ["conclusions"]
+    assert "conclusions without premises" in summary.notes
+
+
+def test_the_page_describes_every_format() -> None:
+    """docs/dataset.md has a row for each choice of --format, and the command offers them all."""
+    page = (Path(__file__).parent.parent / "docs" / "dataset.md").read_text("utf-8")
+    (option,) = (parameter for parameter in cli.dataset.dataset.params if parameter.name == "formats")
+
+    assert set(option.type.choices) == set(FORMATS)
+    assert [name for name in FORMATS if f"| `{name}` |" not in page] == []
 
 
 # --- LINT -------------------------------------------------------------------------------------------------------------
@@ -522,27 +579,55 @@ def test_lint_files_come_back_by_the_import(kitchen: Path, tmp_path: Path) -> No
     """`evaluate lint` reads rules, values and turned labels, and has the same statements."""
     vote(kitchen, "guacamole", "entailment", "no")
     folder = made(kitchen, "--format", "lint")
-    result = CliRunner().invoke(
-        cli.main,
-        [
-            "evaluate",
-            "lint",
-            str(folder / "lint"),
-            "--rules",
-            str(folder / "lint" / "rules.json"),
-            "--db",
-            str(tmp_path / "again.db"),
-        ],
+    result = invoke(
+        "evaluate", "lint", folder / "lint", "--rules", folder / "lint" / "rules.json", "--db", tmp_path / "again.db"
     )
     with KnowledgeBase(kitchen) as before_, KnowledgeBase(tmp_path / "again.db") as after:
-        told = [sorted((one.rule, one.distribution, one.text) for one in kb.statements()) for kb in (before_, after)]
-        (turned,) = {one.statement_id for one in after.votes()}
-        texts = {one.id: one.text for one in after.statements()}
+        texts_by_kb = [
+            sorted((record.rule, record.distribution, record.text) for record in kb.statements())
+            for kb in (before_, after)
+        ]
+        (turned,) = {vote.statement_id for vote in after.votes()}
+        texts = {record.id: record.text for record in after.statements()}
 
     assert result.exit_code == 0, result.output
-    assert told[0] == told[1]
+    assert texts_by_kb[0] == texts_by_kb[1]
     assert texts[turned].endswith("not able to eat guacamole.")
     assert "P,A,B" not in (folder / "lint" / "allergy_value_cache.csv_head").read_text("utf-8")
+
+
+COMPARED = """
+@name elsewhere
+was_in(Person X, Year A) & was_in(Person X, Year B) & A \\= B -> is_not_able_to_eat(Person X, Year B).
+"""
+
+
+def test_the_commands_of_the_page_read_lint_back(
+    kitchen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/dataset.md writes LINT and reads it back, with rules that LINK's JSON cannot hold."""
+    library = parse_library([("compared.rules", RULES + COMPARED)])
+    with KnowledgeBase(kitchen) as kb:
+        rule = library.rule("elsewhere")
+        kb.add_rules([RuleRecord(rule.name, str(rule))])
+        record = before(HEAD, 1900, "unused", 1901)
+        kb.add_statements([replace(record, rule="elsewhere", substitution=(("A", 1900), ("B", 1901)))])
+        written = {(record.rule, record.distribution, record.substitution) for record in kb.statements()}
+    page = (Path(__file__).parent.parent / "docs" / "dataset.md").read_text("utf-8")
+    section = page.partition("## LINT's files")[2]
+    commands = section.split("```")[1].strip().splitlines()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HAPAX_DB", str(kitchen))
+    for command in commands:
+        result = invoke(*shlex.split(command)[1:])
+        assert result.exit_code == 0, result.output
+    with KnowledgeBase(tmp_path / "again.db") as kb:
+        read = {(record.rule, record.distribution, record.substitution) for record in kb.statements()}
+
+    assert len(commands) == 2
+    assert "elsewhere" not in (tmp_path / "my_lint" / "lint" / "rules.json").read_text("utf-8")
+    assert {key[:2] for key in read} == {key[:2] for key in written}
+    assert len(read) == len(written)
 
 
 VALUE = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="_"), min_size=1, max_size=12)
@@ -555,10 +640,10 @@ def test_any_value_comes_back_from_lint(pairs: list[tuple[str, str]]) -> None:
     with KnowledgeBase() as kb, tempfile.TemporaryDirectory() as place:
         fill(kb, [allergy(HEAD, allergen, dish, None) for allergen, dish in pairs])
         folder = Path(place) / "out"
-        build(kb, Target(folder, ("lint",)), Wish())
+        build(kb, Target(folder, ("lint",)), SelectionOptions())
         (read,) = LintReader(load_library([folder / "lint" / "rules.json"]), folder / "lint").files()
 
-        assert sorted(one.text for one in read.statements) == sorted(one.text for one in kb.statements())
+        assert sorted(record.text for record in read.statements) == sorted(record.text for record in kb.statements())
 
 
 def test_rules_that_lint_cannot_hold_are_told(tmp_path: Path) -> None:
@@ -571,18 +656,18 @@ was_in(Person X, Year A) & is_after(Year B, Year A) -> likes(Person X, Year B).
 """
     library = parse_library([("odd.rules", rules)])
     with KnowledgeBase(tmp_path / "odd.db") as kb:
-        kb.add_rules(RuleRecord(one.name, str(one)) for one in library.rules)
+        kb.add_rules(RuleRecord(rule.name, str(rule)) for rule in library.rules)
         kb.add_predicates(map(PredicateRecord.of, library.completed().signatures))
         proof = Proof(Literal(Atom("likes", (Constant("a"), Constant(2)))), By.GIVEN).to_json()
         kb.add_statements(
-            StatementRecord(one.name, HEAD, "run", (("A", 1), ("B", 2)), "p", "c", "", proof) for one in library.rules
+            StatementRecord(rule.name, HEAD, "run", (("A", 1), ("B", 2)), "p", "c", "", proof) for rule in library.rules
         )
     result = run(tmp_path / "odd.db", "--format", "lint")
     names = set(files(tmp_path / "out"))
 
     assert result.exit_code == 0, result.output
-    assert "rules.json lacks 1 rule, which rules.rules has: years (a comparison)" in result.stderr
-    assert "../../escaped: no file can have this name" in result.stderr
+    assert "lint/rules.json cannot hold 1 rule: years (a comparison)." in result.stderr
+    assert "rule ../../escaped is left out, because no file can have its name" in result.stderr
     assert names == {"metadata.json", "rules.rules", "lint/rules.json", "lint/years_value_cache.csv_head"}
     assert sorted(path.name for path in tmp_path.iterdir() if "escaped" in path.name) == []
 
@@ -603,7 +688,11 @@ def test_harness_tasks_name_files_and_functions_that_are_there(kitchen: Path) ->
     texts = {path.name: path.read_text("utf-8") for path in folder.iterdir() if "yaml" in path.name}
     trees = {name: yaml.load(text, Tagged) for name, text in texts.items()}  # noqa: S506 - a SafeLoader of our own
     base = trees["_base_yaml"]
-    named = [base["custom_dataset"], base["process_results"], *(one["aggregation"] for one in base["metric_list"])]
+    named = [
+        base["custom_dataset"],
+        base["process_results"],
+        *(metric["aggregation"] for metric in base["metric_list"]),
+    ]
     spec = importlib.util.spec_from_file_location("utils", folder / "utils.py")
     assert spec is not None
     assert spec.loader is not None
@@ -615,7 +704,7 @@ def test_harness_tasks_name_files_and_functions_that_are_there(kitchen: Path) ->
         trees
     )
     assert (folder / trees["kitchen_head.yaml"]["dataset_kwargs"]["data_file"]).exists()
-    assert all(hasattr(utils, one.removeprefix("!utils.")) for one in named if one.startswith("!"))
+    assert all(hasattr(utils, name.removeprefix("!utils.")) for name in named if name.startswith("!"))
     assert trees["kitchen_critic_head.yaml"]["doc_to_choice"] == ["yes", "no"]
     assert base["metadata"] == {"version": 1.0}
 
@@ -625,30 +714,30 @@ def test_harness_tasks_name_files_and_functions_that_are_there(kitchen: Path) ->
 def test_harness_metrics_are_those_of_the_probing(rights: list[list[bool]], cut: int) -> None:
     """All 13, positive, negative, accuracy and each template give what `evaluate probe` gives; a cut statement is none."""
     answers, results = [], []
-    for number, several in enumerate(rights):
+    for number, row in enumerate(rights):
         polarity = Polarity.POSITIVE if number % 2 else Polarity.NEGATIVE
         item = ProbeItem(str(number), "r", "temporal", HEAD, "p", "c", "n", "q", polarity, entailed=number % 3 != 0)
-        for template, right in zip(TEMPLATES, several, strict=True):
+        for template, right in zip(TEMPLATES, row, strict=True):
             label = template.label(item)
-            answers.append(ProbeAnswer(item, template, "", Verdict(label == right), ""))
+            answers.append(ProbeAnswer(item, template, "", ParsedReply(label == right), ""))
             doc = {"statement": str(number), "template": template.number, "label": 0 if label else 1}
             scores = [(-1.0, False), (-2.0, False)]
             results.append(shipped_lm_eval.process_results(doc, scores if label == right else scores[::-1]))
     part = measure(answers)
     cell = part.cell(TOTAL, HEAD)
-    extra = [{**one, "all_13": ("cut", 1, 0, False)} for one in results[:cut]]
+    extra = [{**result, "all_13": ("cut", 1, 0, False)} for result in results[:cut]]
 
     def figure(name: str) -> float:
-        found: float = getattr(shipped_lm_eval, name)([one[name] for one in results])
+        found: float = getattr(shipped_lm_eval, name)([result[name] for result in results])
         return found
 
     assert figure("all_13") == pytest.approx(cell.every.value)
     assert figure("positive") == pytest.approx(cell.positive.value)
     assert figure("negative") == pytest.approx(cell.negative.value)
-    assert sum(one["acc"] for one in results) / len(results) == pytest.approx(cell.accuracy.value)
-    for one in part.templates[::2]:
-        assert figure(f"template_{one.template:02}") == pytest.approx(one.accuracy.value)
-    assert shipped_lm_eval.all_13([one["all_13"] for one in [*results, *extra]]) == figure("all_13")
+    assert sum(result["acc"] for result in results) / len(results) == pytest.approx(cell.accuracy.value)
+    for asked in part.templates[::2]:
+        assert figure(f"template_{asked.template:02}") == pytest.approx(asked.accuracy.value)
+    assert shipped_lm_eval.all_13([result["all_13"] for result in [*results, *extra]]) == figure("all_13")
 
 
 def test_harness_metrics_of_nothing_are_not_a_number() -> None:
@@ -663,13 +752,15 @@ def test_inspect_samples_have_its_fields(kitchen: Path) -> None:
     samples = lines(folder / "head.jsonl")
     questions = lines(made(kitchen, "--format", "jsonl", folder="rows") / "jsonl" / "probes-head.jsonl")
 
-    assert {tuple(one) for one in samples} == {("input", "choices", "target", "id", "metadata")}
-    assert len({one["id"] for one in samples}) == len(samples) == 39
-    assert [one["input"].endswith(row["question"]) for one, row in zip(samples, questions, strict=True)] == [True] * 39
-    assert [one["choices"]["AB".index(one["target"])] for one in samples] == [
+    assert {tuple(sample) for sample in samples} == {("input", "choices", "target", "id", "metadata")}
+    assert len({sample["id"] for sample in samples}) == len(samples) == 39
+    assert [sample["input"].endswith(row["question"]) for sample, row in zip(samples, questions, strict=True)] == [
+        True
+    ] * 39
+    assert [sample["choices"]["AB".index(sample["target"])] for sample in samples] == [
         r["answers"][r["label"]] for r in questions
     ]
-    assert {one["metadata"]["template"] for one in samples} == set(range(1, 14))
+    assert {sample["metadata"]["template"] for sample in samples} == set(range(1, 14))
     assert (folder / "task.py").exists()
 
 
@@ -679,11 +770,11 @@ def test_inspect_samples_have_its_fields(kitchen: Path) -> None:
 def test_the_same_knowledge_base_gives_the_same_bytes(kitchen: Path) -> None:
     """All formats, byte for byte; the order of writing into the knowledge base does not show in rows."""
     with KnowledgeBase(kitchen.parent / "other.db") as kb:
-        fill(kb, [*(allergy(*one) for one in KITCHEN[::-1]), before(TAIL, 1876, "sushi burrito", Decimal("2005.5"))])
-    one, two = made(kitchen, folder="one"), made(kitchen, folder="two")
+        fill(kb, [*(allergy(*dish) for dish in KITCHEN[::-1]), before(TAIL, 1876, "sushi burrito", Decimal("2005.5"))])
+    first, second = made(kitchen, folder="one"), made(kitchen, folder="two")
 
-    assert files(one) == files(two)
-    assert statements(made(kitchen.parent / "other.db", folder="three")) == statements(one)
+    assert files(first) == files(second)
+    assert statements(made(kitchen.parent / "other.db", folder="three")) == statements(first)
 
 
 def test_a_folder_with_something_in_it_is_left_alone(kitchen: Path) -> None:
@@ -694,10 +785,10 @@ def test_a_folder_with_something_in_it_is_left_alone(kitchen: Path) -> None:
     (kitchen.parent / "empty").mkdir()
 
     assert "this is a file" in fault(kitchen, folder="file")
-    assert "holds something else" in fault(kitchen, "--force", folder="mine")
+    assert "holds no dataset" in fault(kitchen, "--force", folder="mine")
     assert files(kitchen.parent / "mine") == {"note": b"mine"}
     assert made(kitchen, folder="empty")
-    assert "there is a dataset already" in fault(kitchen, folder="empty")
+    assert "already holds a dataset" in fault(kitchen, folder="empty")
     assert "its folder does not exist" in fault(kitchen, folder="a/b")
 
 
@@ -716,15 +807,15 @@ def test_force_replaces_the_whole_dataset(kitchen: Path) -> None:
 
 @pytest.mark.parametrize("force", [False, True])
 def test_a_failure_leaves_everything_as_it_was(kitchen: Path, monkeypatch: pytest.MonkeyPatch, force: bool) -> None:
-    """What was there stays, and nothing half written appears."""
+    """An older dataset stays, and no incomplete one appears."""
     if force:
         made(kitchen)
     old = files(kitchen.parent / "out")
 
-    def fails(_: object) -> str:
+    def fails(*_: object) -> str:
         raise HapaxError("no card today")
 
-    monkeypatch.setattr(building, "card", fails)
+    monkeypatch.setattr("hapax.evaluation.dataset.card.card", fails)
 
     assert "no card today" in fault(kitchen, "--force")
     assert files(kitchen.parent / "out") == old
@@ -777,7 +868,7 @@ print(log.status, {name: one.value for score in log.results.scores for name, one
 
 
 def python(place: Path, *words: str | Path) -> str:
-    """What another Python prints, without network and with its caches in the test's folder."""
+    """The output of another Python process, without network and with its caches in the test's folder."""
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(place / "cache"), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, *map(str, words)]
     done = subprocess.run(
@@ -792,15 +883,15 @@ def test_datasets_loads_every_configuration(kitchen: Path) -> None:
     """The Hugging Face library reads the folder by its card, with the sizes that the card tells."""
     vote(kitchen, "fondue", "entailment", "yes")
     folder = made(kitchen)
-    told = python(kitchen.parent, "-c", LOAD, folder)
+    printed = python(kitchen.parent, "-c", LOAD, folder)
     sizes = {
-        f"loaded {one['config_name']} {split['name']} {split['num_examples']}"
-        for one in front_matter(folder)["dataset_info"]
-        for split in one["splits"]
+        f"loaded {config['config_name']} {split['name']} {split['num_examples']}"
+        for config in front_matter(folder)["dataset_info"]
+        for split in config["splits"]
     }
 
-    assert "Ignoring part of dataset_info" not in told
-    assert {line for line in told.splitlines() if line.startswith("loaded")} == sizes
+    assert "Ignoring part of dataset_info" not in printed
+    assert {line for line in printed.splitlines() if line.startswith("loaded")} == sizes
     assert len(sizes) == 6
 
 
@@ -818,27 +909,29 @@ def test_harness_runs_the_tasks_and_agrees_with_the_probing(kitchen: Path) -> No
     (found,) = (kitchen.parent / "results").rglob("results_*.json")
     theirs = json.loads(found.read_text("utf-8"))["results"]
     command = ["evaluate", "probe", "--sample", "0", "--db", str(kitchen), "--json"]
-    ours = json.loads(CliRunner().invoke(cli.main, command).stdout)
-    total = {one["distribution"]: one for one in ours["table_4"] if one["domain"] == TOTAL}
+    ours = json.loads(invoke(*command).stdout)
+    total = {line["distribution"]: line for line in ours["table_4"] if line["domain"] == TOTAL}
 
     assert "All tasks found and valid" in valid
-    for each in Distribution:
-        measured = theirs[f"hapax_critic_{each.value}"]
-        assert measured["acc,none"] == pytest.approx(total[each.value]["accuracy"]["value"])
-        assert measured["negative,none"] == pytest.approx(total[each.value]["negative"]["value"])
-        assert measured["all_13,none"] == pytest.approx(total[each.value]["every"]["value"])
-        for one in ours["templates"]:
-            if one["distribution"] == each.value:
-                assert measured[f"template_{one['template']:02},none"] == pytest.approx(one["accuracy"]["value"])
+    for distribution in Distribution:
+        measured = theirs[f"hapax_critic_{distribution.value}"]
+        assert measured["acc,none"] == pytest.approx(total[distribution.value]["accuracy"]["value"])
+        assert measured["negative,none"] == pytest.approx(total[distribution.value]["negative"]["value"])
+        assert measured["all_13,none"] == pytest.approx(total[distribution.value]["every"]["value"])
+        for figures in ours["templates"]:
+            if figures["distribution"] == distribution.value:
+                assert measured[f"template_{figures['template']:02},none"] == pytest.approx(
+                    figures["accuracy"]["value"]
+                )
     assert theirs["hapax"].keys() >= {"acc,none", "all_13,none"}
 
 
 @pytest.mark.harness
 def test_inspect_runs_its_tasks(kitchen: Path) -> None:
     """A model that always says the positive answer is right where it is, and right on no whole statement."""
-    told = python(kitchen.parent, "-c", ASK, made(kitchen) / "inspect", "logs")
+    printed = python(kitchen.parent, "-c", ASK, made(kitchen) / "inspect", "logs")
 
-    assert told.startswith("success")
-    assert "'template 1': 1.0" in told
-    assert "'template 8': 0.0" in told
-    assert "'all_13': 0.0" in told
+    assert printed.startswith("success")
+    assert "'template 1': 1.0" in printed
+    assert "'template 8': 0.0" in printed
+    assert "'all_13': 0.0" in printed

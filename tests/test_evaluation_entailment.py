@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cli
-from evaluation.entailment import groups, metrics, pairs
-from evaluation.entailment.groups import PAIRINGS, PAPER_SIZES, SubGroup
-from evaluation.entailment.pairs import EntailmentPair, Triple
-from grammar.errors import HapaxError
+from hapax.evaluation.entailment import groups, metrics, pairs
+from hapax.evaluation.entailment.groups import PAIRINGS, PAPER_SIZES, SubGroup
+from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
+from hapax.grammar.errors import HapaxError
 
 LEVY_HOLT = Path(__file__).parent.parent.parent / "shared" / "data" / "levyholt"
 needs_levy_holt = pytest.mark.skipif(not LEVY_HOLT.is_dir(), reason="needs LevyHolt's published train and dev files")
@@ -66,10 +66,10 @@ def test_the_first_column_is_the_hypothesis(tmp_path: Path) -> None:
 @needs_levy_holt
 def test_direction_of_the_published_data() -> None:
     """Who exported tons of something exports it; a reader with the columns swapped would say the reverse."""
-    every = [one for split in levy_holt().values() for one in split]
+    every = [row for split in levy_holt().values() for row in split]
     directional = {
-        (one.premise.predicate, one.hypothesis.predicate)
-        for one, group in zip(every, groups.sub_groups(every), strict=True)
+        (row.premise.predicate, row.hypothesis.predicate)
+        for row, group in zip(every, groups.sub_groups(every), strict=True)
         if group is SubGroup.DIR_TRUE
     }
 
@@ -85,15 +85,15 @@ def test_what_is_written_reads_as_it_was(
     path = tmp_path_factory.mktemp("entailment") / "some.txt"
     pairs.write_levy_holt(given_pairs, path)
 
-    assert [(one.key, one.entailed, one.language) for one in pairs.read_pairs(path)] == [
-        (one.key, one.entailed, one.language) for one in given_pairs
+    assert [(row.key, row.entailed, row.language) for row in pairs.read_pairs(path)] == [
+        (row.key, row.entailed, row.language) for row in given_pairs
     ]
 
 
 @pytest.mark.parametrize("part", ["a, b", "a\tb", "a\nb", " a"])
 def test_what_the_form_cannot_hold_is_refused(tmp_path: Path, part: str) -> None:
     """A comma, tab, line break or outer blank inside an argument would come back as something else."""
-    with pytest.raises(HapaxError, match="Take them out"):
+    with pytest.raises(HapaxError, match="Remove them"):
         pairs.write_levy_holt([EntailmentPair(Triple(part, "is", "b"), WENT, True)], tmp_path / "x.txt")
 
 
@@ -104,14 +104,14 @@ def test_all_faulty_lines_are_told(tmp_path: Path) -> None:
         "a,b,c\td,e,f\tTrue\tEN\n\na,b\td,e,f\tTrue\tEN\na,b,c\td,e,f\tyes\tEN\na,b,c\n,,\td,e,f\tTrue\n" + "x\n" * 20,
         "utf-8",
     )
-    with pytest.raises(HapaxError) as told:
+    with pytest.raises(HapaxError) as raised:
         pairs.read_pairs(path)
 
-    lines = str(told.value).splitlines()
+    lines = str(raised.value).splitlines()
     assert [line.split(": ")[0].rpartition(":")[2] for line in lines[:4]] == ["3", "4", "5", "6"]
-    assert "'a,b' is no triple" in lines[0]
+    assert "'a,b' is not a triple" in lines[0]
     assert "write True or False" in lines[1]
-    assert "has 1 fields" in lines[2]
+    assert "1 fields between tabs" in lines[2]
     assert lines[-1] == "and 14 more faulty lines"
 
 
@@ -139,7 +139,8 @@ def test_sherliic(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "fault"), [("1,2\n", "has 2 columns"), (",".join("x" * 22) + "\n", "write yes or no"), ('"1', "no CSV")]
+    ("row", "fault"),
+    [("1,2\n", ": 2 columns"), (",".join("x" * 22) + "\n", "write yes or no"), ('"1', "not valid CSV")],
 )
 def test_faulty_sherliic(tmp_path: Path, row: str, fault: str) -> None:
     """Columns and answers that are not SherLIiC's are told."""
@@ -189,9 +190,9 @@ def test_sub_groups_by_label_and_converse() -> None:
 def test_counts_of_the_paper() -> None:
     """Train and dev hold 868 + 3520 and 217 + 881 pairs; their sub-groups have together what the paper prints."""
     splits = levy_holt()
-    every = [one for split in splits.values() for one in split]
+    every = [row for split in splits.values() for row in split]
 
-    assert [sum(one.entailed for one in split) for split in splits.values()] == [868, 217]
+    assert [sum(row.entailed for row in split) for split in splits.values()] == [868, 217]
     assert [len(split) for split in splits.values()] == [868 + 3520, 217 + 881]
     assert groups.counts(every) == {
         group: PAPER_SIZES["train"][group] + PAPER_SIZES["dev"][group] for group in SubGroup
@@ -206,8 +207,8 @@ def test_no_converse_crosses_splits() -> None:
 
     assert groups.leaks(splits) > 0
     assert groups.leaks(again) == 0
-    assert sorted(one.place for split in again.values() for one in split) == sorted(
-        one.place for split in splits.values() for one in split
+    assert sorted(row.place for split in again.values() for row in split) == sorted(
+        row.place for split in splits.values() for row in split
     )
     assert groups.split_again(splits, seed=1) == again != groups.split_again(splits, seed=2)
     assert {name: groups.counts(split)[SubGroup.UNRELATED] for name, split in again.items()} == {
@@ -236,16 +237,16 @@ def test_split_again_never_leaks(rows: list[tuple[str, str, bool, str]]) -> None
 @needs_levy_holt
 def test_pairings() -> None:
     """All six pairs of sub-groups have both labels; where both are true or both false, direction is the label."""
-    every = [one for split in levy_holt().values() for one in split]
+    every = [first for split in levy_holt().values() for first in split]
     sizes = groups.counts(every)
 
     assert len(PAIRINGS) == 6
-    for one, other in PAIRINGS:
-        chosen = groups.subset(every, (one, other))
-        assert len(chosen) == sizes[one] + sizes[other]
-        assert sum(each.entailed for each in chosen) in (sizes[one], sizes[other])
+    for first, second in PAIRINGS:
+        chosen = groups.subset(every, (first, second))
+        assert len(chosen) == sizes[first] + sizes[second]
+        assert sum(row.entailed for row in chosen) in (sizes[first], sizes[second])
     directions = groups.subset(every, (SubGroup.PARAPHRASES, SubGroup.DIR_TRUE))
-    assert sum(each.entailed for each in directions) == sizes[SubGroup.DIR_TRUE]
+    assert sum(row.entailed for row in directions) == sizes[SubGroup.DIR_TRUE]
 
 
 def test_hypothesis_only_twin() -> None:
@@ -275,14 +276,14 @@ def test_baselines_of_the_release() -> None:
 
 def test_curve_by_hand() -> None:
     """Four cases, of which the second is wrong: one point for each distinct score."""
-    one = metrics.curve([True, False, True, True], [0.9, 0.8, 0.5, 0.5])
+    measured = metrics.curve([True, False, True, True], [0.9, 0.8, 0.5, 0.5])
 
-    assert one.thresholds.tolist() == [0.9, 0.8, 0.5]
-    assert one.precision.tolist() == [1.0, 0.5, 0.75]
-    assert one.recall.tolist() == pytest.approx([1 / 3, 1 / 3, 1])
-    assert one.positive == 0.75
-    assert metrics.area_above(one, 0.0) == pytest.approx((1 + (1 / 2 + 2 / 3) / 2 + (2 / 3 + 3 / 4) / 2) / 3)
-    assert metrics.best_f1(one) == metrics.Threshold(pytest.approx(6 / 7), 0.75, 1.0, 0.5)
+    assert measured.thresholds.tolist() == [0.9, 0.8, 0.5]
+    assert measured.precision.tolist() == [1.0, 0.5, 0.75]
+    assert measured.recall.tolist() == pytest.approx([1 / 3, 1 / 3, 1])
+    assert measured.positive == 0.75
+    assert metrics.area_above(measured, 0.0) == pytest.approx((1 + (1 / 2 + 2 / 3) / 2 + (2 / 3 + 3 / 4) / 2) / 3)
+    assert metrics.best_f1(measured) == metrics.BestThreshold(pytest.approx(6 / 7), 0.75, 1.0, 0.5)
 
 
 @settings(deadline=None)
@@ -291,38 +292,38 @@ def test_curve_agrees_with_scikit_learn(cases: list[tuple[bool, float]]) -> None
     """Precision and recall at every threshold are scikit-learn's."""
     sklearn = pytest.importorskip("sklearn.metrics")
     truth, scores = [case[0] for case in cases], [case[1] for case in cases]
-    one = metrics.curve(truth, scores)
+    measured = metrics.curve(truth, scores)
     if not any(truth):
-        assert not len(one.recall)
+        assert not len(measured.recall)
         return
     precision, recall, thresholds = sklearn.precision_recall_curve(truth, scores, drop_intermediate=False)
 
-    assert one.thresholds.tolist() == thresholds[::-1].tolist()
-    assert one.precision == pytest.approx(precision[:-1][::-1])
-    assert one.recall == pytest.approx(recall[:-1][::-1])
+    assert measured.thresholds.tolist() == thresholds[::-1].tolist()
+    assert measured.precision == pytest.approx(precision[:-1][::-1])
+    assert measured.recall == pytest.approx(recall[:-1][::-1])
     if len(set(scores)) == len(scores):
-        assert metrics.area_above(one, 0.0) == pytest.approx(
-            sklearn.auc(np.append(0.0, one.recall), np.append(one.precision[0], one.precision))
+        assert metrics.area_above(measured, 0.0) == pytest.approx(
+            sklearn.auc(np.append(0.0, measured.recall), np.append(measured.precision[0], measured.precision))
         )
 
 
 @given(labelled_scores)
 def test_both_definitions_agree_above_the_baseline(cases: list[tuple[bool, float]]) -> None:
     """Eq. 1 equals the released variant where precision never falls below the baseline, and is never above it."""
-    one = metrics.curve([case[0] for case in cases], [case[1] for case in cases])
-    own, released = metrics.normalised_area(one), metrics.released_area(one)
+    measured = metrics.curve([case[0] for case in cases], [case[1] for case in cases])
+    own, released = metrics.normalised_area(measured), metrics.released_area(measured)
 
     assert own <= released + 1e-12
-    if (one.precision >= one.positive).all():
+    if (measured.precision >= measured.positive).all():
         assert own == pytest.approx(released, abs=1e-12)
 
 
 def test_the_definitions_differ_where_the_curve_dips() -> None:
     """A curve that starts below its baseline loses that stretch in Eq. 1 and only its height in the released code."""
-    one = metrics.curve([False, False, True, True], [0.9, 0.8, 0.7, 0.6])
+    measured = metrics.curve([False, False, True, True], [0.9, 0.8, 0.7, 0.6])
 
-    assert metrics.released_area(one) == pytest.approx(0.0)
-    assert metrics.normalised_area(one) == pytest.approx(-1.0)
+    assert metrics.released_area(measured) == pytest.approx(0.0)
+    assert metrics.normalised_area(measured) == pytest.approx(-1.0)
     assert metrics.normalised_area(metrics.curve([True, False], [1.0, 0.0])) == pytest.approx(1.0)
 
 
@@ -340,9 +341,11 @@ def test_ties_are_worth_a_draw_among_them() -> None:
 def test_empty_curve() -> None:
     """Without cases, or without a true one, every figure is 0 and nothing crashes."""
     for truth in ([], [False, False]):
-        one = metrics.curve(truth, [0.5] * len(truth))
-        assert metrics.area_above(one) == metrics.normalised_area(one) == metrics.released_area(one) == 0.0
-        assert metrics.best_f1(one) == metrics.Threshold(0.0, 0.0, 0.0, math.inf)
+        measured = metrics.curve(truth, [0.5] * len(truth))
+        assert (
+            metrics.area_above(measured) == metrics.normalised_area(measured) == metrics.released_area(measured) == 0.0
+        )
+        assert metrics.best_f1(measured) == metrics.BestThreshold(0.0, 0.0, 0.0, math.inf)
     all_true = metrics.curve([True], [0.5])
     assert metrics.normalised_area(all_true) == 0.0
 
@@ -354,9 +357,9 @@ def test_a_symmetric_scorer_gets_nothing_on_directions(scores: list[float], seed
     truth = [True, False] * len(scores)
     both = [score for score in scores for _ in range(2)]
     clusters = [number for number in range(len(scores)) for _ in range(2)]
-    one = metrics.curve(truth, both)
+    measured = metrics.curve(truth, both)
 
-    assert np.all(one.precision == 0.5)
+    assert np.all(measured.precision == 0.5)
     interval = metrics.estimate(truth, both, metrics.normalised_area, clusters, seed)
     assert (interval.value, interval.low, interval.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
 
@@ -367,17 +370,17 @@ def test_interval_covers_and_repeats() -> None:
     widths = []
     for count in (100, 2000):
         truth = (generator.random(count) < 0.4).tolist()
-        scores = [generator.normal(float(each), 1.0) for each in truth]
-        one = metrics.estimate(truth, scores, metrics.released_area)
-        assert one == metrics.estimate(truth, scores, metrics.released_area)
-        assert one.low < one.value < one.high
-        widths.append(one.high - one.low)
+        scores = [generator.normal(float(label), 1.0) for label in truth]
+        estimated = metrics.estimate(truth, scores, metrics.released_area)
+        assert estimated == metrics.estimate(truth, scores, metrics.released_area)
+        assert estimated.low < estimated.value < estimated.high
+        widths.append(estimated.high - estimated.low)
     assert widths[1] < widths[0]
 
 
 def test_labels_and_scores_must_align() -> None:
     """A lost score is an error, not a shifted curve."""
-    with pytest.raises(ValueError, match="do not belong together"):
+    with pytest.raises(ValueError, match="2 labels but 1 scores"):
         metrics.curve([True, False], [0.5])
 
 
@@ -385,7 +388,7 @@ def test_labels_and_scores_must_align() -> None:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, ["evaluate", "entailment", *map(str, arguments)])
+    return invoke("evaluate", "entailment", *arguments)
 
 
 ROWS = [
@@ -401,20 +404,20 @@ def test_data_counts_and_writes_subsets(tmp_path: Path) -> None:
     pairs.write_levy_holt(ROWS[:1], tmp_path / "train.txt")
     pairs.write_levy_holt(ROWS[1:], tmp_path / "dev.txt")
     result = run("data", tmp_path / "train.txt", tmp_path / "dev.txt", "--out", tmp_path / "out")
-    told = json.loads(run("data", tmp_path / "train.txt", tmp_path / "dev.txt", "--json").stdout)
+    printed = json.loads(run("data", tmp_path / "train.txt", tmp_path / "dev.txt", "--json").stdout)
 
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines() if line.startswith("together")] == [
         ["together", "4", "2", "1", "1", "1", "1"]
     ]
     assert "Sub-groups as the paper prints them" in result.stdout
-    assert "2 pairs had their converse or themselves in another split" in result.stderr
-    assert told["leaks"] == 2
-    assert told["together"] == {"DirTrue": 1, "DirFalse": 1, "Paraphrases": 1, "Unrelated": 1}
+    assert "2 pairs had their converse or a duplicate in another split" in result.stderr
+    assert printed["leaks"] == 2
+    assert printed["together"] == {"DirTrue": 1, "DirFalse": 1, "Paraphrases": 1, "Unrelated": 1}
     written = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.txt")}
     assert {"full/dev.txt", "full-hypothesis-only/dev.txt"} <= written
     twins = pairs.read_pairs(tmp_path / "out" / "full-hypothesis-only" / "dev.txt")
-    assert {one.premise for one in twins} == {pairs.ANYTHING}
+    assert {twin.premise for twin in twins} == {pairs.ANYTHING}
 
 
 def test_data_refuses_two_splits_of_one_name(tmp_path: Path) -> None:

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 
-import cli
-from engine.entailment import Edge, edges
-from engine.suggestions import suggestions
-from evaluation.entailment import pairs, report, scorers
-from evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple
-from evaluation.entailment.predicates import candidates
-from evaluation.entailment.prompts import PROMPTS, Direction, chinese_sentence, filled
-from evaluation.entailment.scorers import Shown
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from kb.store import KnowledgeBase
+from hapax.engine.entailment.graph import Edge, edges
+from hapax.engine.entailment.suggestions import suggestions
+from hapax.evaluation.entailment import pairs, report, scorers
+from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple
+from hapax.evaluation.entailment.predicates import candidates
+from hapax.evaluation.entailment.prompts import PROMPTS, Direction, chinese_sentence, filled
+from hapax.evaluation.entailment.scorers import Shown
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.kb.store import KnowledgeBase
 
 SHOPPED = EntailmentPair(Triple("John", "shopped in", "IKEA"), Triple("John", "went to", "IKEA"), True)
 
@@ -32,14 +32,14 @@ def planted(seed: int = 0) -> list[EntailmentPair]:
     rows = []
     for number in range(30):
         special, general = Triple("a", f"special {number}", "b"), Triple("a", f"general {number}", "b")
-        same, other = Triple("a", f"same {number}", "b"), Triple("a", f"equal {number}", "b")
+        same, equal = Triple("a", f"same {number}", "b"), Triple("a", f"equal {number}", "b")
         rows += [
             EntailmentPair(special, general, True),
             EntailmentPair(general, special, False),
-            EntailmentPair(same, other, True),
-            EntailmentPair(other, same, True),
+            EntailmentPair(same, equal, True),
+            EntailmentPair(equal, same, True),
             EntailmentPair(special, same, False),
-            EntailmentPair(general, other, False),
+            EntailmentPair(general, equal, False),
         ]
     random.Random(seed).shuffle(rows)
     return rows
@@ -54,11 +54,11 @@ class Judge:
     sees: Shown = Shown.BOTH
 
     def scores(self, given: Sequence[EntailmentPair]) -> list[float]:
-        return [self._score(one) for one in given]
+        return [self._score(row) for row in given]
 
-    def _score(self, one: EntailmentPair) -> float:
-        noise = int(hashlib.sha256(repr(one.key).encode()).hexdigest()[:8], 16) / 2**32
-        premise, hypothesis = one.premise.predicate.split(), one.hypothesis.predicate.split()
+    def _score(self, row: EntailmentPair) -> float:
+        noise = int(hashlib.sha256(repr(row.key).encode()).hexdigest()[:8], 16) / 2**32
+        premise, hypothesis = row.premise.predicate.split(), row.hypothesis.predicate.split()
         if self.looks_at == "hypothesis":
             return noise + 2 * (hypothesis[:1] == ["general"])
         if self.looks_at == "direction" and premise[:1] == ["special"] and hypothesis[:1] == ["general"]:
@@ -73,24 +73,27 @@ class Judge:
 
 def test_english_prompts_are_the_papers() -> None:
     """The paper's own example comes out, and each antipattern names both sides."""
-    told = filled(SHOPPED)
+    filled_pair = filled(SHOPPED)
 
-    assert told.patterns == (
+    assert filled_pair.patterns == (
         "John shopped in IKEA, which means that John went to IKEA.",
         "It is not the case that John went to IKEA, let alone that John shopped in IKEA.",
         "John went to IKEA because John shopped in IKEA.",
     )
-    assert len(told.antipatterns) == 5
-    assert all("John shopped in IKEA" in one and "went to" in one for one in told.antipatterns)
-    assert told.antipatterns[3] == "Even if John shopped in IKEA, John maybe went to IKEA."
+    assert len(filled_pair.antipatterns) == 5
+    assert all("John shopped in IKEA" in text and "went to" in text for text in filled_pair.antipatterns)
+    assert filled_pair.antipatterns[3] == "Even if John shopped in IKEA, John maybe went to IKEA."
 
 
 def test_prompts_stay_as_released() -> None:
     """Five patterns and five antipatterns a language, byte for byte, misspelling included."""
-    text = json.dumps({name: [one.patterns, one.antipatterns] for name, one in PROMPTS.items()}, ensure_ascii=False)
+    text = json.dumps(
+        {name: [prompts.patterns, prompts.antipatterns] for name, prompts in PROMPTS.items()}, ensure_ascii=False
+    )
 
     assert {
-        name: (len(one.patterns), len(one.directional), len(one.antipatterns)) for name, one in PROMPTS.items()
+        name: (len(prompts.patterns), len(prompts.directional), len(prompts.antipatterns))
+        for name, prompts in PROMPTS.items()
     } == dict.fromkeys(("EN", "DE", "ZH"), (5, 3, 5))
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "19960a1e8defb9f3"
 
@@ -122,7 +125,7 @@ def test_chinese_triples_become_sentences(triple: Triple, sentence: str) -> None
 
 def test_other_languages_are_refused() -> None:
     """A language without prompts is told with those that have some."""
-    with pytest.raises(HapaxError, match="no prompts for language 'FR'; there are EN, DE, ZH"):
+    with pytest.raises(HapaxError, match=r"no prompts for language 'FR'\. Use one of EN, DE, ZH"):
         filled(EntailmentPair(SHOPPED.premise, SHOPPED.hypothesis, True, "FR"))
 
 
@@ -174,7 +177,7 @@ def test_scores_from_a_file_must_belong(tmp_path: Path) -> None:
     scorer = scorers.FileScorer(path)
 
     assert (scorer.name, scorer.scores([SHOPPED])) == ("run7", [0.7])
-    with pytest.raises(HapaxError, match="its 1 labels are not those of these 2 pairs"):
+    with pytest.raises(HapaxError, match="its 1 labels differ from those of the 2 pairs"):
         scorer.scores([SHOPPED, SHOPPED])
 
 
@@ -182,12 +185,14 @@ def test_scores_from_a_file_must_belong(tmp_path: Path) -> None:
 
 
 def findings(looks_at: str) -> dict[str, str]:
-    return {one.subset: one.finding for one in report.measure([Judge(looks_at)], planted())}
+    return {result.subset: result.finding for result in report.measure([Judge(looks_at)], planted())}
 
 
 def test_a_planted_artefact_is_flagged() -> None:
     """A scorer that reads the hypothesis alone does well on direction, and the report calls it an artefact."""
-    (result,) = [one for one in report.measure([Judge("hypothesis")], planted()) if one.subset == report.DIRECTIONAL]
+    (result,) = [
+        found for found in report.measure([Judge("hypothesis")], planted()) if found.subset == report.DIRECTIONAL
+    ]
 
     assert result.norm.value == pytest.approx(1.0)
     assert result.twin.value == pytest.approx(1.0)
@@ -202,26 +207,26 @@ def test_who_knows_the_direction_is_told_from_artefacts() -> None:
 
 def test_symmetric_scorers_know_no_direction() -> None:
     """Whoever scores a pair as its converse has AUCnorm 0 there, whatever else he gets."""
-    symmetric = [one for one in report.measure([Judge("pair")], planted()) if one.subset == report.DIRECTIONAL]
+    symmetric = [result for result in report.measure([Judge("pair")], planted()) if result.subset == report.DIRECTIONAL]
 
-    assert [(one.norm.value, one.finding) for one in symmetric] == [(pytest.approx(0.0, abs=1e-12), "nothing")]
+    assert [(result.norm.value, result.finding) for result in symmetric] == [(pytest.approx(0.0, abs=1e-12), "nothing")]
 
 
 def test_one_side_alone_has_no_twin() -> None:
-    """What is shown the premise only, or sees hypotheses only by nature, is not compared with itself."""
+    """A scorer that sees premises or hypotheses alone is not compared with itself."""
     premise = list(report.measure([Judge("direction")], planted(), Shown.PREMISE))
     prior = list(report.measure([scorers.PriorScorer.of(planted())], planted()))
 
-    assert {one.twin_curve for one in (*premise, *prior)} == {None}
-    assert {one.finding for one in premise} == {""}
-    assert "artefact" in {one.finding for one in prior}
+    assert {result.twin_curve for result in (*premise, *prior)} == {None}
+    assert {result.finding for result in premise} == {""}
+    assert "artefact" in {result.finding for result in prior}
 
 
 # The command
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, ["evaluate", "entailment", "score", *map(str, arguments)])
+    return invoke("evaluate", "entailment", "score", *arguments)
 
 
 @pytest.fixture
@@ -235,12 +240,14 @@ def test_command_compares_scorers_and_writes_curves(dev: Path, tmp_path: Path) -
     """A line for each scorer and subset, JSON with the same figures, and curves as figure, CSV and the release's lines."""
     words = (dev, "--scorer", "random", "--scorer", "prior", "--train", dev, "--db", tmp_path / "x.db")
     shown = run(*words, "--out", tmp_path / "curves")
-    told = json.loads(run(*words, "--json").stdout)
+    printed = json.loads(run(*words, "--json").stdout)
 
     assert shown.exit_code == 0
-    assert len(told) == 14
-    assert {one["scorer"] for one in told} == {"random", "prior"}
-    assert [one["finding"] for one in told if one["scorer"] == "prior" and one["subset"] == "full"] == ["artefact"]
+    assert len(printed) == 14
+    assert {figures["scorer"] for figures in printed} == {"random", "prior"}
+    assert [
+        figures["finding"] for figures in printed if figures["scorer"] == "prior" and figures["subset"] == "full"
+    ] == ["artefact"]
     assert "artefact: hypotheses alone are above chance" in shown.stderr
     names = {path.name for path in (tmp_path / "curves").iterdir()}
     assert {
@@ -267,18 +274,18 @@ def test_models_are_asked_through_the_journal(dev: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
-        (("--scorer", "prior"), 2, "name their files by --train"),
-        (("--scorer", "oracle"), 2, "No scorer oracle"),
+        (("--scorer", "prior"), 2, "name their files with --train"),
+        (("--scorer", "oracle"), 2, "There is no scorer oracle"),
         (("--scorer", "scores:nowhere.txt"), 1, "nowhere.txt: cannot be read"),
     ],
 )
-def test_wrong_scorers_are_told(dev: Path, tmp_path: Path, words: tuple[str, ...], code: int, told: str) -> None:
-    """What is missing, unknown or unreadable is said with what to do."""
+def test_wrong_scorers_are_told(dev: Path, tmp_path: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    """Errors for missing, unknown and unreadable values say what to do."""
     result = run(dev, *words, "--db", tmp_path / "x.db")
 
-    assert (result.exit_code, told in result.stderr) == (code, True)
+    assert (result.exit_code, message in result.stderr) == (code, True)
 
 
 def test_pairs_of_one_label_have_no_figures(tmp_path: Path) -> None:
@@ -287,8 +294,8 @@ def test_pairs_of_one_label_have_no_figures(tmp_path: Path) -> None:
     result = run(tmp_path / "false.txt", "--scorer", "random", "--db", tmp_path / "x.db")
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "false.txt: every label is False, so that there is nothing to tell apart" in result.stderr
-    assert "Add what is labelled True." in result.stderr
+    assert "false.txt: every label is False, so there are no two classes to separate" in result.stderr
+    assert "Add pairs labelled True." in result.stderr
 
 
 # Predicates of a rule library
@@ -308,7 +315,7 @@ def test_candidates_pair_arguments_by_type() -> None:
     """The special may entail the general, arguments may change places, and what has no words or is computed is left out."""
     library = parse_library([("x.rules", RULES)])
 
-    assert {f"{one} -> {other}" for one, other in candidates(library)} == {
+    assert {f"{premise} -> {hypothesis}" for premise, hypothesis in candidates(library)} == {
         "shopped_in(Person A, Shop B) -> went_to(Person A, Shop B)",
         "shopped_in(Person A, Shop B) -> was_visited_by(Shop B, Person A)",
         "went_to(Person A, Location B) -> was_visited_by(Location B, Person A)",
@@ -323,15 +330,15 @@ def test_predicates_become_entailments(tmp_path: Path) -> None:
     yes = "PersonA shopped in ShopB, which means that PersonA went to ShopB."
     script.write_text(json.dumps({"critic": {yes: 0.9}, "defaults": {"critic": 0.1}}), "utf-8")
     words = ("evaluate", "entailment", "predicates", "--rules", rules, "-m", f"scripted:{script}", "--db", database)
-    dry = CliRunner().invoke(cli.main, [*map(str, words), "--dry-run", "--json"])
-    result = CliRunner().invoke(cli.main, [*map(str, words), "--at-least", "0.6", "--json"])
+    dry = invoke(*words, "--dry-run", "--json")
+    result = invoke(*words, "--at-least", "0.6", "--json")
 
     assert json.loads(dry.stdout) == {"pairs": 4}
     assert json.loads(result.stdout)["entailments"] == [
         {"premise": "shopped_in(Person A, Shop B)", "hypothesis": "went_to(Person A, Shop B)", "score": 0.9}
     ]
     with KnowledgeBase(database) as kb:
-        assert [(str(one.hypothesis), one.score) for one in edges(kb)] == [("went_to(Person A, Shop B)", 0.9)]
+        assert [(str(edge.hypothesis), edge.score) for edge in edges(kb)] == [("went_to(Person A, Shop B)", 0.9)]
 
 
 def test_suggestions_point_one_way() -> None:
@@ -352,10 +359,10 @@ def test_suggestions_point_one_way() -> None:
         Edge.of("dined(Person A, Hotel B)", "slept(Person A, Hotel B)", 0.99),
         Edge.of("went_to(Person A, Location B)", "liked(Person A, Location B)", 0.6),
     ]
-    (one,) = suggestions(found, library, at_least=0.8, margin=0.3)
-    written = parse_library([("new.rules", one.text)])
+    (suggestion,) = suggestions(found, library, at_least=0.8, margin=0.3)
+    written = parse_library([("new.rules", suggestion.text)])
 
-    assert one.text.splitlines()[0] == "# entailment 0.95, the way back 0.00; feeds seen"
+    assert suggestion.text.splitlines()[0] == "# entailment 0.95, converse 0.00; used by seen"
     assert written.rules[0].sentence == "shopped_in(Person A, Shop B) -> went_to(Person A, Shop B)"
-    added = parse_library([("x.rules", RULES), ("new.rules", one.text)])
+    added = parse_library([("x.rules", RULES), ("new.rules", suggestion.text)])
     assert list(suggestions(found, added, 0.8, 0.3)) == []

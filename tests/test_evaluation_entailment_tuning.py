@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-import cli
-from evaluation.entailment import pairs
-from evaluation.entailment.pairs import EntailmentPair, Triple
-from llm_oracle.finetuning import Case, Draw, SentenceClassifier, TuningSettings, draws
+from hapax.evaluation.entailment import pairs
+from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
+from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, SentenceClassifier, TuningSettings, draws
 
 VERBS = ("bought", "owned", "wrote", "read", "killed", "harmed", "composed", "heard")
 FILLERS = [
@@ -67,8 +67,8 @@ def written_pairs() -> list[EntailmentPair]:
     """The first verb of each two entails the second, never the reverse."""
     rows = []
     for special, general in zip(VERBS[::2], VERBS[1::2], strict=True):
-        one, other = Triple("ann", special, "bob"), Triple("ann", general, "bob")
-        rows += [EntailmentPair(one, other, True), EntailmentPair(other, one, False)]
+        first, second = Triple("ann", special, "bob"), Triple("ann", general, "bob")
+        rows += [EntailmentPair(first, second, True), EntailmentPair(second, first, False)]
     return rows
 
 
@@ -125,11 +125,13 @@ def data(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, ["evaluate", "entailment", *map(str, arguments)])
+    return invoke("evaluate", "entailment", *arguments)
 
 
-def case(text: str, label: bool) -> Case:
-    return Case((f"ann {text} bob, which means that bob.",), (f"ann {text} bob. This does not mean that bob.",), label)
+def case(text: str, label: bool) -> LabelledCase:
+    return LabelledCase(
+        (f"ann {text} bob, which means that bob.",), (f"ann {text} bob. This does not mean that bob.",), label
+    )
 
 
 # Learning
@@ -140,26 +142,26 @@ def test_a_classifier_learns_what_it_is_shown(request: pytest.FixtureRequest, ki
     """Encoders and decoders tell true cases from false ones after training, with patterns and antipatterns turned round."""
     cases = [case(verb, number % 2 == 0) for number, verb in enumerate(VERBS)]
     model = SentenceClassifier.load(request.getfixturevalue(kind))
-    model.train(cases, Draw(5e-3, 1e-4, 1), TuningSettings(epochs=60, rows=8), lambda line: None)
-    held, turned = (
-        [one for each in cases for one in side(each)] for side in (lambda c: c.patterns, lambda c: c.antipatterns)
+    model.train(cases, Hyperparameters(5e-3, 1e-4, 1), TuningSettings(epochs=60, rows=8), lambda line: None)
+    labelled, turned = (
+        [text for case in cases for text in side(case)] for side in (lambda c: c.patterns, lambda c: c.antipatterns)
     )
 
-    assert [p > 0.5 for p in model.probabilities(held)] == [one.label for one in cases]
-    assert [p < 0.5 for p in model.probabilities(turned)] == [one.label for one in cases]
+    assert [p > 0.5 for p in model.probabilities(labelled)] == [case.label for case in cases]
+    assert [p < 0.5 for p in model.probabilities(turned)] == [case.label for case in cases]
 
 
 def test_a_frozen_body_stays(encoder: Path) -> None:
     """Only the head changes when the language model is frozen."""
     model = SentenceClassifier.load(encoder)
-    before = {name: one.detach().clone() for name, one in model.network.named_parameters()}
+    before = {name: weights.detach().clone() for name, weights in model.network.named_parameters()}
     model.train(
         [case("bought", True), case("read", False)],
-        Draw(1e-2, 1e-4, 1),
+        Hyperparameters(1e-2, 1e-4, 1),
         TuningSettings(epochs=1, frozen=True),
         lambda line: None,
     )
-    changed = {name for name, one in model.network.named_parameters() if not torch.equal(one, before[name])}
+    changed = {name for name, weights in model.network.named_parameters() if not torch.equal(weights, before[name])}
 
     assert changed == {"classifier.weight", "classifier.bias"}
 
@@ -170,21 +172,23 @@ def test_training_repeats(encoder: Path) -> None:
     scores = []
     for accumulated in (1, 1, 2):
         model = SentenceClassifier.load(encoder)
-        model.train(cases, Draw(1e-3, 1e-4, accumulated), TuningSettings(epochs=2, rows=2), lambda line: None)
+        model.train(
+            cases, Hyperparameters(1e-3, 1e-4, accumulated), TuningSettings(epochs=2, rows=2), lambda line: None
+        )
         scores.append(model.probabilities(["ann bought bob", "ann read bob because bob"]))
 
     assert scores[0] == scores[1] != scores[2]
 
 
 def test_saved_weights_score_the_same(encoder: Path, tmp_path: Path) -> None:
-    """What is saved and opened again says the same, whatever batch a sentence stands in."""
+    """A model that was saved and opened again gives the same answers, whatever batch a sentence is in."""
     model = SentenceClassifier.load(encoder, seed=3)
     model.save(tmp_path / "kept")
     sentences = ["ann bought bob", "bob read ann because ann might still be true", "ann"]
     again = SentenceClassifier.load(tmp_path / "kept")
 
     assert again.probabilities(sentences) == pytest.approx(model.probabilities(sentences), abs=1e-6)
-    assert [again.probabilities([one])[0] for one in sentences] == pytest.approx(
+    assert [again.probabilities([text])[0] for text in sentences] == pytest.approx(
         again.probabilities(sentences), abs=1e-5
     )
 
@@ -194,8 +198,8 @@ def test_draws_are_the_releases() -> None:
     found = list(draws(200, seed=1))
 
     assert found[:5] == list(draws(5, seed=1)) != list(draws(5, seed=2))
-    assert all(1e-8 <= one.learning_rate <= 0.05 and 1e-5 <= one.weight_decay <= 0.1 for one in found)
-    assert {one.accumulated for one in found} == set(range(1, 18))
+    assert all(1e-8 <= draw.learning_rate <= 0.05 and 1e-5 <= draw.weight_decay <= 0.1 for draw in found)
+    assert {draw.accumulated for draw in found} == set(range(1, 18))
 
 
 # The protocol
@@ -212,22 +216,22 @@ def test_the_best_on_dev_is_tested_once(encoder: Path, data: tuple[Path, Path, P
     assert run(*words, "--draws", 3).exit_code == 0
     assert json.loads((out / "draws" / "0.json").read_text("utf-8")) == early
     (out / "draws" / "2.json").unlink()
-    assert "lacks 1 of 3 draws" in " ".join(run("test", out, test).stderr.split())
+    assert "1 of 3 draws are missing" in " ".join(run("test", out, test).stderr.split())
     assert run(*words, "--draws", 3).exit_code == 0
-    assert "trained or chosen on" in " ".join(run("test", out, dev).stderr.split())
+    assert "trained or selected on" in " ".join(run("test", out, dev).stderr.split())
 
     first, second = run("test", out, test, "--json"), run("test", out, test, "--json")
     assert first.exit_code == 0
     assert first.stdout == second.stdout
-    told = json.loads(first.stdout)
+    tested = json.loads(first.stdout)
     results = [json.loads(path.read_text("utf-8")) for path in (out / "draws").iterdir()]
-    assert told["dev"]["auc50"] == max(one["auc50"] for one in results)
-    other = tmp_path / "other.txt"
-    pairs.write_levy_holt(written_pairs()[:2], other)
-    assert "it is tested once" in " ".join(run("test", out, other).stderr.split())
+    assert tested["dev"]["auc50"] == max(result["auc50"] for result in results)
+    second_set = tmp_path / "other.txt"
+    pairs.write_levy_holt(written_pairs()[:2], second_set)
+    assert "tested only once" in " ".join(run("test", out, second_set).stderr.split())
     assert "has been tested" in " ".join(run(*words, "--draws", 4).stderr.split())
     scored = run("score", test, "--scorer", f"scores:{out / 'test-scores.txt'}", "--db", tmp_path / "x.db", "--json")
-    assert json.loads(scored.stdout)[0]["auc50"] == pytest.approx(told["auc50"])
+    assert json.loads(scored.stdout)[0]["auc50"] == pytest.approx(tested["auc50"])
 
 
 def test_another_training_needs_another_folder(encoder: Path, data: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -236,12 +240,12 @@ def test_another_training_needs_another_folder(encoder: Path, data: tuple[Path, 
     words = ("train", train, dev, "--base", encoder, "--out", tmp_path / "one", "--draws", 1, "--epochs", 1)
 
     assert run(*words, "--patterns", "symmetric").exit_code == 0
-    assert "another direction" in " ".join(run(*words).stderr.split())
-    assert "another hypothesis_only" in " ".join(
+    assert "a different direction" in " ".join(run(*words).stderr.split())
+    assert "a different hypothesis_only" in " ".join(
         run(*words, "--patterns", "symmetric", "--hypothesis-only").stderr.split()
     )
     swapped = ("train", test, dev, *words[3:], "--patterns", "symmetric")
-    assert "another train" in " ".join(run(*swapped).stderr.split())
+    assert "a different train" in " ".join(run(*swapped).stderr.split())
 
 
 def test_a_symmetric_gauge_knows_no_direction(encoder: Path, data: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -265,4 +269,4 @@ def test_what_is_no_checkpoint_is_told(
 
     assert result.exit_code == 1
     assert "cannot be loaded as a classifier" in " ".join(result.stderr.split())
-    assert "holds no training" in " ".join(run("test", tmp_path, test).stderr.split())
+    assert "contains no training" in " ".join(run("test", tmp_path, test).stderr.split())

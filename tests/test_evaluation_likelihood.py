@@ -12,24 +12,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 
-import cli
-from engine.report import SearchSettings
-from engine.search import search
-from evaluation.ablation import Experiment, ablation
-from evaluation.distributions import measure, reranked
-from evaluation.estimates import difference_of_means
-from evaluation.figures import NUMBERS, ablation_plot, write
-from evaluation.judging import GroundTruth
-from evaluation.likelihood import run
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from kb import KnowledgeBase
-from kb.records import Assessment, Distribution, RunRecord, StatementRecord, VoteRecord
-from llm_oracle.protocols import LogLikelihood, ModelIdentity, Models
-from llm_oracle.scripted import ScriptedModel
-from llm_oracle.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.evaluation.link.ablation import Experiment, ablation
+from hapax.evaluation.link.judging import GroundTruth
+from hapax.evaluation.link.likelihood.figures import NUMBERS, ablation_plot, write
+from hapax.evaluation.link.likelihood.measures import measure
+from hapax.evaluation.link.likelihood.run import LikelihoodOptions, run
+from hapax.evaluation.link.likelihood.samples import reranked
+from hapax.evaluation.shared.estimates import difference_of_means
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import Assessment, Distribution, RunRecord, StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, Models
+from hapax.llm_oracle.scripted import ScriptedModel
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
 
 HEAD, TAIL = Distribution.HEAD, Distribution.LONG_TAIL
 LENGTH = "evaluator@length"
@@ -107,7 +110,8 @@ def fill(
     ]
     kb.add_statements(statements)
     kb.add_assessments(
-        Assessment(one.text, "log_likelihood", LENGTH, 4 * (one.log_likelihood or 0.0), 4) for one in statements
+        Assessment(statement.text, "log_likelihood", LENGTH, 4 * (statement.log_likelihood or 0.0), 4)
+        for statement in statements
     )
 
 
@@ -120,12 +124,12 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def invoke(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli.main, ["evaluate", "likelihood", *map(str, arguments)])
+def evaluate_likelihood(*arguments: str | Path) -> Result:
+    return invoke("evaluate", "likelihood", *arguments)
 
 
 def said(result: Result) -> str:
-    """What went to stderr, however it was wrapped."""
+    """Text on stderr, with line breaks as blanks."""
     return " ".join(result.stderr.split())
 
 
@@ -156,14 +160,14 @@ def assert_image(png: Path, svg: Path) -> None:
 
 def test_delta_is_the_difference_of_the_means(database: Path) -> None:
     """Delta by rule and their mean are exact on known log-likelihoods, from what is stored, and nothing is asked."""
-    result = invoke("--db", database, "--json")
+    result = evaluate_likelihood("--db", database, "--json")
 
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["evaluators"] == [LENGTH]
-    assert {one["rule"]: one["delta"]["value"] for one in report["deltas"]} == {"allergy": 2.0, "currency": -0.5}
+    assert {delta["rule"]: delta["delta"]["value"] for delta in report["deltas"]} == {"allergy": 2.0, "currency": -0.5}
     assert report["mean_deltas"][0]["delta"]["value"] == 0.75
-    assert [(one["head"], one["long_tail"]) for one in report["deltas"]] == [(3, 3), (2, 3)]
+    assert [(delta["head"], delta["long_tail"]) for delta in report["deltas"]] == [(3, 3), (2, 3)]
 
 
 def test_delta_is_that_of_the_search(fresh_kb: KnowledgeBase) -> None:
@@ -172,12 +176,12 @@ def test_delta_is_that_of_the_search(fresh_kb: KnowledgeBase) -> None:
     model = SimulatedModel(SimulatedWorld(library, 1, SimulationSettings(entities_per_type=20)))
     models = Models(model, model, model, ScriptedModel({"defaults": {"likelihood": -9.0}}))
     settings = SearchSettings(beam=10, calls_per_question=1, values_per_call=10)
-    searched = search(library, library.rules, fresh_kb, replace(models, evaluator=model), settings)
+    searched = search(SearchJob(library, library.rules, fresh_kb, replace(models, evaluator=model), settings))
 
     report = measure(fresh_kb)
 
     assert searched.mean_delta is not None
-    assert [one.delta.value for one in report.deltas] == pytest.approx([one.delta for one in searched.rules])
+    assert [delta.delta.value for delta in report.deltas] == pytest.approx([rule.delta for rule in searched.rules])
     assert report.mean_deltas[0].delta.value == pytest.approx(searched.mean_delta)
     assert report.own_rankers == report.evaluators
 
@@ -192,14 +196,14 @@ def test_a_delta_has_an_interval_around_it() -> None:
 
 
 def test_a_figure_that_cannot_be_resampled_stands_alone() -> None:
-    """What has no interval is printed without one."""
+    """A delta without an interval is printed alone."""
     assert str(difference_of_means([-1.0], [-3.0])) == "2.000"
     assert str(difference_of_means([], [-3.0])) == "none"
 
 
 def test_tables_are_printed(database: Path) -> None:
     """Without --json the deltas by rule and their mean come as tables with intervals."""
-    result = invoke("--db", database)
+    result = evaluate_likelihood("--db", database)
 
     assert result.exit_code == 0
     assert "allergy   3     3          2.000 (" in result.stdout
@@ -209,9 +213,12 @@ def test_tables_are_printed(database: Path) -> None:
 
 def test_only_the_named_rules_are_measured(database: Path) -> None:
     """--rule leaves the others out; one without statements is refused by name."""
-    result, unknown = invoke("--db", database, "--rule", "currency", "--json"), invoke("--db", database, "--rule", "x")
+    result, unknown = (
+        evaluate_likelihood("--db", database, "--rule", "currency", "--json"),
+        evaluate_likelihood("--db", database, "--rule", "x"),
+    )
 
-    assert [one["rule"] for one in json.loads(result.stdout)["deltas"]] == ["currency"]
+    assert [delta["rule"] for delta in json.loads(result.stdout)["deltas"]] == ["currency"]
     assert unknown.exit_code == 1
     assert "has no statement of x" in said(unknown)
 
@@ -219,7 +226,7 @@ def test_only_the_named_rules_are_measured(database: Path) -> None:
 def test_an_empty_knowledge_base_is_refused_with_a_remedy(tmp_path: Path) -> None:
     """Without statements there is nothing to measure."""
     KnowledgeBase(tmp_path / "kb.db").close()
-    result = invoke("--db", tmp_path / "kb.db")
+    result = evaluate_likelihood("--db", tmp_path / "kb.db")
 
     assert result.exit_code == 1
     assert "Run `hapax search` first" in said(result)
@@ -233,8 +240,8 @@ def test_the_latest_search_of_a_method_counts(fresh_kb: KnowledgeBase) -> None:
 
     report = measure(fresh_kb)
 
-    assert [one.name for one in report.methods] == ["search"]
-    assert {one.rule: one.delta.value for one in report.deltas} == {"allergy": 8.0, "currency": -0.5}
+    assert [method.name for method in report.methods] == ["search"]
+    assert {delta.rule: delta.delta.value for delta in report.deltas} == {"allergy": 8.0, "currency": -0.5}
 
 
 def test_a_later_search_that_found_nothing_counts(fresh_kb: KnowledgeBase) -> None:
@@ -242,7 +249,7 @@ def test_a_later_search_that_found_nothing_counts(fresh_kb: KnowledgeBase) -> No
     fill(fresh_kb, run_record("old"))
     fill(fresh_kb, run_record("new", "2026-02-01T00:00:00+00:00"), {"allergy": SCORES["allergy"]})
 
-    assert [one.rule for one in measure(fresh_kb).deltas] == ["allergy"]
+    assert [delta.rule for delta in measure(fresh_kb).deltas] == ["allergy"]
 
 
 def test_a_search_without_statements_is_no_method(fresh_kb: KnowledgeBase) -> None:
@@ -250,7 +257,7 @@ def test_a_search_without_statements_is_no_method(fresh_kb: KnowledgeBase) -> No
     fill(fresh_kb, run_record("run"))
     fresh_kb.start_run(replace(run_record("cool", "2026-02-01T00:00:00+00:00", temperature=0.5), status="interrupted"))
 
-    assert [one.name for one in measure(fresh_kb).methods] == ["search"]
+    assert [method.name for method in measure(fresh_kb).methods] == ["search"]
 
 
 def test_an_import_is_a_method_of_its_own(fresh_kb: KnowledgeBase) -> None:
@@ -258,16 +265,16 @@ def test_an_import_is_a_method_of_its_own(fresh_kb: KnowledgeBase) -> None:
     fill(fresh_kb, run_record("run"))
     fill(fresh_kb, RunRecord("lint", "evaluate lint", {"folder": "lint"}, "lint", "2026-01-02", status="done"))
 
-    assert [one.name for one in measure(fresh_kb).methods] == ["search", "evaluate lint lint"]
+    assert [method.name for method in measure(fresh_kb).methods] == ["search", "evaluate lint lint"]
 
 
 def test_an_instruction_is_a_method_named_by_model_and_wording(fresh_kb: KnowledgeBase) -> None:
-    """What a model wrote by instruction stands behind searches, its wordings in the order of table 11."""
+    """Instructions come after searches, their wordings in the order of table 11."""
     fill(fresh_kb, instruction("ten", 10))
     fill(fresh_kb, instruction("two", 2))
     fill(fresh_kb, run_record("run"))
 
-    names = [one.name for one in measure(fresh_kb).methods]
+    names = [method.name for method in measure(fresh_kb).methods]
 
     assert names == ["search", "instruction only, gpt@1, wording 2", "instruction only, gpt@1, wording 10"]
 
@@ -277,7 +284,7 @@ def test_models_of_one_short_name_stay_apart(fresh_kb: KnowledgeBase) -> None:
     for number, revision in enumerate(("seed 7, world a", "seed 7, world b"), 1):
         fill(fresh_kb, replace(instruction(f"run{number}", 1), settings={"knowledge model": f"s@{revision}"}))
 
-    assert [one.name for one in measure(fresh_kb).methods] == [
+    assert [method.name for method in measure(fresh_kb).methods] == [
         "instruction only, s@seed 7, world a",
         "instruction only, s@seed 7, world b",
     ]
@@ -295,9 +302,9 @@ def test_reranking_afterwards_is_measured_for_what_no_likelihood_ranked(fresh_kb
 
     found = measure(fresh_kb).rerankings
 
-    assert [one.method for one in found] == ["drawn at random", "instruction only, gpt@1"]
-    assert [(one.before.value, one.after.value) for one in found] == [(1.0, 2.0), (1.0, 2.0)]
-    assert {one.reranker for one in found} == {LENGTH}
+    assert [row.method for row in found] == ["drawn at random", "instruction only, gpt@1"]
+    assert [(row.before.value, row.after.value) for row in found] == [(1.0, 2.0), (1.0, 2.0)]
+    assert {row.reranker for row in found} == {LENGTH}
 
 
 def test_another_model_can_rerank(fresh_kb: KnowledgeBase) -> None:
@@ -325,7 +332,7 @@ def test_the_command_prints_reranking_and_the_papers_deltas(database: Path) -> N
     with KnowledgeBase(database) as kb:
         fill(kb, instruction("one", 1))
 
-    result = invoke("--db", database, "--rerank", "frequency")
+    result = evaluate_likelihood("--db", database, "--rerank", "frequency")
 
     assert result.exit_code == 0, result.output
     assert "reranked (LINK, D.4)" in result.stdout
@@ -337,11 +344,11 @@ def test_the_command_prints_reranking_and_the_papers_deltas(database: Path) -> N
 
 
 def test_a_second_evaluator_is_asked_once(database: Path) -> None:
-    """What an evaluator has not scored is asked for and kept; a second call, or one without a name, asks nothing."""
+    """Missing scores are asked for and stored; a second call, or one without a named evaluator, asks nothing."""
     first, second = Evaluator(), Evaluator()
     with KnowledgeBase(database) as kb:
-        run(kb, [first])
-        again = run(kb, [second]).report
+        run(kb, LikelihoodOptions([first]))
+        again = run(kb, LikelihoodOptions([second])).report
         stored = measure(kb)
 
     assert len(first.asked) == len(set(first.asked)) == 10
@@ -353,8 +360,8 @@ def test_a_second_evaluator_is_asked_once(database: Path) -> None:
 def test_a_budget_ends_the_asking_and_keeps_what_came(database: Path) -> None:
     """Ten statements and a limit of four calls: exit code 3, and the second time only the others are asked for."""
     evaluator = ("--evaluator", "frequency", "--db", database)
-    first = invoke(*evaluator, "--max-calls", "4")
-    again = invoke(*evaluator, "--max-calls", "10")
+    first = evaluate_likelihood(*evaluator, "--max-calls", "4")
+    again = evaluate_likelihood(*evaluator, "--max-calls", "10")
 
     assert (first.exit_code, again.exit_code) == (3, 0)
     assert "exceed the limit of 4 on calls" in said(first)
@@ -362,7 +369,7 @@ def test_a_budget_ends_the_asking_and_keeps_what_came(database: Path) -> None:
 
 def test_a_database_that_is_not_there_is_not_begun(tmp_path: Path) -> None:
     """A mistyped --db is an error, also where an evaluator would be asked, and leaves no file."""
-    result = invoke("--evaluator", "frequency", "--db", tmp_path / "typo.db")
+    result = evaluate_likelihood("--evaluator", "frequency", "--db", tmp_path / "typo.db")
 
     assert result.exit_code == 1
     assert "there is no such knowledge base" in said(result)
@@ -417,7 +424,7 @@ def test_evaluators_come_from_the_command_line(database: Path, tmp_path: Path) -
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"defaults": {"likelihood": -10.0}}), encoding="utf-8")
 
-    result = invoke("--db", database, "--evaluator", "frequency", "--evaluator", f"scripted:{script}")
+    result = evaluate_likelihood("--db", database, "--evaluator", "frequency", "--evaluator", f"scripted:{script}")
 
     assert result.exit_code == 0, result.output
     assert "Agreement" in result.stdout
@@ -437,10 +444,10 @@ def test_every_figure_is_written_as_png_svg_and_csv(fresh_kb: KnowledgeBase, tmp
     fill(fresh_kb, run_record("large", models=["large", "large", "large", LENGTH]))
     evaluators = [Named(name) for name in ("one", "two", "three", "four")]
 
-    result = run(fresh_kb, evaluators, out=tmp_path)
+    result = run(fresh_kb, LikelihoodOptions(evaluators, out=tmp_path))
 
     assert list(result.written) == list(NUMBERS)
-    assert result.lacking == {}
+    assert result.unavailable == {}
     for png, svg, table in result.written.values():
         assert_image(png, svg)
         assert cells(table)
@@ -462,7 +469,7 @@ class Named(Evaluator):
 def test_figures_depend_on_the_data_alone(database: Path, tmp_path: Path) -> None:
     """Two runs write the same bytes."""
     for name in ("one", "two"):
-        assert invoke("--db", database, "--out", tmp_path / name).exit_code == 0
+        assert evaluate_likelihood("--db", database, "--out", tmp_path / name).exit_code == 0
 
     written = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert "figure-3.png" in written
@@ -478,14 +485,14 @@ def test_figure_13_has_a_line_for_each_wording(fresh_kb: KnowledgeBase, tmp_path
         fill(fresh_kb, instruction(f"w{number}", number))
     fill(fresh_kb, instruction("other", 1, "another@1"))
 
-    run(fresh_kb, numbers=[13, 3, 9], out=tmp_path)
+    run(fresh_kb, LikelihoodOptions(figure_numbers=[13, 3, 9], out=tmp_path))
 
     wordings = [f"instruction only, gpt@1, wording {number}" for number in (1, 2, 3)]
-    lines = list(dict.fromkeys(one["method"] for one in cells(tmp_path / "figure-13.csv")))
+    lines = list(dict.fromkeys(cell["method"] for cell in cells(tmp_path / "figure-13.csv")))
     assert lines == ["search", *wordings]
     compared = ["search", wordings[0], "instruction only, another@1, wording 1"]
-    assert set(dict.fromkeys(one["method"] for one in cells(tmp_path / "figure-3.csv"))) == set(compared)
-    assert set(dict.fromkeys(one["row"] for one in cells(tmp_path / "figure-9.csv"))) == set(compared)
+    assert set(dict.fromkeys(cell["method"] for cell in cells(tmp_path / "figure-3.csv"))) == set(compared)
+    assert set(dict.fromkeys(cell["row"] for cell in cells(tmp_path / "figure-9.csv"))) == set(compared)
 
 
 def test_figure_7_reranks_instructions(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
@@ -493,11 +500,11 @@ def test_figure_7_reranks_instructions(fresh_kb: KnowledgeBase, tmp_path: Path) 
     fill(fresh_kb, run_record("run"))
     fill(fresh_kb, instruction("one", 1))
 
-    run(fresh_kb, rules=["allergy"], numbers=[7], out=tmp_path)
+    run(fresh_kb, LikelihoodOptions(rules=["allergy"], figure_numbers=[7], out=tmp_path))
 
     found = cells(tmp_path / "figure-7.csv")
     name = "instruction only, gpt@1"
-    assert list(dict.fromkeys(one["row"] for one in found)) == ["search", name, f"{name}, reranked afterwards"]
+    assert list(dict.fromkeys(row["row"] for row in found)) == ["search", name, f"{name}, reranked afterwards"]
 
 
 def test_an_instruction_without_a_pair_keeps_no_figure_from_being_drawn(
@@ -507,28 +514,28 @@ def test_an_instruction_without_a_pair_keeps_no_figure_from_being_drawn(
     fill(fresh_kb, run_record("run"))
     fill(fresh_kb, instruction("one", 1), {"allergy": {HEAD: (-1.0,)}})
 
-    result = run(fresh_kb, numbers=[4, 9], out=tmp_path)
+    result = run(fresh_kb, LikelihoodOptions(figure_numbers=[4, 9], out=tmp_path))
 
     assert list(result.written) == [4, 9]
-    assert {one["row"] for one in cells(tmp_path / "figure-9.csv")} == {"search"}
+    assert {cell["row"] for cell in cells(tmp_path / "figure-9.csv")} == {"search"}
 
 
 def test_figure_3_has_each_rules_delta(database: Path, tmp_path: Path) -> None:
     """The CSV holds what the line shows: rules from the largest delta to the smallest."""
-    invoke("--db", database, "--figure", "3", "--out", tmp_path)
+    evaluate_likelihood("--db", database, "--figure", "3", "--out", tmp_path)
 
     found = cells(tmp_path / "figure-3.csv")
-    assert [(one["rule"], float(one["delta"])) for one in found] == [("allergy", 2.0), ("currency", -0.5)]
+    assert [(row["rule"], float(row["delta"])) for row in found] == [("allergy", 2.0), ("currency", -0.5)]
     assert not (tmp_path / "figure-4.csv").exists()
 
 
 def test_histograms_count_every_statement_once(database: Path, tmp_path: Path) -> None:
     """The bins of a panel share their edges and add up to its statements."""
-    invoke("--db", database, "--figure", "9", "--out", tmp_path)
+    evaluate_likelihood("--db", database, "--figure", "9", "--out", tmp_path)
 
     found = cells(tmp_path / "figure-9.csv")
     for rule, by_distribution in SCORES.items():
-        bins = [one for one in found if one["rule"] == rule]
+        bins = [row for row in found if row["rule"] == rule]
         assert len({(one["low"], one["high"]) for one in bins}) == 30
         for distribution, scores in by_distribution.items():
             counts = [int(one["statements"]) for one in bins if one["distribution"] == distribution.value]
@@ -537,24 +544,28 @@ def test_histograms_count_every_statement_once(database: Path, tmp_path: Path) -
 
 def test_figure_4_shows_one_rule(database: Path, tmp_path: Path) -> None:
     """It is the named one, else the one with most statements."""
-    invoke("--db", database, "--figure", "4", "--out", tmp_path / "most")
-    invoke("--db", database, "--figure", "4", "--rule", "currency", "--out", tmp_path / "named")
+    evaluate_likelihood("--db", database, "--figure", "4", "--out", tmp_path / "most")
+    evaluate_likelihood("--db", database, "--figure", "4", "--rule", "currency", "--out", tmp_path / "named")
 
-    assert {one["rule"] for one in cells(tmp_path / "most" / "figure-4.csv")} == {"allergy"}
-    assert {one["rule"] for one in cells(tmp_path / "named" / "figure-4.csv")} == {"currency"}
+    assert {cell["rule"] for cell in cells(tmp_path / "most" / "figure-4.csv")} == {"allergy"}
+    assert {cell["rule"] for cell in cells(tmp_path / "named" / "figure-4.csv")} == {"currency"}
 
 
 def test_figure_4_leaves_out_what_people_judged_wrong(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
     """A statement that more voters denied than affirmed is in figure 9, but not in figure 4."""
     fill(fresh_kb, run_record("run"))
-    wrong = next(one for one in fresh_kb.statements(rule="allergy", distribution=HEAD) if one.log_likelihood == -3.0)
+    wrong = next(
+        statement
+        for statement in fresh_kb.statements(rule="allergy", distribution=HEAD)
+        if statement.log_likelihood == -3.0
+    )
     answers = {"ada": "no", "ben": "no", "cy": "yes"}
     fresh_kb.add_votes(VoteRecord(wrong.id, "entailment", voter, answer) for voter, answer in answers.items())
 
-    run(fresh_kb, rules=["allergy"], numbers=[4, 9], out=tmp_path)
+    run(fresh_kb, LikelihoodOptions(rules=["allergy"], figure_numbers=[4, 9], out=tmp_path))
 
     for number, count in ((4, 2), (9, 3)):
-        heads = [one for one in cells(tmp_path / f"figure-{number}.csv") if one["distribution"] == "head"]
+        heads = [cell for cell in cells(tmp_path / f"figure-{number}.csv") if cell["distribution"] == "head"]
         assert sum(int(one["statements"]) for one in heads) == count
 
 
@@ -564,9 +575,9 @@ def test_methods_are_told_apart_by_what_differs(fresh_kb: KnowledgeBase, tmp_pat
     fill(fresh_kb, run_record("run"))
     fill(fresh_kb, run_record("small", beam=5, temperature=0.1))
 
-    run(fresh_kb, numbers=[5], out=tmp_path)
+    run(fresh_kb, LikelihoodOptions(figure_numbers=[5], out=tmp_path))
 
-    rows = list(dict.fromkeys(one["row"] for one in cells(tmp_path / "figure-5.csv")))
+    rows = list(dict.fromkeys(cell["row"] for cell in cells(tmp_path / "figure-5.csv")))
     assert rows == ["beam 200, temperature 0.7", "beam 200, temperature 1.0"]
 
 
@@ -595,7 +606,7 @@ def test_reranking_afterwards_keeps_three_quarters_from_its_end(fresh_kb: Knowle
 )
 def test_a_figure_that_lacks_data_says_what_brings_it(database: Path, tmp_path: Path, number: int, remedy: str) -> None:
     """A figure that is asked for by number and cannot be drawn fails with the command that helps."""
-    result = invoke("--db", database, "--figure", str(number), "--out", tmp_path / "figures")
+    result = evaluate_likelihood("--db", database, "--figure", str(number), "--out", tmp_path / "figures")
 
     assert result.exit_code == 1
     assert f"Figure {number} " in said(result)
@@ -604,7 +615,7 @@ def test_a_figure_that_lacks_data_says_what_brings_it(database: Path, tmp_path: 
 
 def test_all_figures_that_can_be_drawn_are_no_failure(database: Path, tmp_path: Path) -> None:
     """Asking for all draws what it can and names the rest."""
-    result = invoke("--db", database, "--figure", "all", "--out", tmp_path, "--json")
+    result = evaluate_likelihood("--db", database, "--figure", "all", "--out", tmp_path, "--json")
 
     report = json.loads(result.stdout)
     assert result.exit_code == 0
@@ -614,7 +625,7 @@ def test_all_figures_that_can_be_drawn_are_no_failure(database: Path, tmp_path: 
 
 def test_a_figure_needs_a_folder(database: Path) -> None:
     """--figure without --out is wrong usage."""
-    result = invoke("--db", database, "--figure", "3")
+    result = evaluate_likelihood("--db", database, "--figure", "3")
 
     assert result.exit_code == 2
     assert "--out" in result.stderr
@@ -624,7 +635,7 @@ def test_names_with_signs_of_formulas_are_drawn_as_they_are(fresh_kb: KnowledgeB
     """A dollar sign in a name does not begin a formula."""
     fill(fresh_kb, run_record("run"), {"a$_$b": SCORES["allergy"]})
 
-    run(fresh_kb, numbers=[3, 4], out=tmp_path)
+    run(fresh_kb, LikelihoodOptions(figure_numbers=[3, 4], out=tmp_path))
 
     assert "a$_$b" in (tmp_path / "figure-4.svg").read_text(encoding="utf-8")
 
@@ -644,9 +655,9 @@ def test_figure_6_comes_from_an_ablation(fresh_kb: KnowledgeBase, tmp_path: Path
     found = cells(table)
     for cell in report.cells:
         counts = [
-            int(one["statements"])
-            for one in found
-            if (one["row"], one["distribution"]) == (cell.variant, cell.distribution.value)
+            int(row["statements"])
+            for row in found
+            if (row["row"], row["distribution"]) == (cell.variant, cell.distribution.value)
         ]
         assert sum(counts) == cell.statements > 0
 
@@ -658,14 +669,16 @@ def test_the_ablation_command_writes_figure_6(tmp_path: Path) -> None:
     options = ["-m", "simulated", "--beam", "10", "--calls", "1", "--values", "10"]
     arguments = ["evaluate", "ablation", rules, *options, "--db", tmp_path / "kb.db", "--out", folder, "--json"]
 
-    result = CliRunner().invoke(cli.main, list(map(str, arguments)))
+    result = invoke(*arguments)
 
     assert result.exit_code == 0, result.output
     assert_image(folder / "figure-6.png", folder / "figure-6.svg")
     drawn = cells(folder / "figure-6.csv")
     for variant, by_distribution in json.loads(result.stdout)["log_likelihoods"].items():
         for distribution, by_rule in by_distribution.items():
-            bins = [one for one in drawn if (one["row"], one["distribution"]) == (variant, distribution)]
+            bins = [
+                example for example in drawn if (example["row"], example["distribution"]) == (variant, distribution)
+            ]
             assert sum(int(one["statements"]) for one in bins) == len(by_rule["allergy"])
 
 
@@ -675,7 +688,7 @@ def test_a_budget_ends_an_ablation(tmp_path: Path) -> None:
     rules.write_text(RULES, encoding="utf-8")
     arguments = ["evaluate", "ablation", rules, "-m", "simulated", "--max-calls", "3", "--db", tmp_path / "kb.db"]
 
-    result = CliRunner().invoke(cli.main, list(map(str, arguments)))
+    result = invoke(*arguments)
 
     assert result.exit_code == 3, result.output
     assert "A budget ended these variants" in said(result)
@@ -684,7 +697,7 @@ def test_a_budget_ends_an_ablation(tmp_path: Path) -> None:
 
 def test_an_ablation_switches_its_gates_itself() -> None:
     """It takes the settings of a search, but not the two switches that it varies."""
-    result = CliRunner().invoke(cli.main, ["evaluate", "ablation", "--no-critic"])
+    result = invoke("evaluate", "ablation", "--no-critic")
 
     assert result.exit_code == 2
     assert "--no-critic" in result.stderr

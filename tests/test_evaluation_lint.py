@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 
-import cli
-from engine.proof import proof_from_json, proof_text
-from evaluation.probing.items import probe_items
-from kb import KnowledgeBase
-from kb.records import Distribution
+from hapax.engine.inference.proof import proof_from_json, proof_text
+from hapax.evaluation.link.probing.items import probe_items
+from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
 
 LINK_RULES = Path(__file__).parent.parent.parent / "shared" / "data" / "link" / "rules_example.json"
 
@@ -71,16 +71,14 @@ def folder(tmp_path: Path) -> Path:
 
 def imported(folder: Path, *more: str) -> Result:
     rules, database = folder.parent / "rules.json", folder.parent / "lint.db"
-    return CliRunner().invoke(
-        cli.main, ["evaluate", "lint", str(folder), "--rules", str(rules), "--db", str(database), *more]
-    )
+    return invoke("evaluate", "lint", folder, "--rules", rules, "--db", database, *more)
 
 
 def test_csvs_become_statements(folder: Path) -> None:
     """Each distinct complete row is a statement in LINK's words, with its year as a number and underscores as blanks."""
     result = imported(folder)
     with KnowledgeBase(folder.parent / "lint.db") as kb:
-        texts = {one.text for one in kb.statements(distribution=Distribution.HEAD)}
+        texts = {statement.text for statement in kb.statements(distribution=Distribution.HEAD)}
         (theremin,) = kb.statements(rule="rule7", distribution=Distribution.LONG_TAIL)
 
     assert result.exit_code == 0, result.output
@@ -94,7 +92,7 @@ def test_csvs_become_statements(folder: Path) -> None:
         "PersonX was born in Hittite Empire and theremin was invented in 1920 and Hittite Empire is earlier than 1920 "
         "and PersonX could not use theremin"
     )
-    assert "1 row repeats an earlier one and 1 lacks a value" in " ".join(result.stderr.split())
+    assert "left out: 1 repeated row and 1 row with an empty cell; people flipped" in " ".join(result.stderr.split())
 
 
 def test_import_counts_as_table_16_and_measures_delta(folder: Path) -> None:
@@ -102,14 +100,14 @@ def test_import_counts_as_table_16_and_measures_delta(folder: Path) -> None:
     first, second = imported(folder, "--json"), imported(folder, "--json")
     counts = json.loads(first.stdout)["table_16"]
 
-    assert [(one["domain"], one["rules"], one["head"], one["long_tail"]) for one in counts] == [
+    assert [(count["domain"], count["rules"], count["head"], count["long_tail"]) for count in counts] == [
         ("temporal", 1, 1, 1),
         ("outcomes and effects", 1, 2, 2),
         ("total", 2, 3, 3),
     ]
-    assert all(one["delta"] > 0 for one in counts)
+    assert all(count["delta"] > 0 for count in counts)
     assert json.loads(first.stdout)["rules_about_persons"] == 2
-    assert "Of LINT's 417 rules 2, of its 149 about persons 2, of its 268 about things 0" in first.stderr
+    assert "2 of LINT's 417 rules: 2 of its 149 about persons and 0 of its 268 about objects" in first.stderr
     assert "released" not in first.stderr
     assert second.stdout == first.stdout
     with KnowledgeBase(folder.parent / "lint.db") as kb:
@@ -121,12 +119,12 @@ def test_imported_statements_can_be_probed_and_explained(folder: Path) -> None:
     imported(folder)
     with KnowledgeBase(folder.parent / "lint.db") as kb:
         found = probe_items(kb)
-        (ghee,) = (one for one in kb.statements() if "mysore pak" in one.conclusion)
+        (ghee,) = (statement for statement in kb.statements() if "mysore pak" in statement.conclusion)
     proof = proof_text(proof_from_json(ghee.proof))
 
     assert len(found.items) == 6
-    assert [one.conclusion for one in found.items if not one.entailed] == ["PersonX is not able to eat bread"]
-    assert {one.question for one in found.items if one.rule == "rule7"} == {
+    assert [item.conclusion for item in found.items if not item.entailed] == ["PersonX is not able to eat bread"]
+    assert {item.question for item in found.items if item.rule == "rule7"} == {
         "could PersonX use tractor",
         "could PersonX use theremin",
     }
@@ -137,11 +135,15 @@ def test_imported_statements_can_be_probed_and_explained(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("rule2_value_cache.csv_head", "P,A,B\nPersonX,dairy,bread\n", "no column Z, which rule2 searches"),
+        (
+            "rule2_value_cache.csv_head",
+            "P,A,B\nPersonX,dairy,bread\n",
+            "no column Z, a variable that rule rule2 searches",
+        ),
         ("rule99_value_cache.csv_head", "P,A\nPersonX,dairy\n", "No rule is named rule99"),
-        ("rule2_value_cache.csv_head", 'P,A,Z,B\nPersonX,"dairy\n', "no CSV in UTF-8"),
-        ("flip_label_data.json", "[]", "no such file as LINK's"),
-        ("flip_label_data.json", '{"LINK": {"rule2": {"head": [7]}}}', "there is no row 7"),
+        ("rule2_value_cache.csv_head", 'P,A,Z,B\nPersonX,"dairy\n', "not valid CSV in UTF-8"),
+        ("flip_label_data.json", "[]", "not a file of flipped labels for LINK"),
+        ("flip_label_data.json", '{"LINK": {"rule2": {"head": [7]}}}', "has no row 7"),
     ],
 )
 def test_faulty_files_are_told_and_nothing_is_stored(folder: Path, name: str, text: str, message: str) -> None:
@@ -158,17 +160,8 @@ def test_faulty_files_are_told_and_nothing_is_stored(folder: Path, name: str, te
 def test_folder_without_lint_is_told(folder: Path, tmp_path: Path) -> None:
     """A folder that holds none of LINT's files is an error that names one."""
     (tmp_path / "empty").mkdir()
-    result = CliRunner().invoke(
-        cli.main,
-        [
-            "evaluate",
-            "lint",
-            str(tmp_path / "empty"),
-            "--rules",
-            str(tmp_path / "rules.json"),
-            "--db",
-            str(tmp_path / "x.db"),
-        ],
+    result = invoke(
+        "evaluate", "lint", tmp_path / "empty", "--rules", tmp_path / "rules.json", "--db", tmp_path / "x.db"
     )
 
     assert result.exit_code == 1

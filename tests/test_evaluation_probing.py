@@ -5,41 +5,47 @@ from __future__ import annotations
 import json
 import math
 import re
+import runpy
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from cli_fixture import invoke
 
-import cli
-from evaluation.probing import paper
-from evaluation.probing.asking import (
+from hapax.evaluation.link.probing import paper
+from hapax.evaluation.link.probing.asking import (
     PREFIX,
-    Asked,
     ProbeAnswer,
+    ProbeQuestion,
     ProbeSettings,
-    asking_chain,
-    asking_critic,
-    asking_text,
+    chain_asker,
+    critic_asker,
     probe,
+    text_asker,
 )
-from evaluation.probing.chain import STEP_BY_STEP, examples
-from evaluation.probing.forms import conclusion_forms
-from evaluation.probing.items import DATA_TYPE, ENTAILMENT, ProbeItem, probe_items
-from evaluation.probing.metrics import TOTAL, measure
-from evaluation.probing.reading import Verdict, read_verdict
-from evaluation.probing.tables import answer_json, answer_lines, pages
-from evaluation.probing.templates import TEMPLATES, AnswerPair, count_labels, positive_share_implied
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from grammar.rules import Library, Polarity
-from kb import KnowledgeBase
-from kb.records import Distribution, PredicateRecord, RuleRecord, StatementRecord, VoteRecord
-from llm_oracle.calls import Journal
-from llm_oracle.protocols import CriticScore, Generation, GenerationParameters, GenerationRequest
-from llm_oracle.rewriting import FormWriter
-from llm_oracle.scripted import ScriptedModel
+from hapax.evaluation.link.probing.chain import STEP_BY_STEP, examples
+from hapax.evaluation.link.probing.forms import conclusion_forms
+from hapax.evaluation.link.probing.items import ProbeItem, probe_items
+from hapax.evaluation.link.probing.metrics import measure
+from hapax.evaluation.link.probing.reading import ParsedReply, parse_reply
+from hapax.evaluation.link.probing.tables import answer_json, answer_lines, probe_tables
+from hapax.evaluation.link.probing.templates import TEMPLATES, AnswerPair, count_labels
+from hapax.evaluation.link.stated import GivenStatementWriter
+from hapax.evaluation.shared.domains import TOTAL
+from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION
+from hapax.grammar.attributes import Polarity
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.kb.records import Distribution, PredicateRecord, RuleRecord, StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import CriticScore, Generation, GenerationParameters, GenerationRequest
+from hapax.llm_oracle.rewriting import FormWriter
+from hapax.llm_oracle.scripted import ScriptedModel
 
 PAPER = Path(__file__).parent.parent.parent / "shared" / "papers" / "link_lint.txt"
 needs_paper = pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
@@ -94,7 +100,10 @@ ITEM = ProbeItem(
 
 
 def printed_labels() -> list[str]:
-    words = ((one.pair.word(one.positive) if one.positive is not None else "Depends") for one in TEMPLATES)
+    words = (
+        (template.pair.word(template.positive) if template.positive is not None else "Depends")
+        for template in TEMPLATES
+    )
     return [
         f"{one.number} {one.text.replace('{', '').replace('}', '')} {word}"
         for one, word in zip(TEMPLATES, words, strict=True)
@@ -121,19 +130,19 @@ def statement(rule: str, dish: str, distribution: Distribution = Distribution.HE
 def fill(kb: KnowledgeBase, *statements: StatementRecord) -> KnowledgeBase:
     rules = library()
     kb.add_predicates(map(PredicateRecord.of, rules.completed().signatures))
-    kb.add_rules(RuleRecord(one.name, str(one), one.domain, one.principle, one.polarity) for one in rules.rules)
+    kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in rules.rules)
     kb.add_statements(statements)
     return kb
 
 
-def answering(says: Callable[[ProbeItem, int], bool | None]) -> Callable[[Sequence[Asked]], list[ProbeAnswer]]:
+def answering(says: Callable[[ProbeItem, int], bool | None]) -> Callable[[Sequence[ProbeQuestion]], list[ProbeAnswer]]:
     """A model whose answer to an item and template number is right, wrong, or off format (None)."""
 
-    def ask(asked: Sequence[Asked]) -> list[ProbeAnswer]:
+    def ask(asked: Sequence[ProbeQuestion]) -> list[ProbeAnswer]:
         answers = []
         for item, template in asked:
             right = says(item, template.number)
-            verdict = Verdict(None, "no answer") if right is None else Verdict(template.label(item) == right)
+            verdict = ParsedReply(None, "no answer") if right is None else ParsedReply(template.label(item) == right)
             answers.append(ProbeAnswer(item, template, template.question(item), verdict, ""))
         return answers
 
@@ -158,7 +167,7 @@ def test_templates_are_in_the_papers_text() -> None:
 
 def test_questions_of_a_denying_statement() -> None:
     """The slots are filled, and template 7 asks the positive side."""
-    questions = [one.question(ITEM) for one in TEMPLATES]
+    questions = [template.question(ITEM) for template in TEMPLATES]
 
     premise = "PersonX is allergic to milk"
     assert questions[0] == f"Is it true that if {premise}, PersonX is not able to eat fondue."
@@ -182,15 +191,19 @@ def test_contradicted_statement_turns_every_label() -> None:
     """Where people found a contradiction, all 13 labels turn."""
     turned = replace(ITEM, entailed=False)
 
-    assert all(one.label(turned) != one.label(ITEM) for one in TEMPLATES)
+    assert all(template.label(turned) != template.label(ITEM) for template in TEMPLATES)
 
 
 def test_negative_share_tells_the_positive_conclusions() -> None:
     """The paper's 51.58 % of negative labels implies 29.5 % positive conclusions, and the formula is count_labels'."""
     items = [replace(ITEM, polarity=one) for one in [Polarity.POSITIVE] * 3 + [Polarity.NEGATIVE] * 7]
 
-    assert positive_share_implied(paper.NEGATIVE_SHARE / 100) == pytest.approx(0.295, abs=0.0005)
-    assert positive_share_implied(count_labels(items).negative_share) == pytest.approx(0.3)
+    def positive_share(negative_share: float) -> float:
+        """Positive conclusions have 7 positive and 6 negative labels, the others 6 and 7."""
+        return 7 - 13 * negative_share
+
+    assert positive_share(paper.NEGATIVE_SHARE / 100) == pytest.approx(0.295, abs=0.0005)
+    assert positive_share(count_labels(items).negative_share) == pytest.approx(0.3)
 
 
 # Negation and question
@@ -212,7 +225,7 @@ def test_forms_come_from_the_template_first() -> None:
 
 
 def test_forms_come_from_a_model_where_grammar_fails() -> None:
-    """What neither template nor grammar gives is written by the model; a reply that loses a slot is asked again."""
+    """Forms that neither template nor grammar has are written by the model; after a reply without a slot it is asked again."""
     rules = library()
     model = ScriptedModel(
         {
@@ -229,7 +242,7 @@ def test_forms_come_from_a_model_where_grammar_fails() -> None:
         "PersonX has no use for fondue",
         "is it true that PersonX has use for fondue",
     )
-    assert [one.split(":")[1].split(" the ")[1] for one in forms.notes] == [
+    assert [note.split(":")[1].split(" the ")[1] for note in forms.notes] == [
         "model wrote",
         "question for '[1] has use for [2]'",
     ]
@@ -254,16 +267,16 @@ def test_votes_turn_labels_and_leave_statements_out(fresh_kb: KnowledgeBase) -> 
     fresh_kb.add_votes(
         [
             *(
-                VoteRecord(wrong.id, ENTAILMENT, voter, answer)
+                VoteRecord(wrong.id, ENTAILMENT_QUESTION, voter, answer)
                 for voter, answer in [("a", "no"), ("b", "No "), ("c", "yes")]
             ),
-            VoteRecord(odd.id, f"{DATA_TYPE} B", "a", "no"),
-            *(VoteRecord(tie.id, ENTAILMENT, voter, answer) for voter, answer in [("a", "no"), ("b", "yes")]),
+            VoteRecord(odd.id, f"{DATA_TYPE_QUESTION} B", "a", "no"),
+            *(VoteRecord(tie.id, ENTAILMENT_QUESTION, voter, answer) for voter, answer in [("a", "no"), ("b", "yes")]),
         ]
     )
     found = probe_items(fresh_kb)
 
-    assert {one.conclusion.split()[-1]: one.entailed for one in found.items} == {"toast": False, "naan": True}
+    assert {item.conclusion.split()[-1]: item.entailed for item in found.items} == {"toast": False, "naan": True}
     assert (found.contradicted, found.wrong_type) == (1, 1)
 
 
@@ -275,7 +288,7 @@ def test_larger_samples_hold_the_smaller(fresh_kb: KnowledgeBase) -> None:
     small, large = probe_items(fresh_kb, sample=3), probe_items(fresh_kb, sample=5)
 
     assert large.items[:6] == small.items
-    assert [one.distribution for one in small.items] == [Distribution.HEAD, Distribution.LONG_TAIL] * 3
+    assert [item.distribution for item in small.items] == [Distribution.HEAD, Distribution.LONG_TAIL] * 3
     assert probe_items(fresh_kb, sample=3, seed=1).items != small.items
     assert (small.found[Distribution.HEAD], small.shared) == (9, 3)
 
@@ -311,30 +324,30 @@ def test_nothing_to_probe_is_said_with_a_remedy(fresh_kb: KnowledgeBase) -> None
 )
 def test_replies_are_read(reply: str, pair: AnswerPair, positive: bool | None, violation: str | None) -> None:
     """Only the question's own pair of answers, said first, is an answer; all else is a violation with its reason."""
-    assert read_verdict(reply, pair) == Verdict(positive, violation)
+    assert parse_reply(reply, pair) == ParsedReply(positive, violation)
 
 
 def test_critic_is_asked_the_questions_as_they_stand(fresh_kb: KnowledgeBase) -> None:
     """P(yes) above one half is the positive answer, also of true and right; what was asked is not asked again."""
     model = ScriptedModel({"critic": {TEMPLATES[2].question(ITEM): 0.9}, "defaults": {"critic": 0.1}})
-    run = probe([ITEM], asking_critic(model, Journal(fresh_kb)))
+    run = probe([ITEM], critic_asker(model, Journal(fresh_kb)))
 
-    assert model.claims == [one.question(ITEM) for one in TEMPLATES]
-    assert [one.template.number for one in run.answers if one.right] == [3, 7, 8, 9, 10, 11, 12, 13]
+    assert model.claims == [template.question(ITEM) for template in TEMPLATES]
+    assert [answer.template.number for answer in run.answers if answer.right] == [3, 7, 8, 9, 10, 11, 12, 13]
     assert run.answers[2].reply == "True"
-    assert probe([ITEM], asking_critic(model, Journal(fresh_kb))) == run
+    assert probe([ITEM], critic_asker(model, Journal(fresh_kb))) == run
     assert len(model.claims) == 13
 
 
 def test_text_is_asked_behind_the_papers_prefix(fresh_kb: KnowledgeBase) -> None:
     """The prompt is prefix and question; the reply is read by its own pair."""
     model = ScriptedModel({"defaults": {"generate": "Yes."}})
-    run = probe([ITEM], asking_text(model, Journal(fresh_kb), ProbeSettings()))
+    run = probe([ITEM], text_asker(model, Journal(fresh_kb), ProbeSettings()))
 
     assert (
         model.prompts[1] == f"{PREFIX}\nYes or no: if PersonX is allergic to milk, PersonX is not able to eat fondue."
     )
-    assert [one.template.number for one in run.answers if one.verdict.violation] == [3, 4, 10, 11]
+    assert [answer.template.number for answer in run.answers if answer.verdict.violation] == [3, 4, 10, 11]
 
 
 def test_chain_of_thought_asks_twice_and_keeps_the_rationale(fresh_kb: KnowledgeBase) -> None:
@@ -343,22 +356,22 @@ def test_chain_of_thought_asks_twice_and_keeps_the_rationale(fresh_kb: Knowledge
         {"defaults": {"generate": "Fondue is made of cheese.\nTherefore, the answer (yes or no) is: Yes"}}
     )
     settings = ProbeSettings(seed=3)
-    run = probe([ITEM], asking_chain(model, Journal(fresh_kb), settings))
+    run = probe([ITEM], chain_asker(model, Journal(fresh_kb), settings))
     first, second = model.prompts[0], model.prompts[13]
     question = TEMPLATES[0].question(ITEM)
 
     assert first == f"{PREFIX}\n{examples(3, ITEM, TEMPLATES[0])}{question}\n{STEP_BY_STEP}\n"
     assert second == f"{first}Fondue is made of cheese.\nTherefore, the answer (yes or no) is:"
-    assert {one.rationale for one in run.answers} == {"Fondue is made of cheese."}
+    assert {answer.rationale for answer in run.answers} == {"Fondue is made of cheese."}
 
 
 def test_examples_are_two_with_shuffled_labels() -> None:
     """Each question has one example answered positively and one negatively, in drawn order; a seed draws the same."""
     drawn = [examples(seed, ITEM, template) for seed in range(4) for template in TEMPLATES]
-    said = [re.findall(r"Therefore, the answer \(.*\) is: (\w+)", one) for one in drawn]
-    first = [one[0] in ("Yes", "True", "Right") for one in said]
+    said = [re.findall(r"Therefore, the answer \(.*\) is: (\w+)", example) for example in drawn]
+    first = [answer[0] in ("Yes", "True", "Right") for answer in said]
 
-    assert all(len(one) == 2 for one in said)
+    assert all(len(answer) == 2 for answer in said)
     assert all(one[1] in ("Yes", "True", "Right") for one, positive in zip(said, first, strict=True) if not positive)
     assert all(one[1] in ("No", "False", "Wrong") for one, positive in zip(said, first, strict=True) if positive)
     assert 10 < sum(first) < 42
@@ -390,24 +403,26 @@ class Refusing(ScriptedModel):
         return [CriticScore(0.5, refused="filtered" if "contradict" in claim else "") for claim in claims]
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        said = ("filtered" if "contradict" in one.prompt.splitlines()[1] else "" for one in requests)
+        said = ("filtered" if "contradict" in request.prompt.splitlines()[1] else "" for request in requests)
         return [Generation("" if refused else "Yes", refused=refused) for refused in said]
 
 
-@pytest.mark.parametrize("way", [asking_critic, lambda *told: asking_text(*told, ProbeSettings())])
-def test_a_refusal_is_no_answer(way: Callable[..., Callable[[Sequence[Asked]], list[ProbeAnswer]]]) -> None:
+@pytest.mark.parametrize("way", [critic_asker, lambda *told: text_asker(*told, ProbeSettings())])
+def test_a_refusal_is_no_answer(way: Callable[..., Callable[[Sequence[ProbeQuestion]], list[ProbeAnswer]]]) -> None:
     """It is neither no nor off format, and counts apart: of 13 questions the filter stops two."""
     ask = way(Refusing({}), Journal(KnowledgeBase()))
 
     run = probe([ITEM], ask)
     cell = measure(run.answers).cell(TOTAL, Distribution.HEAD)
-    refused = [one for one in run.answers if one.verdict.refusal]
+    refused = [answer for answer in run.answers if answer.verdict.refusal]
 
-    assert [one.template.number for one in refused] == [6, 13]
-    assert {(one.verdict.positive, one.verdict.violation, one.right) for one in refused} == {(None, None, False)}
+    assert [answer.template.number for answer in refused] == [6, 13]
+    assert {(answer.verdict.positive, answer.verdict.violation, answer.right) for answer in refused} == {
+        (None, None, False)
+    }
     assert cell.refusals.value == pytest.approx(2 / 13)
-    assert pages(measure(run.answers))[0].columns[-2:] == ("off format", "refused")
-    assert {answer_json(one)["refusal"] for one in run.answers} == {None, "filtered"}
+    assert probe_tables(measure(run.answers))[0].columns[-2:] == ("off format", "refused")
+    assert {answer_json(answer)["refusal"] for answer in run.answers} == {None, "filtered"}
     assert "refused: filtered" in "".join(answer_lines(refused[0]))
 
 
@@ -423,7 +438,7 @@ def test_cells_count_as_table_4() -> None:
         )
 
     report = measure(probe([*head, *tail], answering(says)).answers)
-    first, last = (report.cell("temporal", one) for one in Distribution)
+    first, last = (report.cell("temporal", distribution) for distribution in Distribution)
 
     assert (first.positive.value, first.negative.value, first.every.value) == (0.75, 1.0, 0.75)
     assert (last.positive.value, last.negative.value, last.every.value) == (0.75, 0.5, 0.25)
@@ -431,7 +446,9 @@ def test_cells_count_as_table_4() -> None:
     assert last.violations.value == pytest.approx(1 / 52)
     assert report.change("temporal").every.value == pytest.approx((0.25 - 0.75) / 0.75)
     assert first.every.low < 0.75 < first.every.high
-    by_number = {one.template: one for one in report.templates if one.distribution is Distribution.LONG_TAIL}
+    by_number = {
+        template.template: template for template in report.templates if template.distribution is Distribution.LONG_TAIL
+    }
     assert (by_number[5].accuracy.value, by_number[12].accuracy.value, by_number[12].violations.value) == (
         0.75,
         0.5,
@@ -442,10 +459,12 @@ def test_cells_count_as_table_4() -> None:
 def test_domains_are_told_apart() -> None:
     """Each domain has its cells, in the paper's order, strangers after it, the total last."""
     several = [
-        one for domain in ("weather", "locational", "natural properties") for one in items(2, Distribution.HEAD, domain)
+        item
+        for domain in ("weather", "locational", "natural properties")
+        for item in items(2, Distribution.HEAD, domain)
     ]
     report = measure(probe(several, answering(lambda item, template: item.domain != "locational")).answers)
-    heads = [one for one in report.cells if one.distribution is Distribution.HEAD]
+    heads = [cell for cell in report.cells if cell.distribution is Distribution.HEAD]
 
     assert [one.domain for one in heads] == ["natural properties", "locational", "weather", TOTAL]
     assert [one.every.value for one in heads] == [1.0, 0.0, 1.0, pytest.approx(2 / 3)]
@@ -457,7 +476,7 @@ def test_delta_of_nothing_is_not_available() -> None:
     report = measure(
         probe(several, answering(lambda item, template: item.distribution is Distribution.LONG_TAIL)).answers
     )
-    ours = pages(report)[0]
+    ours = probe_tables(report)[0]
 
     assert math.isnan(report.change("temporal").every.value)
     assert [row[5] for row in ours.rows if row[1] == "delta"] == ["n/a", "n/a"]
@@ -513,16 +532,70 @@ def seeded(path: Path) -> Path:
     return path
 
 
+WITH_A_14TH_TEMPLATE = """
+from hapax.evaluation.link.probing import templates
+
+text = "Does it follow from '{premise}' that {conclusion}?"
+templates.TEMPLATES += (templates.Template(14, text, templates.AnswerPair.YES_NO, True),)
+
+from hapax import cli
+
+cli.main()
+"""
+
+
+def test_a_new_template_needs_one_file(tmp_path: Path) -> None:
+    """With a template more, probing, dataset and its tasks have 14 questions, and no metric is nan."""
+    database, rules = tmp_path / "k.db", library()
+    with KnowledgeBase(database) as kb:
+        for distribution, dish in ((Distribution.HEAD, "fondue"), (Distribution.LONG_TAIL, "matapa")):
+            writer = GivenStatementWriter(rules, rules.rule("allergy"), distribution, "run")
+            fill(kb, writer.statement({"A": "milk", "B": dish}))
+
+    def run(*words: str) -> str:
+        command = [sys.executable, "-c", WITH_A_14TH_TEMPLATE, *words, "--db", str(database)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    probed = run("evaluate", "probe", "-m", "simulated:1")
+    run("dataset", str(tmp_path / "set"), "--format", "lm-eval", "--format", "inspect", "--format", "hf")
+
+    tasks = tmp_path / "set" / "lm_eval"
+    metrics = runpy.run_path(str(tasks / "utils.py"))
+    documents = [json.loads(line) for line in (tasks / "head.jsonl").read_text("utf-8").splitlines()]
+    scores = [(0.0, True), (-1.0, True)]
+    results = []
+    for document in documents:
+        # The likelier of the two answers is the right one, except for template 14.
+        best_first = (document["label"] == 0) == (document["template"] != 14)
+        results.append(metrics["process_results"](document, scores if best_first else scores[::-1]))
+
+    def metric(name: str) -> float:
+        return float(metrics["__getattr__"](name)([result[name] for result in results]))
+
+    assert "all 14" in probed
+    assert "Does it follow from" in probed
+    assert sorted({document["template"] for document in documents}) == list(range(1, 15))
+    assert [metric(name) for name in ("all_14", "template_13", "template_14")] == [0, 1, 0]
+    assert "utils.all_14" in (tasks / "_base_yaml").read_text("utf-8")
+    assert "utils.template_14" in (tasks / "_base_yaml").read_text("utf-8")
+    assert "`template_14`" in (tasks / "README.md").read_text("utf-8")
+    assert "TEMPLATES = 14" in (tmp_path / "set" / "inspect" / "task.py").read_text("utf-8")
+    cards = [path.read_text("utf-8") for path in (tmp_path / "set").rglob("README.md")]
+    assert any("number of the template, 1 to 14" in card for card in cards)
+
+
 def test_probe_prints_ours_and_the_papers_apart(tmp_path: Path) -> None:
     """The command prints our tables, LINK's own in others, and wrong answers with their rationale."""
     database, script, answers = seeded(tmp_path / "k.db"), tmp_path / "s.json", tmp_path / "answers.jsonl"
     script.write_text(json.dumps({"defaults": {"generate": "Cheese is made of milk."}}), encoding="utf-8")
     words = ["evaluate", "probe", "--db", str(database), "-m", f"scripted:{script}", "--ask", "cot"]
-    result = CliRunner().invoke(cli.main, [*words, "-o", str(answers)])
+    result = invoke(*words, "-o", answers)
 
     assert result.exit_code == 0, result.output
     titles = [line for line in result.stdout.splitlines() if line.startswith(("Ours", "LINK"))]
-    assert [one.split(",")[0].split(" as ")[0] for one in titles] == [
+    assert [title.split(",")[0].split(" as ")[0] for title in titles] == [
         "Ours",
         "Ours",
         "LINK's table 4",
@@ -540,8 +613,8 @@ def test_probe_goes_on_after_its_budget(tmp_path: Path) -> None:
     database, script = seeded(tmp_path / "k.db"), tmp_path / "s.json"
     script.write_text(json.dumps({"defaults": {"critic": 0.9}}), encoding="utf-8")
     words = ["evaluate", "probe", "--db", str(database), "-m", f"scripted:{script}", "--json"]
-    stopped = CliRunner().invoke(cli.main, [*words, "--max-calls", "20"])
-    done = CliRunner().invoke(cli.main, words)
+    stopped = invoke(*words, "--max-calls", "20")
+    done = invoke(*words)
     told = json.loads(done.stdout)
 
     assert stopped.exit_code == 3
@@ -561,9 +634,9 @@ def test_writer_writes_what_grammar_cannot(tmp_path: Path) -> None:
     forms = {"Opposite:": "[1] has no use for [2]", "Question:": "has [1] any use for [2]?"}
     script.write_text(json.dumps({"generate": forms, "defaults": {"critic": 0.9}}), encoding="utf-8")
     words = ["evaluate", "probe", "--db", str(database), "-m", f"scripted:{script}", "--writer", f"scripted:{script}"]
-    first, second = (json.loads(CliRunner().invoke(cli.main, [*words, "--json"]).stdout) for _ in range(2))
+    first, second = (json.loads(invoke(*words, "--json").stdout) for _ in range(2))
 
-    assert [one.split(" the ")[0] for one in first["notes"]] == ["use:", "use:"]
+    assert [note.split(" the ")[0] for note in first["notes"]] == ["use:", "use:"]
     assert first["calls"] == {"sent": 13 + 2, "from_journal": 0}
     assert second["calls"] == {"sent": 0, "from_journal": 13 + 2}
 
@@ -571,7 +644,7 @@ def test_writer_writes_what_grammar_cannot(tmp_path: Path) -> None:
 def test_probe_runs_with_a_simulated_model(tmp_path: Path) -> None:
     """The simulated world is made from the rules in the knowledge base."""
     database = seeded(tmp_path / "k.db")
-    result = CliRunner().invoke(cli.main, ["evaluate", "probe", "--db", str(database), "-m", "simulated:7"])
+    result = invoke("evaluate", "probe", "--db", database, "-m", "simulated:7")
 
     assert result.exit_code == 0, result.output
     assert "4 of 2 head and 2 long tail statements" in " ".join(result.stderr.split())
@@ -581,7 +654,7 @@ def test_probe_runs_with_a_simulated_model(tmp_path: Path) -> None:
 def test_probe_runs_with_the_embedded_model(tmp_path: Path) -> None:
     """Without network the embedded critic answers all questions, and the run says what that is worth."""
     database = seeded(tmp_path / "k.db")
-    result = CliRunner().invoke(cli.main, ["evaluate", "probe", "--db", str(database), "--sample", "1", "--json"])
+    result = invoke("evaluate", "probe", "--db", database, "--sample", "1", "--json")
 
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["calls"]["sent"] == 26

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,30 +14,30 @@ from xml.etree.ElementTree import Element
 
 import html5lib
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
 from hypothesis import given
 from hypothesis import strategies as st
+from money_fixture import RULES as MONEY_RULES
+from money_fixture import SCRIPT as MONEY_SCRIPT
+from money_fixture import VALUES
 
-import cli
-from engine.explain import Story
-from engine.gates import CriticGate, CriticRule, Judged
-from engine.report import SearchSettings
-from engine.search import search
-from evaluation.report.build import ReportOptions, build
-from evaluation.report.drawing import BINS, LARGEST, histogram
-from evaluation.report.gates import ROSE
-from evaluation.report.page import SHORT, page, pieces
-from evaluation.report.sections import MOST_DEPTH, MOST_LINES, nested
-from grammar.parser import parse_library
-from grammar.rules import Library
-from kb import KnowledgeBase
-from kb.records import (
+from hapax.engine.explain import Story
+from hapax.engine.search.gates import ROSE, QuestionGates
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.search import search
+from hapax.evaluation.report.build import ReportOptions, build
+from hapax.evaluation.report.drawing import BINS, LARGEST, histogram
+from hapax.evaluation.report.page import SHORT, page, pieces
+from hapax.evaluation.report.sections import MOST_DEPTH, MOST_LINES, nested
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.kb.records import (
+    AtomPattern,
     CallRecord,
     Candidate,
     Decision,
     Distribution,
     FactRecord,
-    Pattern,
     Question,
     RuleRecord,
     RunRecord,
@@ -44,45 +45,22 @@ from kb.records import (
     StatementRecord,
     VoteRecord,
 )
-from llm_oracle.protocols import Models
-from llm_oracle.scripted import ScriptedModel
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.scripted import ScriptedModel
 
-RULES = """
-type City < Location
-functional is_a_city_in(City, Country): "[1] is a city in [2]" / "[1] is not a city in [2]" / "is [1] a city in [2]?"
-oracle uses_currency(Country, Currency): "[1] uses the [2]" / "[1] does not use the [2]" / "does [1] use the [2]?"
-given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
-given can_pay_with(Person, Currency): "[1] can pay with the [2]" / "[1] cannot pay with the [2]" / "can [1] pay with the [2]?"
-@name currency
-@domain locational
-lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Country C, Currency B) -> can_pay_with(Person X, Currency B)
-@name neighbour
+RULES = f"""{MONEY_RULES}@name neighbour
 @domain temporal
 lives_in(Person X, City A) & is_a_city_in(City A, Country C) & is_a_city_in(City B, Country C) & A \\= B -> could_move_to(Person X, City B)
 """
 SCRIPT = {
-    "generate": {
-        "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul"],
-        "'[A] is a city in Norway'": ["Bergen", "Oslo"],
-        "'Oslo is a city in [B]'": ["Norway"],
-        "'Bergen is a city in [B]'": ["Norway"],
-        "'Lyon is a city in [B]'": ["France"],
-        "'Banjul is a city in [B]'": ["The Gambia"],
-        "'Norway uses the [B]'": ["Norwegian krone", "euro"],
-        "'France uses the [B]'": ["euro"],
-        "'The Gambia uses the [B]'": ["dalasi"],
-    },
-    "critic": {"Norway uses the euro.": 0.1},
+    **MONEY_SCRIPT,
+    "generate": {**VALUES, "'[A] is a city in Norway'": ["Bergen", "Oslo"], "'Bergen is a city in [B]'": ["Norway"]},
     "likelihood": {"Norway uses the Norwegian krone.": -12.0, "The Gambia uses the dalasi.": -20.0},
-    "defaults": {"critic": 0.95, "likelihood": -10.0, "generate": []},
 }
 HOSTILE = "<script>alert(1)</script>\"'&amp;</style></td>\u202etxt.exe\x00\ufeff"
 LONG = "long " * 2_000
 HEAD, TAIL = Distribution.HEAD, Distribution.LONG_TAIL
-
-
-def invoke(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli.main, [str(one) for one in arguments])
 
 
 def parsed(text: str) -> Element:
@@ -95,31 +73,36 @@ def words(element: Element) -> str:
 
 
 def of_class(tree: Element, name: str, tag: str = "*") -> list[Element]:
-    return [one for one in tree.iter() if name in one.get("class", "").split() and tag in ("*", one.tag)]
+    return [
+        element for element in tree.iter() if name in element.get("class", "").split() and tag in ("*", element.tag)
+    ]
 
 
 def figures(tree: Element) -> dict[str, str]:
     """The summary's figures by name, as programs read them."""
-    return {one.get("id", "").removeprefix("figure-"): one.get("value", "") for one in of_class(tree, "value", "data")}
+    return {
+        element.get("id", "").removeprefix("figure-"): element.get("value", "")
+        for element in of_class(tree, "value", "data")
+    }
 
 
 def table(tree: Element, heading: str) -> list[list[str]]:
     """The body of the table under the heading of this id."""
-    section = next(one for one in tree.iter("section") if one.get("aria-labelledby") == heading)
+    section = next(element for element in tree.iter("section") if element.get("aria-labelledby") == heading)
     return [[words(cell) for cell in row] for row in next(section.iter("tbody")).iter("tr")]
 
 
 def story_lines(statement: Element) -> Iterator[str]:
     """The lines of a story, in full where they are cut."""
-    for one in next(iter(of_class(statement, "story"))).iter():
-        kind = one.get("class", "")
+    for line in next(iter(of_class(statement, "story"))).iter():
+        kind = line.get("class", "")
         if kind == "line":
             cut = [
-                each
-                for each in one.iter("span")
-                if each.get("title") and "hidden-character" not in each.get("class", "")
+                element
+                for element in line.iter("span")
+                if element.get("title") and "hidden-character" not in element.get("class", "")
             ]
-            yield cut[0].get("title", "") if cut else words(one)
+            yield cut[0].get("title", "") if cut else words(line)
 
 
 def searched(tmp_path: Path, script: object = SCRIPT, *options: str | Path) -> tuple[Path, Path, dict[str, object]]:
@@ -161,60 +144,62 @@ def hostile(fresh_kb: KnowledgeBase) -> KnowledgeBase:
     )
     fresh_kb.start_run(run)
     fresh_kb.add_rules([RuleRecord(HOSTILE, f"{HOSTILE}\n{LONG}", HOSTILE, HOSTILE, HOSTILE)])
-    question = Question((Pattern("likes", (None, HOSTILE)),), HOSTILE)
+    question = Question((AtomPattern("likes", (None, HOSTILE)),), HOSTILE)
     call = CallRecord("call", HOSTILE, HOSTILE, {"prompt": HOSTILE}, {"text": HOSTILE})
-    fresh_kb.record_call(call)
+    fresh_kb.record_calls([call])
     fresh_kb.add_questions([question])
     proposed = [Candidate(question.id, text, text, "call", place) for place, text in enumerate((HOSTILE, LONG, "so"))]
     fresh_kb.add_candidates(proposed)
-    verdicts = [Decision(run.id, "critic", one.id, False, 0.1, 0.85, HOSTILE) for one in proposed]
+    verdicts = [Decision(run.id, "critic", candidate.id, False, 0.1, 0.85, HOSTILE) for candidate in proposed]
     beam = Decision(run.id, HOSTILE, HOSTILE, False, None, None, LONG, HOSTILE, HEAD, 0)
     fresh_kb.add_decisions([*verdicts, beam])
     fresh_kb.add_facts(
         [FactRecord("likes", (HOSTILE, LONG), ("Person", "Thing"), Source.MODEL, 0.9, proposed[0].id, run.id)]
     )
     proof = {"steps": [{"goal": {"predicate": "likes", "arguments": [HOSTILE, LONG]}, "by": "fact"}]}
-    several = [
+    statements = [
         StatementRecord(HOSTILE, end, run.id, (("A", value),), value, HOSTILE, value, proof, score)
         for end, value, score in ((HEAD, HOSTILE, -1.0), (HEAD, LONG, float("-inf")), (TAIL, LONG, 1e300))
     ]
-    fresh_kb.add_statements(several)
+    fresh_kb.add_statements(statements)
     fresh_kb.add_votes(
-        [VoteRecord(several[0].id, HOSTILE, "ann", HOSTILE), VoteRecord(several[1].id, LONG, "ann", LONG)]
+        [VoteRecord(statements[0].id, HOSTILE, "ann", HOSTILE), VoteRecord(statements[1].id, LONG, "ann", LONG)]
     )
     return fresh_kb
 
 
 def test_figures_are_those_of_search_and_stats(tmp_path: Path) -> None:
     """Statements, delta, facts, calls, tokens and money of the page are what the other commands print."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     stats = json.loads(invoke("stats", "--json", "--db", database).stdout)
     text, tree = reported(database)
 
     shown = figures(tree)
-    calls = told["calls"]
-    assert {name: int(shown[name]) for name in told["statements"]} == told["statements"]
-    assert told["statements"]["head"] > 0
-    assert float(shown["mean_delta"]) == told["mean_delta"]
+    calls = summary["calls"]
+    assert {name: int(shown[name]) for name in summary["statements"]} == summary["statements"]
+    assert summary["statements"]["head"] > 0
+    assert float(shown["mean_delta"]) == summary["mean_delta"]
     assert int(shown["facts"]) == stats["facts"]
-    assert int(shown["calls"]) == sum(one["calls"] for one in calls.values()) == stats["calls"]
-    assert int(shown["hits"]) == sum(one["hits"] for one in calls.values())
-    assert int(shown["tokens"]) == sum(one["prompt_tokens"] + one["completion_tokens"] for one in calls.values())
-    assert float(shown["money"]) == sum(one["cost"] for one in calls.values())
-    assert f"Run <code>{told['run']}</code>" in text
+    assert int(shown["calls"]) == sum(counts["calls"] for counts in calls.values()) == stats["calls"]
+    assert int(shown["hits"]) == sum(counts["hits"] for counts in calls.values())
+    assert int(shown["tokens"]) == sum(
+        counts["prompt_tokens"] + counts["completion_tokens"] for counts in calls.values()
+    )
+    assert float(shown["money"]) == sum(counts["cost"] for counts in calls.values())
+    assert f"Run <code>{summary['run']}</code>" in text
 
 
 def test_every_role_is_told_with_its_calls(tmp_path: Path) -> None:
     """The cost tables hold each role's calls, hits and tokens, of this run and of all."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     by_role = json.loads(invoke("stats", "--json", "--db", database).stdout)["calls_by_role"]
     _, tree = reported(database)
 
-    rows = [one for one in tree.iter("tr") if one.get("data-role")]
-    numbers = [(one.get("data-role"), *(cell.get("data-sort") for cell in of_class(one, "number"))) for one in rows]
+    rows = [element for element in tree.iter("tr") if element.get("data-role")]
+    numbers = [(row.get("data-role"), *(cell.get("data-sort") for cell in of_class(row, "number"))) for row in rows]
     of_run = [
-        (role, *(str(one[name]) for name in ("calls", "hits", "prompt_tokens", "completion_tokens", "cost")))
-        for role, one in told["calls"].items()
+        (role, *(str(counts[name]) for name in ("calls", "hits", "prompt_tokens", "completion_tokens", "cost")))
+        for role, counts in summary["calls"].items()
     ]
     assert sorted(numbers[: len(of_run)]) == sorted(of_run)
     assert {role: int(calls) for role, calls, *_ in numbers[len(of_run) :]} == by_role
@@ -222,19 +207,19 @@ def test_every_role_is_told_with_its_calls(tmp_path: Path) -> None:
 
 def test_the_table_of_rules_is_the_closing_table(tmp_path: Path) -> None:
     """Each rule stands with its statements, delta, calls and hits, and the shares of its own gates."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     _, tree = reported(database)
 
     rows = {words(row[0]): row for row in tree.iter("tr") if row.get("data-rule")}
     assert list(rows) == ["currency", "neighbour"]
-    for line in told["rules"]:
+    for line in summary["rules"]:
         cells = [cell.get("data-sort") for cell in of_class(rows[line["rule"]], "number")]
         critic, likelihood = line["gates"]["critic"], line["gates"]["likelihood"]
-        assert [int(one) for one in cells[:3]] == [line["head"], line["long_tail"], line["in_both"]]
+        assert [int(cell) for cell in cells[:3]] == [line["head"], line["long_tail"], line["in_both"]]
         assert float(cells[3]) == pytest.approx(line["delta"])
         assert float(cells[4]) == critic["accepted"] / critic["judged"]
         assert float(cells[5]) == likelihood["accepted"] / likelihood["judged"]
-        assert [int(one) for one in cells[6:]] == [line["calls"], line["hits"]]
+        assert [int(cell) for cell in cells[6:]] == [line["calls"], line["hits"]]
 
 
 def test_a_statement_unfolds_to_what_why_tells(tmp_path: Path) -> None:
@@ -244,10 +229,10 @@ def test_a_statement_unfolds_to_what_why_tells(tmp_path: Path) -> None:
 
     statements = of_class(tree, "statement")
     assert statements
-    for one in statements:
-        lines = list(story_lines(one))
-        told = invoke("why", re.search("statement ([0-9a-f]{32})", lines[0])[1], "--rules", rules, "--db", database)
-        assert lines == [line.strip() for line in told.stdout.splitlines()]
+    for statement in statements:
+        lines = list(story_lines(statement))
+        result = invoke("why", re.search("statement ([0-9a-f]{32})", lines[0])[1], "--rules", rules, "--db", database)
+        assert lines == [line.strip() for line in result.stdout.splitlines()]
     assert any("Give me" in line for line in lines)
     assert any("critic gate: accepted, score 0.950, threshold 0.850" in line for line in lines)
 
@@ -258,20 +243,24 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
     text, tree = reported(database)
 
     policy = next(
-        one.get("content", "") for one in tree.iter("meta") if one.get("http-equiv") == "Content-Security-Policy"
+        element.get("content", "")
+        for element in tree.iter("meta")
+        if element.get("http-equiv") == "Content-Security-Policy"
     )
     hashes = {
-        name: base64.b64encode(hashlib.sha256(words(one).encode()).digest()).decode()
+        name: base64.b64encode(hashlib.sha256(words(element).encode()).digest()).decode()
         for name in ("style", "script")
-        for one in tree.iter(name)
+        for element in tree.iter(name)
     }
     assert policy.startswith("default-src 'none'; ")
     assert all(f"{name}-src 'sha256-{digest}'" in policy for name, digest in hashes.items())
     assert "://" not in text.replace("http-equiv", "")
-    assert [one.tag for one in tree.iter() if any(one.get(name) for name in ("src", "style", "onclick"))] == []
-    assert all(one.get("href", "#").startswith("#") for one in tree.iter("a"))
-    named = {one.get("id") for one in tree.iter() if one.get("id")}
-    assert all(one.get("href", "")[1:] in named for one in tree.iter("a"))
+    assert [
+        element.tag for element in tree.iter() if any(element.get(name) for name in ("src", "style", "onclick"))
+    ] == []
+    assert all(element.get("href", "#").startswith("#") for element in tree.iter("a"))
+    named = {element.get("id") for element in tree.iter() if element.get("id")}
+    assert all(element.get("href", "")[1:] in named for element in tree.iter("a"))
 
 
 def test_the_page_can_be_used_without_eyes_and_without_script(tmp_path: Path) -> None:
@@ -280,10 +269,14 @@ def test_the_page_can_be_used_without_eyes_and_without_script(tmp_path: Path) ->
     _, tree = reported(database)
 
     assert tree.find("head/..").get("lang") == "en"
-    assert {one.get("scope") for one in tree.iter("th")} == {"col", "row"}
-    assert all(one.get("aria-label") and one.get("role") == "img" for one in tree.iter() if one.tag.endswith("svg"))
-    assert all(one[0].tag == "summary" and words(one[0]).strip() for one in tree.iter("details"))
-    assert all(one.get("hidden") is not None for one in of_class(tree, "tools"))
+    assert {element.get("scope") for element in tree.iter("th")} == {"col", "row"}
+    assert all(
+        element.get("aria-label") and element.get("role") == "img"
+        for element in tree.iter()
+        if element.tag.endswith("svg")
+    )
+    assert all(element[0].tag == "summary" and words(element[0]).strip() for element in tree.iter("details"))
+    assert all(element.get("hidden") is not None for element in of_class(tree, "tools"))
 
 
 def test_the_same_knowledge_base_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -299,11 +292,12 @@ def test_hostile_texts_stay_texts(hostile: KnowledgeBase) -> None:
     tree = parsed(text)
 
     assert len(list(tree.iter("script"))) == len(list(tree.iter("style"))) == 1
-    assert not any(one in text for one in "\u202e\x00\ufeff")
-    assert {"U+202E", "U+0000", "U+FEFF"} <= {words(one) for one in of_class(tree, "hidden-character")}
+    assert not any(character in text for character in "\u202e\x00\ufeff")
+    assert {"U+202E", "U+0000", "U+FEFF"} <= {words(element) for element in of_class(tree, "hidden-character")}
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
     assert all(
-        name in ("", "hidden-character") or name.isascii() for name in (one.get("class", "") for one in tree.iter())
+        name in ("", "hidden-character") or name.isascii()
+        for name in (element.get("class", "") for element in tree.iter())
     )
 
 
@@ -311,21 +305,21 @@ def test_long_texts_are_cut_and_stand_in_full_below(hostile: KnowledgeBase) -> N
     """A value of 10 kB is cut where it first stands; unfolded it is whole."""
     tree = parsed(page(build(hostile, Library(), ReportOptions("kb.db"))))
 
-    whole = [words(one) for one in of_class(tree, "full")]
+    whole = [words(element) for element in of_class(tree, "full")]
     assert LONG in whole
-    assert max(len(words(one)) for one in of_class(tree, "line")) <= SHORT
-    assert max(len(words(one)) for one in of_class(tree, "sentence")) <= max(map(len, whole))
+    assert max(len(words(element)) for element in of_class(tree, "line")) <= SHORT
+    assert max(len(words(element)) for element in of_class(tree, "sentence")) <= max(map(len, whole))
 
 
 def test_scores_beyond_the_axis_are_counted(hostile: KnowledgeBase) -> None:
     """A log-likelihood of minus infinity, or of 1e300, is left out of the drawing, and the page says so."""
     tree = parsed(page(build(hostile, Library(), ReportOptions("kb.db"))))
 
-    assert any("2 beyond the axis" in words(one) for one in tree.iter("figcaption"))
+    assert any("2 beyond the axis" in words(element) for element in tree.iter("figcaption"))
 
 
 def test_rejected_values_come_with_score_threshold_and_reason(tmp_path: Path) -> None:
-    """What the critic stopped stands with the question, P(yes) and the threshold."""
+    """A value that the critic rejected stands with the question, P(yes) and the threshold."""
     _, database, _ = searched(tmp_path)
     _, tree = reported(database)
 
@@ -344,53 +338,52 @@ def test_gates_count_what_the_verdicts_say(tmp_path: Path) -> None:
     _, database, _ = searched(tmp_path)
     with KnowledgeBase(database, read_only=True) as kb:
         report = build(kb, Library(), ReportOptions("kb.db"))
-        judged = {one.id for one in kb.facts()} | {
-            one for (one,) in kb.database.conn.execute("SELECT id FROM candidates")
+        judged = {fact.id for fact in kb.facts()} | {
+            candidate_id for (candidate_id,) in kb.database.conn.execute("SELECT id FROM candidates")
         }
-        critic = [one for one in kb.decisions(gate="critic") if one.subject in judged and one.rule is None]
-        last = {one.subject: one for one in critic}
+        critic = [
+            decision for decision in kb.decisions(gate="critic") if decision.subject in judged and decision.rule is None
+        ]
+        last = {decision.subject: decision for decision in critic}
         questions = kb.counts()["questions"]
 
-    line = next(one for one in report.gates.lines if (one.gate, one.judged) == ("critic", "values"))
-    assert (line.came, line.stopped) == (len(last), sum(not one.accepted for one in last.values()))
+    line = next(line for line in report.gates.lines if (line.gate, line.judged) == ("critic", "values"))
+    assert (line.came, line.stopped) == (len(last), sum(not decision.accepted for decision in last.values()))
     assert line.stopped == 1
     assert report.gates.thresholds.unknown == 0
     assert 0 < report.gates.thresholds.lines[0].questions <= questions
-    assert set(report.gates.thresholds.values) <= {one.threshold for one in last.values()} | {0.85}
+    assert set(report.gates.thresholds.values) <= {decision.threshold for decision in last.values()} | {0.85}
 
 
 def test_values_rejected_in_retrospect_are_told_apart(fresh_kb: KnowledgeBase) -> None:
     """The gate's own words for a threshold that rose are those by which the page knows such a rejection."""
-    gate = CriticGate(CriticRule(0.65, fixed=True), CriticRule())
-    gate.add([Judged("early", 0.9, 0.86)])
-    gate.add([Judged("late", 0.9, 0.95)])
-    early, late = gate.verdicts
-    assert early.reason.endswith(ROSE)
+    question = Question((AtomPattern("likes", ("ann", None)),), "Thing")
+    early = Candidate(question.id, "early", "early", "call 0", 0)
+    late = Candidate(question.id, "late", "late", "call 1", 0)
+    gates = QuestionGates()
+    gates.add({early: {"type": 0.9, "critic": 0.86}})
+    gates.add({late: {"type": 0.9, "critic": 0.95}})
+    decisions = gates.decisions((early, late), "run")
+    assert decisions[0].reason.endswith(ROSE)
 
-    question = Question((Pattern("likes", ("ann", None)),), "Thing")
-    proposed = [
-        Candidate(question.id, one.judged.value, str(one.judged.value), f"call {place}", 0)
-        for place, one in enumerate((early, late))
-    ]
     fresh_kb.start_run(RunRecord("run", "search", {}, "f", "2026-01-01"))
     fresh_kb.add_questions([question])
-    fresh_kb.add_candidates(proposed)
-    fresh_kb.add_decisions(
-        Decision("run", one.gate, candidate.id, one.accepted, one.score, one.threshold, one.reason)
-        for one, candidate in zip((early, late), proposed, strict=True)
-    )
+    fresh_kb.add_candidates([early, late])
+    fresh_kb.add_decisions(decisions)
     report = build(fresh_kb, Library(), ReportOptions("kb.db"))
 
-    assert [(one.kind, one.count) for one in report.gates.rejections] == [("critic, in retrospect", 1)]
+    assert [(rejection.kind, rejection.count) for rejection in report.gates.rejections] == [
+        ("critic, in retrospect", 1)
+    ]
     assert [line.at for line in report.gates.thresholds.lines] == [{0.85: 1}, {0.9: 1}]
 
 
 def test_a_run_without_statements_has_a_page(tmp_path: Path) -> None:
     """Where nothing was found the page says so of each rule."""
-    _, database, told = searched(tmp_path, {"defaults": {"critic": 0.0, "likelihood": -1.0, "generate": []}})
+    _, database, summary = searched(tmp_path, {"defaults": {"critic": 0.0, "likelihood": -1.0, "generate": []}})
     text, tree = reported(database)
 
-    assert told["statements"]["head"] == 0
+    assert summary["statements"]["head"] == 0
     assert figures(tree)["head"] == "0"
     assert figures(tree)["mean_delta"] == ""
     assert text.count("No statement: no values for all its variables passed the gates.") == 2
@@ -398,31 +391,31 @@ def test_a_run_without_statements_has_a_page(tmp_path: Path) -> None:
 
 def test_an_unknown_run_is_an_error_that_names_those_there(tmp_path: Path) -> None:
     """Exit code 1, the ids that would do, and no file."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
 
     result = invoke("report", "-o", tmp_path / "none.html", "--db", database, "--run", "nobody")
 
     assert result.exit_code == 1
     said = " ".join(result.stderr.split())
-    assert "holds no run whose id begins with 'nobody'. The latest of them: " in said
-    assert str(told["run"]) in said
+    assert "holds no run whose id begins with 'nobody'. Choose one of the latest: " in said
+    assert str(summary["run"]) in said
     assert not (tmp_path / "none.html").exists()
 
 
 def test_the_beginning_of_an_id_names_a_run(tmp_path: Path) -> None:
     """As for the other commands; where several ids begin so, all are told and nothing is written."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     page = tmp_path / "page.html"
 
-    short = invoke("report", "-o", page, "--db", database, "--run", str(told["run"])[:8])
+    short = invoke("report", "-o", page, "--db", database, "--run", str(summary["run"])[:8])
     with KnowledgeBase(database) as kb:
         kb.start_run(replace(kb.runs()[0], id="another"))
-    several = invoke("report", "-o", tmp_path / "none.html", "--db", database, "--run", "")
+    ambiguous = invoke("report", "-o", tmp_path / "none.html", "--db", database, "--run", "")
 
     assert short.exit_code == 0
-    assert str(told["run"]) in page.read_text("utf-8")
-    assert several.exit_code == 1
-    assert "holds several runs whose ids begin with ''" in " ".join(several.stderr.split())
+    assert str(summary["run"]) in page.read_text("utf-8")
+    assert ambiguous.exit_code == 1
+    assert "holds several runs whose ids begin with ''" in " ".join(ambiguous.stderr.split())
 
 
 def test_a_knowledge_base_without_runs_is_an_error(tmp_path: Path) -> None:
@@ -432,7 +425,7 @@ def test_a_knowledge_base_without_runs_is_an_error(tmp_path: Path) -> None:
     result = invoke("report", "-o", tmp_path / "none.html", "--db", tmp_path / "empty.db")
 
     assert result.exit_code == 1
-    assert "holds no run to report. `hapax search` begins one." in " ".join(result.stderr.split())
+    assert "holds no run to report. Start one with `hapax search`." in " ".join(result.stderr.split())
 
 
 def test_an_unknown_rule_is_an_error(tmp_path: Path) -> None:
@@ -447,51 +440,51 @@ def test_an_unknown_rule_is_an_error(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
     """Its figures are counted from what is stored, on the page and without a summary in the record."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     with KnowledgeBase(database) as kb:
-        kb.finish_run(str(told["run"]), "interrupted")
+        kb.finish_run(str(summary["run"]), "interrupted")
     text, tree = reported(database)
 
     assert "This search was interrupted before its end." in text
-    assert {name: int(figures(tree)[name]) for name in told["statements"]} == told["statements"]
-    assert float(figures(tree)["mean_delta"]) == pytest.approx(told["mean_delta"])
-    assert "What this run sent is not recorded." in text
+    assert {name: int(figures(tree)[name]) for name in summary["statements"]} == summary["statements"]
+    assert float(figures(tree)["mean_delta"]) == pytest.approx(summary["mean_delta"])
+    assert "The calls of this run are not recorded." in text
 
 
 def test_the_run_that_was_finished_last_is_taken(tmp_path: Path) -> None:
     """One that is going on is reported when it is named, or when no other is there."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     with KnowledgeBase(database) as kb:
         kb.start_run(RunRecord("going-on", "search", {"rules": ["currency"]}, "g", "2999-01-01T00:00:00+00:00"))
 
-    assert f"<code>{told['run']}</code>" in reported(database)[0]
+    assert f"<code>{summary['run']}</code>" in reported(database)[0]
     assert "still running, or it was killed" in reported(database, "--run", "going-on")[0]
 
 
 def test_statements_that_an_earlier_pass_left_are_told(tmp_path: Path) -> None:
     """Where more is stored under a run than it told of, the figures are the run's, and a line names the difference."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     with KnowledgeBase(database) as kb:
-        one = kb.statements(distribution=HEAD)[0]
-        kb.add_statements([replace(one, substitution=(("A", "Bergen"),))])
+        statement = kb.statements(distribution=HEAD)[0]
+        kb.add_statements([replace(statement, substitution=(("A", "Bergen"),))])
     text, tree = reported(database)
 
     assert "1 statement more are stored under this run" in text
-    assert int(figures(tree)["head"]) == told["statements"]["head"]
+    assert int(figures(tree)["head"]) == summary["statements"]["head"]
 
 
 def test_chosen_rules_and_fewer_statements(tmp_path: Path) -> None:
     """--rule leaves the others out, --statements limits, and the page names the command for the rest."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     text, tree = reported(database, "--rule", "currency", "--statements", "1", "--rejected", "0")
 
-    head = next(one["head"] for one in told["rules"] if one["rule"] == "currency")
+    head = next(fault["head"] for fault in summary["rules"] if fault["rule"] == "currency")
     assert [words(row[0]) for row in tree.iter("tr") if row.get("data-rule")] == ["currency"]
     assert "1 of the 2 rules of this run are shown." in text
     assert len(of_class(tree, "statement")) == 2
     assert head > 1
     assert (
-        f"{head - 1} more: <code>hapax report --db {database} --run {told['run']} --rule currency --statements {head} -o more.html"
+        f"{head - 1} more: <code>hapax report --db {database} --run {summary['run']} --rule currency --statements {head} -o more.html"
         in text
     )
 
@@ -502,20 +495,20 @@ def test_skipped_rules_say_what_they_lack(tmp_path: Path) -> None:
     model = ScriptedModel(SCRIPT)
     model.identity = replace(model.identity, knows=frozenset({"is_a_city_in/2"}))
     with KnowledgeBase(tmp_path / "kb.db") as kb:
-        search(library, library.rules, kb, Models(model, model, model, model), SearchSettings())
+        search(SearchJob(library, library.rules, kb, Models(model, model, model, model)))
     _, tree = reported(tmp_path / "kb.db")
 
     assert table(tree, "skipped") == [
-        ["currency", "scripted", "uses_currency/2", "--knowledge and --critic bring a model that does."]
+        ["currency", "scripted", "uses_currency/2", "Choose a model that knows them with --knowledge and --critic."]
     ]
     assert figures(tree)["rules"] == "1"
 
 
 def test_an_import_with_votes_has_a_page(tmp_path: Path) -> None:
-    """What is not a search has no gates and no cost; votes are counted, in all and by statement."""
+    """An import has no gates and no cost; votes are counted, in all and by statement."""
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         kb.start_run(RunRecord("import", "evaluate lint", {"folder": "lint"}, "f", "2026-01-01T00:00:00+00:00"))
-        one = StatementRecord(
+        statement = StatementRecord(
             "rule2",
             HEAD,
             "import",
@@ -525,10 +518,10 @@ def test_an_import_with_votes_has_a_page(tmp_path: Path) -> None:
             "",
             {"steps": [{"goal": {"predicate": "p", "arguments": ["tea"]}, "by": "given"}]},
         )
-        kb.add_statements([one])
+        kb.add_statements([statement])
         kb.add_votes(
             [
-                VoteRecord(one.id, "entailment", voter, answer)
+                VoteRecord(statement.id, "entailment", voter, answer)
                 for voter, answer in (("ann", "no"), ("bob", "no"), ("eve", "yes"))
             ]
         )
@@ -536,7 +529,7 @@ def test_an_import_with_votes_has_a_page(tmp_path: Path) -> None:
     text, tree = reported(tmp_path / "kb.db")
 
     assert figures(tree)["head"] == "1"
-    assert "3 votes on 1 statement of this run. By them, 1 conclusion does not follow" in text
+    assert "3 votes on 1 statement of this run. According to them, 1 conclusion does not follow" in text
     assert table(tree, "votes") == [["entailment", "no", "2"], ["entailment", "yes", "1"]]
     assert "Votes: entailment, no: 2; entailment, yes: 1" in text
     assert "No verdict is stored for this run." in text
@@ -544,14 +537,111 @@ def test_an_import_with_votes_has_a_page(tmp_path: Path) -> None:
 
 def test_a_summary_that_hapax_did_not_write_is_an_error(tmp_path: Path) -> None:
     """A record that another program changed is named, without a traceback."""
-    _, database, told = searched(tmp_path)
+    _, database, summary = searched(tmp_path)
     with KnowledgeBase(database) as kb:
-        kb.finish_run(str(told["run"]), "done", {"statements": ["many"]})
+        kb.finish_run(str(summary["run"]), "done", {"statements": ["many"]})
 
     result = invoke("report", "-o", "-", "--db", database)
 
     assert result.exit_code == 1
     assert "was not written by Hapax" in " ".join(result.stderr.split())
+
+
+SECTIONS = """
+from html import escape
+
+from hapax.evaluation.report.extensions import AddedSection
+
+
+def longest(source):
+    statements = source.kb.statements(run_id=source.run.id)
+    texts = sorted({record.text for record in statements}, key=len)
+    return AddedSection("Longest <statement>", ("characters", "statement"), [(len(texts[-1]), texts[-1])])
+
+
+def rules(source):
+    names = "".join(f"<li>{escape(rule.name)}</li>" for rule in source.library.rules)
+    return AddedSection("Names", html=f"<ul>{names}</ul>")
+
+
+def nothing(source):
+    return None
+
+
+def broken(source):
+    raise ZeroDivisionError("no sun")
+
+
+def wrong(source):
+    return "text"
+"""
+
+
+def install_sections(folder: Path, monkeypatch: pytest.MonkeyPatch, **functions: str) -> None:
+    """Install a package with these entry points, by hand: a module and its metadata on the import path."""
+    metadata = folder / "site" / "more_sections-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / "site" / "more_sections.py").write_text(SECTIONS, encoding="utf-8")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: more-sections\nVersion: 1.0\n", encoding="utf-8")
+    lines = [f"{name} = more_sections:{function}" for name, function in functions.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(["[hapax.report_sections]", *lines]), encoding="utf-8")
+    monkeypatch.syspath_prepend(folder / "site")
+    monkeypatch.delitem(sys.modules, "more_sections", raising=False)
+
+
+def test_another_package_adds_sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are escaped, HTML is kept, None adds nothing; sections stand in the order of their names."""
+    rules, database, _ = searched(tmp_path)
+    before = reported(database, "--rules", rules)[0]
+    install_sections(tmp_path, monkeypatch, b_longest="longest", a_names="rules", c_nothing="nothing")
+    text, tree = reported(database, "--rules", rules)
+
+    titles = [words(heading) for heading in tree.iter("h2")]
+    ((length, statement),) = table(tree, "added-2")
+    assert titles[-2:] == ["Names", "Longest <statement>"]
+    assert int(length) == len(statement)
+    assert "<ul><li>currency</li><li>neighbour</li></ul>" in text
+    assert "Longest &lt;statement&gt;" in text
+    assert "added-" not in before
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("broken", "failed with ZeroDivisionError('no sun')."),
+        ("wrong", "returned str instead of an AddedSection or None."),
+        ("absent", "failed with AttributeError"),
+    ],
+)
+def test_a_broken_section_names_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str, message: str
+) -> None:
+    """The message says which package to update, and an older page is not overwritten."""
+    _, database, _ = searched(tmp_path)
+    install_sections(tmp_path, monkeypatch, mine=function)
+    page = tmp_path / "page.html"
+    page.write_text("older", encoding="utf-8")
+
+    result = invoke("report", "-o", page, "--db", database)
+
+    said = " ".join(result.stderr.split())
+    assert result.exit_code == 1
+    assert f"The report section 'mine' of more-sections (more_sections:{function}) {message}" in said
+    assert "Update or uninstall that package." in said
+    assert page.read_text("utf-8") == "older"
+
+
+def test_the_example_of_the_page_is_a_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code in docs/report.md works as it is printed there."""
+    doc = (Path(__file__).parent.parent / "docs" / "report.md").read_text("utf-8")
+    (code,) = re.findall("```python\n(.*?)```", doc, re.DOTALL)
+    _, database, _ = searched(tmp_path)
+    install_sections(tmp_path, monkeypatch, mine="section")
+    (tmp_path / "site" / "more_sections.py").write_text(code, encoding="utf-8")
+    _, tree = reported(database)
+
+    assert "Sources of facts" in [words(heading) for heading in tree.iter("h2")]
+    assert [row[0] for row in table(tree, "added-1")] == ["model"]
 
 
 def tree_of(depths: list[int]) -> Story:
@@ -603,7 +693,10 @@ def test_hidden_characters_are_named_and_all_others_stay(text: str) -> None:
 
     assert again == text
     assert not any(
-        one in part for part, hidden in parts if not hidden for one in "\u202e\u2066\u200b\x00\x07\ufeff\ud800"
+        character in part
+        for part, hidden in parts
+        if not hidden
+        for character in "\u202e\u2066\u200b\x00\x07\ufeff\ud800"
     )
 
 
@@ -611,10 +704,10 @@ def test_hidden_characters_are_named_and_all_others_stay(text: str) -> None:
 def test_a_histogram_holds_every_value_once(head: list[float], long_tail: list[float]) -> None:
     """Each series counts its values, those beyond the axis are told, and ticks stand inside the plot."""
     drawn = histogram({"head": head, "long_tail": long_tail}, {"head": "head", "long_tail": "long tail"})
-    inside = [one for one in (*head, *long_tail) if abs(one) <= LARGEST]
+    inside = [value for value in (*head, *long_tail) if abs(value) <= LARGEST]
 
     assert (drawn is None) == (not inside)
     if drawn is not None:
-        assert sum(one.count for one in drawn.series) + drawn.left_out == len(head) + len(long_tail)
-        assert all(one.outline.count("H") in (0, BINS) for one in drawn.series)
+        assert sum(series.count for series in drawn.series) + drawn.left_out == len(head) + len(long_tail)
+        assert all(series.outline.count("H") in (0, BINS) for series in drawn.series)
         assert all(0 <= at <= drawn.width for at, _ in drawn.ticks)

@@ -1,4 +1,4 @@
-"""What people's votes come to: agreement by hand-worked examples, majorities, and the tables of the report."""
+"""Counts of people's votes: agreement by hand-worked examples, majorities, and the tables of the report."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from cli_fixture import invoke
 from votes_fixture import fill, statement
 
-import cli
-from evaluation.estimates import of_groups
-from evaluation.lint import VOTER
-from evaluation.votes import paper
-from evaluation.votes.agreement import agreement, fleiss_kappa, krippendorff_alpha
-from evaluation.votes.report import VotesResult
-from evaluation.votes.tally import count_votes, harmful_statements
-from grammar.errors import HapaxError
-from kb import KnowledgeBase
-from kb.records import Distribution, FactRecord, Source, StatementRecord, VoteRecord
+from hapax.evaluation.link.lint import VOTER
+from hapax.evaluation.shared.estimates import of_groups
+from hapax.evaluation.shared.results import json_value
+from hapax.evaluation.votes import paper
+from hapax.evaluation.votes.agreement import agreement, fleiss_kappa, krippendorff_alpha
+from hapax.evaluation.votes.report import votes_result
+from hapax.evaluation.votes.tally import count_votes, harmful_statements
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
 
 PAPER = Path(__file__).parent.parent.parent / "shared" / "papers" / "link_lint.txt"
 needs_paper = pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
@@ -43,10 +43,12 @@ TWO_OBSERVERS = ([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0])
 """Krippendorff's own binary example: alpha 0.095."""
 
 
-def voted(one: StatementRecord, question: str, answers: str, comment: str = "") -> list[VoteRecord]:
+def voted(record: StatementRecord, question: str, answers: str, comment: str = "") -> list[VoteRecord]:
     """`answers`: y or n of each voter in turn."""
     words = {"y": "yes", "n": "no"}
-    return [VoteRecord(one.id, question, f"v{place}", words[each], comment) for place, each in enumerate(answers)]
+    return [
+        VoteRecord(record.id, question, f"v{place}", words[letter], comment) for place, letter in enumerate(answers)
+    ]
 
 
 # Agreement
@@ -100,8 +102,16 @@ def judged(fresh_kb: KnowledgeBase) -> KnowledgeBase:
     fill(fresh_kb, right, wrong, odd, tie)
     fresh_kb.add_votes(
         [
-            *(vote for one in (right, wrong, tie) for vote in voted(one, "data type A", "yyy")),
-            *(vote for one in (right, wrong, tie) for vote in voted(one, "data type B", "yyn")),
+            *(
+                vote
+                for judged_statement in (right, wrong, tie)
+                for vote in voted(judged_statement, "data type A", "yyy")
+            ),
+            *(
+                vote
+                for judged_statement in (right, wrong, tie)
+                for vote in voted(judged_statement, "data type B", "yyn")
+            ),
             *voted(odd, "data type A", "yyy"),
             *voted(odd, "data type B", "nny"),
             *voted(right, "entailment", "yyy"),
@@ -117,36 +127,44 @@ def test_accuracy_counts_majorities_and_no_ties(judged: KnowledgeBase) -> None:
     """Tables 3 and 17: a tie is in neither share, and a statement is right if types and entailment are."""
     count = count_votes(judged, judged.statements())
     head, _, both = count.by_method()
-    by_domain = {one.group: one for one in count.by_domain()}
+    by_domain = {group.group: group for group in count.by_domain()}
 
-    assert [round(one.value, 3) for one in (head.data_type, head.factuality, head.overall)] == [0.667, 0.667, 0.333]
+    assert [round(estimate.value, 3) for estimate in (head.data_type, head.factuality, head.overall)] == [
+        0.667,
+        0.667,
+        0.333,
+    ]
     assert (both.statements, both.data_type.count, both.factuality.count, both.overall.count) == (4, 4, 3, 3)
     assert (by_domain["locational"].statements, by_domain["locational"].overall.count) == (1, 0)
     assert by_domain["total"].overall == both.overall
-    assert [one.ties for one in count.judged if one.ties] == [["entailment"]]
+    assert [voted.ties for voted in count.judged if voted.ties] == [["entailment"]]
 
 
 def test_agreement_is_told_for_types_entailment_and_both(judged: KnowledgeBase) -> None:
     """Table 19: the last line takes all questions together."""
     found = count_votes(judged, judged.statements()).agreements
 
-    assert {name: one.questions for name, one in found.items()} == {"data type": 8, "factuality": 4, "overall": 12}
+    assert {name: measures.questions for name, measures in found.items()} == {
+        "data type": 8,
+        "factuality": 4,
+        "overall": 12,
+    }
     assert found["data type"].percent.value == pytest.approx((4 + 4 / 3) / 8)
 
 
 def test_labels_that_link_turned_are_in_no_table(judged: KnowledgeBase) -> None:
     """Only the noes of LINK's annotators are known, so they would make every figure worse."""
-    before = VotesResult(judged).to_json()
+    before = json_value(votes_result(judged).figures)
     judged.add_votes([VoteRecord(statement("fondue").id, "entailment", VOTER, "no")])
-    after = VotesResult(judged).to_json()
+    after = json_value(votes_result(judged).figures)
 
     assert after["table_3"] == before["table_3"]
-    assert any("turned by LINK's annotators" in one for one in after["remarks"])
+    assert any("flipped by LINK's annotators" in remark for remark in after["remarks"])
 
 
 def test_failures_join_rule_values_votes_and_proof(judged: KnowledgeBase) -> None:
     """Table 20: what a majority denied, in the words that people were asked in, with hidden characters shown."""
-    lines = list(VotesResult(judged).failure_lines(None))
+    lines = votes_result(judged).details
     start = next(place for place, line in enumerate(lines) if statement("toast").id in line)
 
     assert lines[start].startswith("head, rule allergy, outcomes and effects")
@@ -176,7 +194,7 @@ def test_the_audit_counts_errors_by_fact_and_rightness_by_statement(fresh_kb: Kn
 
     def five(subject: str, answers: str) -> list[VoteRecord]:
         words = {"y": "yes", "n": "no"}
-        return [VoteRecord(subject, f"audit Q{n}", "ann", words[each]) for n, each in enumerate(answers, start=1)]
+        return [VoteRecord(subject, f"audit Q{n}", "ann", words[letter]) for n, letter in enumerate(answers, start=1)]
 
     fresh_kb.add_votes(
         [
@@ -190,7 +208,7 @@ def test_the_audit_counts_errors_by_fact_and_rightness_by_statement(fresh_kb: Kn
 
     assert audit is not None
     assert (audit.facts, audit.ties) == (3, 1)
-    assert [(one.value, one.count) for one in audit.errors] == [
+    assert [(error.value, error.count) for error in audit.errors] == [
         (0, 2),
         (0, 3),
         (pytest.approx(1 / 3), 3),
@@ -219,7 +237,7 @@ def test_people_are_measured_as_a_model_is(fresh_kb: KnowledgeBase) -> None:
     baseline = count_votes(fresh_kb, fresh_kb.statements()).baseline
 
     assert baseline is not None
-    head, tail_cell = (baseline.majority.cell("total", each) for each in Distribution)
+    head, tail_cell = (baseline.majority.cell("total", distribution) for distribution in Distribution)
     assert (head.statements, head.every.value, tail_cell.every.value) == (2, 1.0, 0.0)
     assert baseline.single.cell("total", Distribution.HEAD).accuracy.value == pytest.approx((2 / 3 + 1) / 2)
     assert baseline.majority.change("total").every.value == -1
@@ -228,16 +246,16 @@ def test_people_are_measured_as_a_model_is(fresh_kb: KnowledgeBase) -> None:
 
 def test_one_mark_of_harm_is_enough(fresh_kb: KnowledgeBase) -> None:
     """Whatever the others say."""
-    one, other = statement("fondue"), statement("toast")
-    votes = [*voted(one, "harmful", "nny"), *voted(other, "harmful", "nnn")]
+    marked, unmarked = statement("fondue"), statement("toast")
+    votes = [*voted(marked, "harmful", "nny"), *voted(unmarked, "harmful", "nnn")]
 
-    assert harmful_statements(votes) == {one.id}
+    assert harmful_statements(votes) == {marked.id}
 
 
 def test_nothing_to_report_is_said_with_a_remedy(fresh_kb: KnowledgeBase) -> None:
     """A knowledge base without votes says where votes come from."""
     with pytest.raises(HapaxError, match="hapax votes export"):
-        VotesResult(fresh_kb)
+        votes_result(fresh_kb)
 
 
 def test_the_report_prints_ours_and_the_papers_apart(judged: KnowledgeBase, tmp_path: Path) -> None:
@@ -246,13 +264,13 @@ def test_the_report_prints_ours_and_the_papers_apart(judged: KnowledgeBase, tmp_
     with KnowledgeBase(path) as kb:
         fill(kb, *judged.statements())
         kb.add_votes([*judged.votes(), VoteRecord("nothing", "entailment", "v0", "yes")])
-    text = CliRunner().invoke(cli.main, ["votes", "report", "--db", str(path)])
-    whole = CliRunner().invoke(cli.main, ["votes", "report", "--json", "--db", str(path)])
+    text = invoke("votes", "report", "--db", path)
+    whole = invoke("votes", "report", "--json", "--db", path)
 
     titles = [line for line in text.stdout.splitlines() if "table" in line]
     assert [title.partition(" ")[0] for title in titles] == ["Ours,", "LINK's"] * 3
-    assert "1 vote is about what this knowledge base does not hold" in " ".join(text.stderr.split())
-    assert "1 tie, settled for neither side: entailment of" in " ".join(text.stderr.split())
+    assert "1 vote is on statements or facts that this knowledge base does not hold" in " ".join(text.stderr.split())
+    assert "1 tie, counted for neither side: entailment of" in " ".join(text.stderr.split())
     found = json.loads(whole.stdout)
     assert found["statements"]["found_wrong"] == len(found["failures"]) == 2
     assert found["table_19"]["factuality"]["questions"] == 4
@@ -267,16 +285,18 @@ def test_the_papers_figures_are_the_printed_ones() -> None:
     """Tables 3, 6, 17 and 19 stand in the paper's text as they are kept here."""
     text = PAPER.read_text(encoding="utf-8")
     lines = [
-        f"{name.title()} {' '.join(f'{one:.2f}' for one in row)}"
+        f"{name.title()} {' '.join(f'{figure:.2f}' for figure in row)}"
         for table in (paper.TABLE_3, paper.TABLE_19)
         for name, row in table.items()
     ]
-    by_domain = [f"{name.title()} {' '.join(f'{one:.2f}' for one in row)}" for name, row in paper.TABLE_17.items()]
-    shares = " ".join("0" if one == 0 else f"{one / 100:.4f}" for one in paper.TABLE_6)
+    by_domain = [
+        f"{name.title()} {' '.join(f'{figure:.2f}' for figure in row)}" for name, row in paper.TABLE_17.items()
+    ]
+    shares = " ".join("0" if figure == 0 else f"{figure / 100:.4f}" for figure in paper.TABLE_6)
 
     assert [line for line in [*lines, *by_domain] if line.replace(" And ", " and ") not in text] == []
     assert f"Error Rate {shares}" in text
-    assert all(f"{one / 100:.4f}" in text for one in paper.AUDIT_CORRECT)
+    assert all(f"{figure / 100:.4f}" in text for figure in paper.AUDIT_CORRECT)
 
 
 def test_the_papers_overall_agreement_is_a_mean_over_three_questions() -> None:

@@ -13,21 +13,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from votes_fixture import Page, fill, fill_csv, fill_page, statement
 
-import cli
-from evaluation.probing.items import probe_items
-from evaluation.votes.exporting import ExportOptions, export_sheets
-from evaluation.votes.importing import SheetsRejected, import_sheets
-from evaluation.votes.items import Askable, Draw
-from evaluation.votes.questions import Kind, visible
-from evaluation.votes.sheets import disarmed, restored
-from evaluation.votes.tally import harmful_statements
-from kb import KnowledgeBase
-from kb.records import Distribution, VoteRecord
+from hapax.evaluation.link.probing.items import probe_items
+from hapax.evaluation.votes.exporting import SheetExportOptions, export_sheets
+from hapax.evaluation.votes.importing import SheetsRejected, import_sheets
+from hapax.evaluation.votes.items import ItemSource, SampleOptions
+from hapax.evaluation.votes.questions import SheetKind, visible
+from hapax.evaluation.votes.sheets import disarmed, restored
+from hapax.evaluation.votes.tally import harmful_statements
+from hapax.kb.merge import merge
+from hapax.kb.records import Distribution, VoteRecord
+from hapax.kb.store import KnowledgeBase
 
 HOSTILE = st.text(
     st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("<>&\"'=+-@\t\r\n;,{}[]\u202e\u2028\0")),
@@ -55,12 +55,12 @@ def filled(fresh_kb: KnowledgeBase) -> KnowledgeBase:
     return fill(fresh_kb, *head, *tail)
 
 
-def exported(kb: KnowledgeBase, folder: Path, kind: Kind = Kind.STATEMENTS, **more: object) -> list[Path]:
-    options = ExportOptions(kind, Draw(), ("ann", "bob", "cy"), **more)  # type: ignore[arg-type]
+def exported(kb: KnowledgeBase, folder: Path, kind: SheetKind = SheetKind.STATEMENTS, **more: object) -> list[Path]:
+    options = SheetExportOptions(kind, SampleOptions(), ("ann", "bob", "cy"), **more)  # type: ignore[arg-type]
     return list(export_sheets(kb, options, folder).paths)
 
 
-def sheet(kb: KnowledgeBase, folder: Path, form: str = "csv", kind: Kind = Kind.STATEMENTS) -> Path:
+def sheet(kb: KnowledgeBase, folder: Path, form: str = "csv", kind: SheetKind = SheetKind.STATEMENTS) -> Path:
     """Ann's sheet."""
     return next(path for path in exported(kb, folder, kind) if path.name.endswith(f"ann.{form}"))
 
@@ -91,39 +91,39 @@ def faults(kb: KnowledgeBase, *paths: Path) -> list[str]:
 
 def test_larger_samples_hold_the_smaller(filled: KnowledgeBase) -> None:
     """A uniform sample of both distributions only grows, and another seed draws others."""
-    askable = Askable(filled, Kind.STATEMENTS)
-    drawn = [{item.id for item in askable.drawn(Draw(total=size)).items} for size in (3, 7, 12)]
+    askable = ItemSource(filled, SheetKind.STATEMENTS)
+    drawn = [{item.id for item in askable.draw(SampleOptions(total=size)).items} for size in (3, 7, 12)]
 
     assert drawn[0] < drawn[1] < drawn[2]
-    assert [len(one) for one in drawn] == [3, 7, 12]
-    assert {item.id for item in askable.drawn(Draw(seed=1, total=3)).items} != drawn[0]
+    assert [len(ids) for ids in drawn] == [3, 7, 12]
+    assert {item.id for item in askable.draw(SampleOptions(seed=1, total=3)).items} != drawn[0]
 
 
 def test_head_and_long_tail_can_be_drawn_apart(filled: KnowledgeBase) -> None:
     """Fixed numbers of both draw the statements that a probing with the same seed draws."""
-    drawn = Askable(filled, Kind.STATEMENTS).drawn(Draw(each=(4, 4)))
+    drawn = ItemSource(filled, SheetKind.STATEMENTS).draw(SampleOptions(per_distribution=(4, 4)))
 
     assert drawn.counts == {Distribution.HEAD: 4, Distribution.LONG_TAIL: 4}
     assert {item.id.partition(":")[2] for item in drawn.items} == {
-        one.statement_id for one in probe_items(filled, sample=4).items
+        item.statement_id for item in probe_items(filled, sample=4).items
     }
 
 
 def test_a_statement_in_both_distributions_is_asked_about_once(fresh_kb: KnowledgeBase) -> None:
     """It counts for both, and is one item."""
     fill(fresh_kb, statement("fondue"), statement("fondue", Distribution.LONG_TAIL))
-    drawn = Askable(fresh_kb, Kind.STATEMENTS).drawn(Draw())
+    drawn = ItemSource(fresh_kb, SheetKind.STATEMENTS).draw(SampleOptions())
 
     assert (len(drawn.items), sum(drawn.counts.values())) == (1, 2)
 
 
 def test_statements_are_asked_about_as_in_figure_14(filled: KnowledgeBase) -> None:
     """Data types of the values that the statement names, entailment, and a mark of harm that may stay open."""
-    (item,) = Askable(filled, Kind.STATEMENTS).drawn(Draw(each=(1, 0))).items
+    (item,) = ItemSource(filled, SheetKind.STATEMENTS).draw(SampleOptions(per_distribution=(1, 0))).items
     (dish,) = re.findall(r"dish \d", item.text.partition("Conclusion")[2])
 
     assert item.lines == ("Premise: PersonX is allergic to milk.", f"Conclusion: PersonX cannot eat {dish}.")
-    assert [(one.key, one.text) for one in item.asked[:-1]] == [
+    assert [(question.key, question.text) for question in item.asked[:-1]] == [
         ("data type A", "Is milk an allergen?"),
         ("data type B", f"Is {dish} a dish?"),
         ("entailment", "Does the premise entail the conclusion?"),
@@ -134,13 +134,13 @@ def test_statements_are_asked_about_as_in_figure_14(filled: KnowledgeBase) -> No
 def test_facts_are_asked_about_as_in_appendix_c(fresh_kb: KnowledgeBase) -> None:
     """Each fact between two searched values has Q1 to Q5; what has one value, or was no critic's work, has none."""
     fill(fresh_kb, statement("fondue"))
-    items = Askable(fresh_kb, Kind.PREDICATES).drawn(Draw()).items
+    items = ItemSource(fresh_kb, SheetKind.PREDICATES).draw(SampleOptions()).items
 
     assert [item.text for item in items] == [
         "Statement: Fondue is made from cream.",
         "Statement: Cream is a kind of milk.",
     ]
-    assert [one.text for one in items[0].asked] == [
+    assert [question.text for question in items[0].asked] == [
         "Does “fondue” in the Statement “Fondue is made from cream.” have a clear reference?",
         "Does “cream” in the Statement “Fondue is made from cream.” have a clear reference?",
         "Is the Statement “Fondue is made from cream.” factually correct, with very high probability?",
@@ -151,9 +151,9 @@ def test_facts_are_asked_about_as_in_appendix_c(fresh_kb: KnowledgeBase) -> None
 
 def test_an_audit_draws_rules_first(filled: KnowledgeBase) -> None:
     """Of a drawn rule alone all facts are asked about."""
-    one = Askable(filled, Kind.PREDICATES).drawn(Draw(rules_drawn=1))
+    drawn = ItemSource(filled, SheetKind.PREDICATES).draw(SampleOptions(rules_drawn=1))
 
-    assert sorted(one.counts.values()) == [0, 6]
+    assert sorted(drawn.counts.values()) == [0, 6]
 
 
 def test_a_baseline_asks_templates_of_what_people_judged(filled: KnowledgeBase) -> None:
@@ -166,11 +166,11 @@ def test_a_baseline_asks_templates_of_what_people_judged(filled: KnowledgeBase) 
             VoteRecord(odd.id, "data type B", "ann", "no"),
         ]
     )
-    drawn = Askable(filled, Kind.BASELINE, (3, 5)).drawn(Draw())
+    drawn = ItemSource(filled, SheetKind.BASELINE, (3, 5)).draw(SampleOptions())
 
     assert [item.id for item in drawn.items] == [f"statement:{judged.id}"]
     assert drawn.judged_only
-    assert [(one.key, one.choices, one.text) for one in drawn.items[0].asked] == [
+    assert [(question.key, question.choices, question.text) for question in drawn.items[0].asked] == [
         ("baseline 3", ("true", "false"), "True or false: if PersonX is allergic to milk, PersonX cannot eat dish 1."),
         (
             "baseline 5",
@@ -182,10 +182,10 @@ def test_a_baseline_asks_templates_of_what_people_judged(filled: KnowledgeBase) 
 
 def test_new_sheets_can_leave_out_what_was_voted_on(filled: KnowledgeBase) -> None:
     """After the votes on a sample, the rest can be exported alone."""
-    askable = Askable(filled, Kind.STATEMENTS)
-    first = askable.drawn(Draw(total=5)).items
+    askable = ItemSource(filled, SheetKind.STATEMENTS)
+    first = askable.draw(SampleOptions(total=5)).items
     filled.add_votes(VoteRecord(item.id.partition(":")[2], "entailment", "ann", "yes") for item in first)
-    rest = askable.drawn(Draw(unjudged=True)).items
+    rest = askable.draw(SampleOptions(unjudged=True)).items
 
     assert len(rest) == 7
     assert not {item.id for item in first} & {item.id for item in rest}
@@ -196,13 +196,13 @@ def test_new_sheets_can_leave_out_what_was_voted_on(filled: KnowledgeBase) -> No
 
 def test_exports_are_the_same_bytes(filled: KnowledgeBase, tmp_path: Path) -> None:
     """Two exports are equal; voters have the same items in orders of their own, without a word on the distribution."""
-    one, other = (exported(filled, tmp_path / name) for name in ("one", "other"))
-    orders = [[row[6] for row in rows(path) if row[5] == "item"] for path in one if path.suffix == ".csv"]
+    first, second = (exported(filled, tmp_path / name) for name in ("one", "other"))
+    orders = [[row[6] for row in rows(path) if row[5] == "item"] for path in first if path.suffix == ".csv"]
 
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert len({tuple(order) for order in orders}) == 3
     assert len({frozenset(order) for order in orders}) == 1
-    assert not [path for path in one if re.search(r"head|long.tail|allergy|lodging", _body(path))]
+    assert not [path for path in first if re.search(r"head|long.tail|allergy|lodging", _body(path))]
 
 
 def _body(path: Path) -> str:
@@ -228,7 +228,7 @@ def test_a_page_allows_nothing_but_its_own_script_and_style(filled: KnowledgeBas
     policy = page.attributes("meta", "http-equiv", "Content-Security-Policy")["content"] or ""
     script = [data for tag, data in page.texts if tag == "script"][1]
     style = next(data for tag, data in page.texts if tag == "style")
-    hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in (script, style)]
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
 
     assert policy.split("; ") == [
         "default-src 'none'",
@@ -261,7 +261,7 @@ def test_a_page_can_be_used_without_seeing_it(filled: KnowledgeBase, tmp_path: P
 @settings(max_examples=10, deadline=None)
 def test_export_fill_and_import_give_the_same_votes(texts: list[str], seed: int) -> None:
     """Whatever the statements say, on CSV and page, the votes are those that were filled in, and nothing breaks out."""
-    kinds = (Kind.STATEMENTS, Kind.PREDICATES, Kind.BASELINE)
+    kinds = (SheetKind.STATEMENTS, SheetKind.PREDICATES, SheetKind.BASELINE)
     chance = random.Random(seed)
     with KnowledgeBase() as kb, KnowledgeBase() as plain, TemporaryDirectory() as place:
         folder = Path(place)
@@ -291,9 +291,9 @@ def test_export_fill_and_import_give_the_same_votes(texts: list[str], seed: int)
                 back.append(fill_page(path, answer, comment=texts[3]))
         report = import_sheets(kb, back)
 
-        assert {(one.statement_id, one.question, one.voter): one.answer for one in kb.votes()} == given_answers
+        assert {(vote.statement_id, vote.question, vote.voter): vote.answer for vote in kb.votes()} == given_answers
         assert report.added == len(given_answers)
-        assert {one.comment for one in kb.votes() if one.voter == "bob"} <= {texts[3].strip()}
+        assert {vote.comment for vote in kb.votes() if vote.voter == "bob"} <= {texts[3].strip()}
 
 
 @given(HOSTILE)
@@ -304,7 +304,7 @@ def test_disarmed_cells_come_back(text: str) -> None:
 
 
 def test_hidden_characters_are_shown() -> None:
-    """What turns or hides text is written out; what Persian and emoji need stays."""
+    """Characters that reverse or hide text are written out; those that Persian and emoji need stay."""
     assert visible("a\u202eb\0\n\u2028") == "a⟨U+202E⟩b⟨U+0000⟩⟨U+000A⟩⟨U+2028⟩"
     assert visible("می\u200cخواهم 👩\u200d🍳 =é") == "می\u200cخواهم 👩\u200d🍳 =é"
 
@@ -325,25 +325,25 @@ def test_all_faults_are_told_at_once(filled: KnowledgeBase, tmp_path: Path) -> N
     del cells[first + 3]
     rewrite(path, cells)
 
-    told = faults(filled, path)
+    found = faults(filled, path)
 
-    assert [re.sub(r"^\d+: |statement:\w+", "", one) for one in told] == [
-        "'maybe' is none of the answers; write yes or no",
-        "'data type B' about  has no answer; give one",
-        "row 12 was changed since its export, beside answer, comment and voter; restore its other cells",
-        f"1 row of sheet {cells[first][0]} not found: 13; restore what is missing",
+    assert [re.sub(r"^\d+: |statement:\w+", "", fault) for fault in found] == [
+        "'maybe' is not one of the answers; write yes or no",
+        "'data type B' about  has no answer; fill it in",
+        "row 12 was changed in other cells than answer, comment and voter; restore them as they were exported",
+        f"1 row of sheet {cells[first][0]} not found: 13; restore them",
     ]
-    assert [int(one.partition(":")[0]) for one in told[:3]] == [first + 1, first + 2, first + 3]
+    assert [int(fault.partition(":")[0]) for fault in found[:3]] == [first + 1, first + 2, first + 3]
 
 
 def test_votes_on_what_is_not_there_are_refused(filled: KnowledgeBase, tmp_path: Path) -> None:
     """A sheet of another knowledge base, or of another wording, is not counted for this one."""
     path = fill_csv(sheet(filled, tmp_path), yes)
-    with KnowledgeBase() as other:
-        assert "is not in this knowledge base" in faults(fill(other), path)[0]
+    with KnowledgeBase() as another:
+        assert "is not in this knowledge base" in faults(fill(another), path)[0]
     with KnowledgeBase() as reworded:
-        fill(reworded, *(replace(one, conclusion="PersonX can eat anything") for one in filled.statements()))
-        assert "reads otherwise in this knowledge base by now" in faults(reworded, path)[0]
+        fill(reworded, *(replace(record, conclusion="PersonX can eat anything") for record in filled.statements()))
+        assert "has changed in this knowledge base" in faults(reworded, path)[0]
 
 
 def test_who_fails_the_qualification_does_not_count(filled: KnowledgeBase, tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_who_fails_the_qualification_does_not_count(filled: KnowledgeBase, tmp_p
         "somebody else"
     ]
     report = import_sheets(filled, [ann, bob], skip_faulty=True)
-    assert {one.voter for one in report.votes} == {"bob"}
+    assert {vote.voter for vote in report.votes} == {"bob"}
 
 
 def test_a_sheet_without_its_qualification_does_not_count(filled: KnowledgeBase, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_a_sheet_without_its_qualification_does_not_count(filled: KnowledgeBase,
     cells[-2][cells[0].index("voter")] = "somebody"
     rewrite(path, cells)
 
-    assert [one.partition(": ")[2] for one in faults(filled, path)] == [
+    assert [fault.partition(": ")[2] for fault in faults(filled, path)] == [
         "somebody has no rows of the qualification; restore them, with this voter in each"
     ]
 
@@ -381,8 +381,8 @@ def test_one_vote_a_voter(filled: KnowledgeBase, tmp_path: Path) -> None:
     table = fill_csv(sheet(filled, tmp_path), yes)
     saved = fill_page(table.with_suffix(".html"), yes)
 
-    assert "ann has answered 'data type A' about" in faults(filled, table, saved)[0]
-    assert "nobody is named as voter" in faults(filled, fill_csv(table, yes, voter=" "))[0]
+    assert "ann already answered 'data type A' about" in faults(filled, table, saved)[0]
+    assert "the row names no voter" in faults(filled, fill_csv(table, yes, voter=" "))[0]
 
 
 @pytest.mark.parametrize(
@@ -392,11 +392,11 @@ def test_one_vote_a_voter(filled: KnowledgeBase, tmp_path: Path) -> None:
         (b"a,b\n1,2\n", "no column 'sheet'; restore the first row as it was exported"),
         (b"", "no column 'sheet'"),
         (b"<!doctype html>\n<html></html>", "this is the page, not its answers"),
-        (b'{"format": "other"}', "no answers of a sheet"),
-        (b'{"format": "hapax votes 1", "rows": [1]}', "a row is no object"),
+        (b'{"format": "other"}', "not the answers of a sheet"),
+        (b'{"format": "hapax votes 1", "rows": [1]}', "a row is not an object"),
         (b'{"format": "hapax votes 1", "rows": []}', "the sheet has no rows"),
         (b'{"format": "hapax votes 1", "rows": [{"rows": "9999999999", "row": [1]}]}', "row [1] was changed"),
-        (b"{" * 50_000, "no JSON"),
+        (b"{" * 50_000, "not valid JSON"),
     ],
 )
 def test_what_is_no_sheet_is_refused(content: bytes, message: str, filled: KnowledgeBase, tmp_path: Path) -> None:
@@ -420,10 +420,6 @@ def test_spreadsheets_may_write_semicolons_and_capitals(filled: KnowledgeBase, t
 # The commands
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, [*map(str, arguments)])
-
-
 @pytest.fixture
 def database(filled: KnowledgeBase, tmp_path: Path) -> Path:
     path = tmp_path / "votes.db"
@@ -434,7 +430,7 @@ def database(filled: KnowledgeBase, tmp_path: Path) -> Path:
 
 def test_votes_turn_labels_and_drop_statements_from_sheet_to_probing(database: Path, tmp_path: Path) -> None:
     """Exported, filled in and imported votes turn a label, leave a statement out, and mark one as harmful."""
-    exported = run("votes", "export", "statements", "--sample", 0, "--out", tmp_path / "sheets", "--db", database)
+    exported = invoke("votes", "export", "statements", "--sample", 0, "--out", tmp_path / "sheets", "--db", database)
     assert exported.exit_code == 0
     assert len(exported.stdout.splitlines()) == 6
     wrong, odd, bad = statement("dish 1").id, statement("dish 2").id, statement("dish 3").id
@@ -446,22 +442,24 @@ def test_votes_turn_labels_and_drop_statements_from_sheet_to_probing(database: P
         return "no" if (subject, question) in {(wrong, "entailment"), (odd, "data type B")} else "yes"
 
     sheets = [fill_csv(path, answer) for path in sorted((tmp_path / "sheets").glob("*.csv"))]
-    imported = run("votes", "import", *sheets, "--db", database)
+    imported = invoke("votes", "import", *sheets, "--db", database)
     assert imported.exit_code == 0
     with KnowledgeBase(database) as kb:
         found = probe_items(kb)
         votes = kb.votes()
 
     assert (found.contradicted, found.wrong_type, len(found.items)) == (1, 1, 11)
-    assert [one.statement_id for one in found.items if not one.entailed] == [wrong]
+    assert [item.statement_id for item in found.items if not item.entailed] == [wrong]
     assert harmful_statements(votes) == {bad}
-    told = " ".join(run("votes", "report", "--db", database).stderr.split())
-    assert "1 label is turned, 1 statement has a value of a wrong type and is left out; 5 head and 6 long tail" in told
+    notes = " ".join(invoke("votes", "report", "--db", database).stderr.split())
+    assert (
+        "1 label is flipped, 1 statement has a value of a wrong type and is left out; 5 head and 6 long tail" in notes
+    )
 
 
 def test_importing_twice_changes_nothing_and_a_changed_vote_is_told(database: Path, tmp_path: Path) -> None:
     """A second import is all known; a voter's other answer replaces the first."""
-    run(
+    invoke(
         "votes",
         "export",
         "statements",
@@ -477,33 +475,33 @@ def test_importing_twice_changes_nothing_and_a_changed_vote_is_told(database: Pa
         database,
     )
     path = fill_csv(tmp_path / "statements-voter-1.csv", yes)
-    first, again = (run("votes", "import", path, "--db", database).stderr for _ in range(2))
-    changed = run("votes", "import", fill_csv(path, lambda row: yes(row) and "no"), "--db", database).stderr
+    first, again = (invoke("votes", "import", path, "--db", database).stderr for _ in range(2))
+    changed = invoke("votes", "import", fill_csv(path, lambda row: yes(row) and "no"), "--db", database).stderr
 
     assert "6 votes of 1 voter: 6 new, 0 known, 0 replaced" in first
     assert "6 votes of 1 voter: 0 new, 6 known, 0 replaced" in again
     assert "0 new, 0 known, 6 replaced" in changed
-    assert changed.count("voter-1 says no where there was yes") == 6
+    assert changed.count("voter-1 changed yes to no") == 6
     with KnowledgeBase(database) as kb:
-        assert {one.answer for one in kb.votes()} == {"no"}
+        assert {vote.answer for vote in kb.votes()} == {"no"}
 
 
 def test_faulty_sheets_fail_the_command(database: Path, tmp_path: Path) -> None:
     """Empty sheets end with exit code 1, the first 20 faults, how many more there are, and the way out."""
-    written = run("votes", "export", "statements", "--out", tmp_path, "--format", "csv", "--db", database)
-    result = run("votes", "import", *written.stdout.split(), "--db", database)
-    told = result.stderr.splitlines()
+    written = invoke("votes", "export", "statements", "--out", tmp_path, "--format", "csv", "--db", database)
+    result = invoke("votes", "import", *written.stdout.split(), "--db", database)
+    messages = result.stderr.splitlines()
 
     assert result.exit_code == 1
-    assert sum(".csv:" in line for line in told) == 20
-    assert any(re.match(r"\.\.\. and \d+ more faults", line) for line in told)
-    assert "skip them with --skip-faulty" in " ".join(told)
+    assert sum(".csv:" in line for line in messages) == 20
+    assert any(re.match(r"\.\.\. and \d+ more faults", line) for line in messages)
+    assert "skip them with --skip-faulty" in " ".join(messages)
 
 
 def test_votes_are_imported_into_what_is_there(database: Path, tmp_path: Path) -> None:
     """A mistyped --db is an error and leaves no file."""
-    run("votes", "export", "statements", "--out", tmp_path, "--db", database)
-    result = run("votes", "import", tmp_path / "statements-voter-1.csv", "--db", tmp_path / "typo.db")
+    invoke("votes", "export", "statements", "--out", tmp_path, "--db", database)
+    result = invoke("votes", "import", tmp_path / "statements-voter-1.csv", "--db", tmp_path / "typo.db")
 
     assert result.exit_code == 1
     assert "there is no such knowledge base" in " ".join(result.stderr.split())
@@ -513,10 +511,10 @@ def test_votes_are_imported_into_what_is_there(database: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--head", 3], 2, "--head and --long-tail go together"),
+        (["--head", 3], 2, "Give --head and --long-tail together."),
         (["--head", 0, "--long-tail", 0], 1, "nothing to ask"),
-        (["--voter", "ann", "--voter", "Ann"], 1, "Two voters have one name"),
-        (["--voter", " "], 1, "is no name of a voter"),
+        (["--voter", "ann", "--voter", "Ann"], 1, "Two voters have the same name"),
+        (["--voter", " "], 1, "cannot be the name of a voter"),
         (["--rule", "nosuch"], 1, "no rule 'nosuch'"),
     ],
 )
@@ -524,20 +522,20 @@ def test_exports_that_cannot_be_are_refused(
     arguments: list[object], code: int, message: str, database: Path, tmp_path: Path
 ) -> None:
     """Each with what to do."""
-    result = run("votes", "export", "statements", *arguments, "--out", tmp_path / "sheets", "--db", database)
+    result = invoke("votes", "export", "statements", *arguments, "--out", tmp_path / "sheets", "--db", database)
 
     assert result.exit_code == code
     assert message in " ".join(result.stderr.split())
 
 
 def test_votes_merge(database: Path, tmp_path: Path) -> None:
-    """What two people imported into two copies comes together, without a conflict."""
+    """Votes that two people imported into two copies merge without a conflict."""
     copy = tmp_path / "copy.db"
-    run("votes", "export", "statements", "--format", "csv", "--out", tmp_path, "--db", database)
+    invoke("votes", "export", "statements", "--format", "csv", "--out", tmp_path, "--db", database)
     shutil.copy(database, copy)
     for number, target in ((1, database), (2, copy)):
-        run("votes", "import", fill_csv(tmp_path / f"statements-voter-{number}.csv", yes), "--db", target)
+        invoke("votes", "import", fill_csv(tmp_path / f"statements-voter-{number}.csv", yes), "--db", target)
     with KnowledgeBase(database) as kb:
-        report = kb.merge(copy)
+        report = merge(kb, copy)
         assert report.added["votes"] == 36
         assert report.conflicts == ()

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 import winograd_fixture as fixture
+from cli_fixture import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from winograd_fixture import run
 
-from evaluation.winograd import paper
-from evaluation.winograd.abstraction import abstract_pair, read_concepts
-from evaluation.winograd.cases import Failure, failures_of
-from evaluation.winograd.data import (
+from hapax.evaluation.winograd import paper
+from hapax.evaluation.winograd.abstraction import abstract_pair, read_concepts
+from hapax.evaluation.winograd.cases import Failure, failures_of
+from hapax.evaluation.winograd.data import (
     HUMAN,
     MACHINE,
     SOURCES,
@@ -27,16 +27,17 @@ from evaluation.winograd.data import (
     UnreadableItemsError,
     WinogradItem,
     clause_with,
+    core,
     pairs_of,
     pronoun_of,
     read_items,
     replaced,
 )
-from evaluation.winograd.prompts import EXEMPLARS, Method, Variant, prompt, pronoun_question
-from evaluation.winograd.reading import read_as_released, read_strictly
-from evaluation.winograd.scores import Answer, mcnemar, measure
-from grammar.errors import HapaxError
-from kb import KnowledgeBase
+from hapax.evaluation.winograd.prompts import EXEMPLARS, PromptMethod, PromptWording, prompt, pronoun_question
+from hapax.evaluation.winograd.reading import read_as_released, read_strictly
+from hapax.evaluation.winograd.scores import SentenceAnswer, mcnemar, measure
+from hapax.grammar.errors import HapaxError
+from hapax.kb.store import KnowledgeBase
 
 SHARED = Path(__file__).parent.parent.parent / "shared"
 ANNOTATED = SHARED / "data" / "cr_wsc" / "wsc_273_annotated_final.csv"
@@ -51,11 +52,11 @@ GAMES = ("The wrestler", "the ballet dancer")
 
 
 def pair(*sentences: str, options: tuple[str, str] = GAMES, pronoun: str = "he") -> tuple[WinogradItem, WinogradItem]:
-    one, other = (
+    first, second = (
         WinogradItem(f"s:{number}", "s:0", "s", text, pronoun, options, number, f"s row {number}", "s:0")
         for number, text in enumerate(sentences)
     )
-    return one, other
+    return first, second
 
 
 WRESTLER = pair(
@@ -72,13 +73,13 @@ def test_published_files_hold_136_51_and_205_pairs() -> None:
     """The triple of rows 252 to 254 leaves one row over, and the pair with mismatched flags counts as used."""
     items = read_items(ANNOTATED) + read_items(GENERATED)
     counts = {source: len(pairs_of(item for item in items if item.source == source)) for source in SOURCES}
-    pairs = {one.id: other.id for one, other in pairs_of(items)}
+    pairs = {first.id: second.id for first, second in pairs_of(items)}
 
     assert counts == {WSC273: 136, HUMAN: 51, MACHINE: 205}
     assert pairs["WSC273:252"] == "WSC273:253"
     assert "WSC273:254" not in pairs
     assert pairs["WSC273:255"] == "WSC273:256"
-    assert {(one.answer, other.answer) for one, other in pairs_of(items) if one.source != WSC273} == {(0, 1)}
+    assert {(first.answer, second.answer) for first, second in pairs_of(items) if first.source != WSC273} == {(0, 1)}
     assert len({item.family for item in items if item.source == MACHINE}) == 51
 
 
@@ -86,12 +87,12 @@ def test_published_files_hold_136_51_and_205_pairs() -> None:
 def test_faulty_rows_are_listed() -> None:
     """The seven pairs of CR-WSC-H with an option that is not in the sentence are named by row, the one wrong row too."""
     found = json.loads(run("evaluate", "winograd", "data", ANNOTATED, GENERATED, "--json").stdout)
-    human = [one for one in found["faults"] if one["source"] == HUMAN]
-    mixed = [one["rows"] for one in found["faults"] if "marked as used" in one["what"]]
+    human = [fault for fault in found["faults"] if fault["source"] == HUMAN]
+    mixed = [fault["rows"] for fault in found["faults"] if "marked as used" in fault["what"]]
 
-    assert sorted({one["rows"][0] for one in human}) == [40, 56, 66, 106, 152, 170, 266]
+    assert sorted({fault["rows"][0] for fault in human}) == [40, 56, 66, 106, 152, 170, 266]
     assert mixed == [[24, 25]]
-    assert any(one["rows"] == [471] for one in found["faults"])
+    assert any(fault["rows"] == [471] for fault in found["faults"])
     assert (
         "CR-WSC-H rows 40, 41: the option 'The undisciplined students'"
         in run("evaluate", "winograd", "data", ANNOTATED).stdout
@@ -108,7 +109,7 @@ def test_pronouns_of_the_generated_file_are_put_right() -> None:
     for item in mended:
         family = heads[int(item.family.split(":")[1]) // 10]
         assert item.pronoun.casefold() == first[f"{WSC273}:{family}"], item
-    assert sum(one.pronoun != other.pronoun for one, other in zip(mended, published, strict=True)) == 240
+    assert sum(first.pronoun != second.pronoun for first, second in zip(mended, published, strict=True)) == 240
 
 
 def test_a_plain_file_pairs_neighbours_of_one_schema(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_a_plain_file_pairs_neighbours_of_one_schema(tmp_path: Path) -> None:
     items = read_items(path)
 
     assert [item.source for item in items] == ["mine"] * 9
-    assert [(one.id, other.id) for one, other in pairs_of(items)] == [
+    assert [(first.id, second.id) for first, second in pairs_of(items)] == [
         ("mine:0", "mine:1"),
         ("mine:3", "mine:4"),
         ("mine:5", "mine:6"),
@@ -129,43 +130,43 @@ def test_a_plain_file_pairs_neighbours_of_one_schema(tmp_path: Path) -> None:
 
 
 def test_items_come_back_from_jsonl(tmp_path: Path) -> None:
-    """What is written as JSONL is read again with texts, options, labels, pairs and families."""
+    """Items written as JSONL are read again with texts, options, labels, pairs and families."""
     before = read_items(fixture.write(tmp_path / "mine.csv", fixture.REVERSED))
     path = tmp_path / "again.jsonl"
     path.write_text("".join(json.dumps(item.to_json()) + "\n" for item in before), encoding="utf-8")
     after = read_items(path)
 
-    assert [replace(one, id="", source="", place="") for one in after] == [
-        replace(one, id="", source="", place="") for one in before
+    assert [replace(item, id="", source="", place="") for item in after] == [
+        replace(item, id="", source="", place="") for item in before
     ]
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
-        ("a.csv", "text,pronoun\nx,he\n", "no columns"),
-        ("a.csv", "", "no columns"),
+        ("a.csv", "text,pronoun\nx,he\n", "not every row has"),
+        ("a.csv", "", "not every row has"),
         ("a.csv", 'text,pronoun,options,label\nx,he,"[""a""]",0\n', "the options are"),
-        ("a.csv", 'text,pronoun,options,label\nx,he,"[""a"",""A""]",0\n', "two that differ"),
+        ("a.csv", 'text,pronoun,options,label\nx,he,"[""a"",""A""]",0\n', "two different texts"),
         ("a.csv", "text,pronoun,entity1,entity2,label\nx,he,a,b,2\n", "Write 0 or 1"),
         ("a.csv", "text,pronoun,entity1,entity2,label\nx,,a,b,1\n", "pronoun is empty"),
-        ("a.jsonl", "{\n", "no JSON"),
-        ("a.jsonl", "[1]\n", "no JSON object"),
+        ("a.jsonl", "{\n", "not valid JSON"),
+        ("a.jsonl", "[1]\n", "not a JSON object"),
         ("a.jsonl", '{"text": "x \\ud800", "pronoun": "he", "options": ["a", "b"], "label": 1}\n', "half a character"),
         (
             "a.jsonl",
             '{"text": "x", "pronoun": "he", "options": ["a", "b"], "label": 1, "pair": "p"}\n' * 3,
             "has 3 rows",
         ),
-        ("a.jsonl", "[" * 100_000, "no JSON"),
+        ("a.jsonl", "[" * 100_000, "not valid JSON"),
     ],
 )
-def test_unreadable_files_are_told_with_place_and_remedy(tmp_path: Path, name: str, text: str, told: str) -> None:
+def test_unreadable_files_are_told_with_place_and_remedy(tmp_path: Path, name: str, text: str, message: str) -> None:
     """A fault of the file ends the reading with one line, not with a traceback."""
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
 
-    with pytest.raises(UnreadableItemsError, match=told):
+    with pytest.raises(UnreadableItemsError, match=message):
         read_items(path)
     assert name in run("evaluate", "winograd", "data", path, code=1).stderr
 
@@ -191,12 +192,13 @@ def test_any_file_is_read_or_refused(rows: list[dict[str, Any]], whole: bool, pu
 
 
 @given(st.text(max_size=60), st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8))
-def test_exchanging_entities_never_fails(text: str, one: str, other: str) -> None:
+def test_exchanging_entities_never_fails(text: str, first: str, second: str) -> None:
     """Any text can be asked for its entities' exchange; without them it stays as it is."""
-    made = replaced(text, (one, other), ("alpha", "beta"))
+    made = replaced(text, (first, second), ("alpha", "beta"))
 
-    if one.casefold() not in text.casefold() and other.casefold() not in text.casefold():
-        assert made == text or one.casefold().split()[:1] in (["the"], ["a"], ["an"]) or other.casefold()[:1] in "ta"
+    # An entity is also found under another article.
+    if not any(core(entity).casefold() in text.casefold() for entity in (first, second)):
+        assert made == text
 
 
 def test_both_entities_are_exchanged_at_once() -> None:
@@ -247,31 +249,31 @@ def test_questions_say_do_of_they_and_does_of_the_rest() -> None:
 @pytest.mark.parametrize(
     ("method", "source", "digest"),
     [
-        (Method.ZERO_SHOT, HUMAN, "3f86b2c12d12c539"),
-        (Method.ONE_SHOT, HUMAN, "e0b89172dcecf293"),
-        (Method.COT, HUMAN, "a12706b1a38d4479"),
-        (Method.ZS_COT, HUMAN, "eb831963af78dc4a"),
-        (Method.AOT, HUMAN, "e11e37d4aa116cf9"),
-        (Method.WINOWHY, HUMAN, "950019d30b468447"),
-        (Method.ZERO_SHOT, MACHINE, "3f86b2c12d12c539"),
-        (Method.ONE_SHOT, MACHINE, "e0b89172dcecf293"),
-        (Method.COT, MACHINE, "a12706b1a38d4479"),
-        (Method.ZS_COT, MACHINE, "eb831963af78dc4a"),
-        (Method.AOT, MACHINE, "cf09046b72c0bcff"),
-        (Method.WINOWHY, MACHINE, "f2f4329a8645a57f"),
+        (PromptMethod.ZERO_SHOT, HUMAN, "3f86b2c12d12c539"),
+        (PromptMethod.ONE_SHOT, HUMAN, "e0b89172dcecf293"),
+        (PromptMethod.COT, HUMAN, "a12706b1a38d4479"),
+        (PromptMethod.ZS_COT, HUMAN, "eb831963af78dc4a"),
+        (PromptMethod.AOT, HUMAN, "e11e37d4aa116cf9"),
+        (PromptMethod.WINOWHY, HUMAN, "950019d30b468447"),
+        (PromptMethod.ZERO_SHOT, MACHINE, "3f86b2c12d12c539"),
+        (PromptMethod.ONE_SHOT, MACHINE, "e0b89172dcecf293"),
+        (PromptMethod.COT, MACHINE, "a12706b1a38d4479"),
+        (PromptMethod.ZS_COT, MACHINE, "eb831963af78dc4a"),
+        (PromptMethod.AOT, MACHINE, "cf09046b72c0bcff"),
+        (PromptMethod.WINOWHY, MACHINE, "f2f4329a8645a57f"),
     ],
 )
-def test_notebook_prompts_are_sent_byte_for_byte(method: Method, source: str, digest: str) -> None:
+def test_notebook_prompts_are_sent_byte_for_byte(method: PromptMethod, source: str, digest: str) -> None:
     """The digests are those of the prompts that the two released notebooks' own code makes of this pair."""
     asked = tuple(replace(item, source=source) for item in WRESTLER)
-    made = prompt((asked[0], asked[1]), method, Variant.NOTEBOOK)
+    made = prompt((asked[0], asked[1]), method, PromptWording.NOTEBOOK)
 
     assert hashlib.sha256(made.encode()).hexdigest()[:16] == digest
 
 
 def test_a_paper_prompt_in_full() -> None:
     """Worked example, blank line, the two questions, the options, and where the answer goes."""
-    assert prompt(WRESTLER, Method.ONE_SHOT, Variant.PAPER) == (
+    assert prompt(WRESTLER, PromptMethod.ONE_SHOT, PromptWording.PAPER) == (
         "Q: Compare the two sentences and answer the questions:\n"
         '1. The fish ate the worm. It was hungry. What does "it" refer to?\n'
         '2. The fish ate the worm. It was tasty. What does "it" refer to?\n'
@@ -286,12 +288,12 @@ def test_a_paper_prompt_in_full() -> None:
 
 
 @needs_paper
-@pytest.mark.parametrize("method", [method for method, variant in EXEMPLARS if variant is Variant.PAPER])
-def test_paper_prompts_have_the_papers_words(method: Method) -> None:
+@pytest.mark.parametrize("method", [method for method, variant in EXEMPLARS if variant is PromptWording.PAPER])
+def test_paper_prompts_have_the_papers_words(method: PromptMethod) -> None:
     """Each worked example stands in appendix C word for word."""
     printed = " ".join(PAPER.read_text(encoding="utf-8").replace("**", "").split())
 
-    assert " ".join(EXEMPLARS[method, Variant.PAPER].split()) in printed
+    assert " ".join(EXEMPLARS[method, PromptWording.PAPER].split()) in printed
 
 
 @needs_data
@@ -351,11 +353,11 @@ def test_the_released_reading_answers_for_an_empty_reply() -> None:
 
 
 @given(st.text(max_size=200), st.text(min_size=1, max_size=10), st.text(min_size=1, max_size=10))
-def test_no_reply_breaks_a_reading(reply: str, one: str, other: str) -> None:
+def test_no_reply_breaks_a_reading(reply: str, first: str, second: str) -> None:
     """Any reply about any options gives two answers in both readings."""
-    assert all(answer in (0, 1, None) for answer in read_strictly(f"1. {reply} 2. {reply}", (one, other)))
-    assert all(answer in (0, 1, -1) for answer in read_as_released(f"1. {reply} 2. {reply}", (one, other)))
-    assert all(answer in (0, 1, -1) for answer in read_as_released(reply, (one, other), zero_shot=True))
+    assert all(answer in (0, 1, None) for answer in read_strictly(f"1. {reply} 2. {reply}", (first, second)))
+    assert all(answer in (0, 1, -1) for answer in read_as_released(f"1. {reply} 2. {reply}", (first, second)))
+    assert all(answer in (0, 1, -1) for answer in read_as_released(reply, (first, second), zero_shot=True))
 
 
 @needs_data
@@ -367,8 +369,8 @@ def test_stored_replies_of_gpt3_are_read_as_people_read_them() -> None:
     for number, row in enumerate(rows):
         for reply, options, said in (("gpt3-out", "options", "gpt3-pred"), ("gpt3-out-mod", "mod", "gpt3-pred-mod")):
             if row[reply] and row[options]:
-                one, other = json.loads(row[options])
-                answers = read_strictly(row[reply], (one, other))
+                first, second = json.loads(row[options])
+                answers = read_strictly(row[reply], (first, second))
                 annotated = (int(row[said]), int(rows[number + 1][said]))
                 (unread if None in answers else read).append((answers, annotated))
 
@@ -428,13 +430,18 @@ def test_failures_are_tagged_as_the_paper_tells_them_apart() -> None:
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
-def answers(rights: str, released: str = "") -> list[Answer]:
+def answers(rights: str, released: str = "") -> list[SentenceAnswer]:
     """Two letters a pair, two pairs a family: r right, w wrong, u unread."""
     return [
-        Answer(
-            str(n), str(n // 2), str(n // 4), 0, {"r": 0, "w": 1, "u": None}[letter], {"r": 0, "w": 1, "u": -1}[other]
+        SentenceAnswer(
+            str(n),
+            str(n // 2),
+            str(n // 4),
+            0,
+            {"r": 0, "w": 1, "u": None}[letter],
+            {"r": 0, "w": 1, "u": -1}[released_letter],
         )
-        for n, (letter, other) in enumerate(zip(rights, released or rights, strict=True))
+        for n, (letter, released_letter) in enumerate(zip(rights, released or rights, strict=True))
     ]
 
 
@@ -452,19 +459,19 @@ def test_scores_by_hand() -> None:
 
 def test_mcnemar_is_exact() -> None:
     """Five to none is p = 2 / 2**5; no difference is p = 1; nothing in common is no test."""
-    one, other = answers("rrrrrrrr"), answers("wwwwwrrr")
-    test = mcnemar(one, other)
+    first, second = answers("rrrrrrrr"), answers("wwwwwrrr")
+    test = mcnemar(first, second)
 
     assert test is not None
     assert (test.only_first, test.only_second, test.p_value) == (5, 0, 0.0625)
-    assert mcnemar(one, one) is not None
-    assert mcnemar(one, one).p_value == 1.0  # type: ignore[union-attr]  # asked in the line before
-    assert mcnemar(one, []) is None
+    assert mcnemar(first, first) is not None
+    assert mcnemar(first, first).p_value == 1.0  # type: ignore[union-attr]  # asked in the line before
+    assert mcnemar(first, []) is None
 
 
 def test_printed_values_that_no_count_gives() -> None:
     """Of the printed shares these are no k of n, rounded or cut; all others are."""
-    found = {(one.table, one.row, one.column, one.value) for one in paper.impossible()}
+    found = {(printed.table, printed.row, printed.column, printed.value) for printed in paper.impossible()}
 
     assert found == {
         (1, "GPT3.5 (0-s)", "H single", 60.73),
@@ -508,7 +515,10 @@ def ask(files: dict[str, Path], *more: str | Path, code: int = 0) -> list[dict[s
 
 
 def pair_accuracy(found: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
-    return {(one["source"], one["method"]): one["strict"]["pair"]["value"] for one in found}
+    pair_accuracies = {}
+    for figures in found:
+        pair_accuracies[figures["source"], figures["method"]] = figures["strict"]["pair"]["value"]
+    return pair_accuracies
 
 
 def test_association_fails_on_reversed_schemas_and_abstraction_does_not(files: dict[str, Path]) -> None:
@@ -523,7 +533,7 @@ def test_association_fails_on_reversed_schemas_and_abstraction_does_not(files: d
         ("reversed", "cot"): 0.0,
         ("reversed", "aot-staged"): 1.0,
     }
-    assert all(one["unparsed"]["value"] == 0 for one in found)
+    assert all(run_figures["unparsed"]["value"] == 0 for run_figures in found)
 
 
 def test_the_mapping_of_stages_is_stored_as_facts(files: dict[str, Path]) -> None:
@@ -531,14 +541,14 @@ def test_the_mapping_of_stages_is_stored_as_facts(files: dict[str, Path]) -> Non
     ask(files, "--method", "aot-staged")
     folder = files["plain"].parent
     with KnowledgeBase(folder / "w.db") as kb:
-        facts = {tuple(one.arguments) for one in kb.facts("abstracts_to")}
+        facts = {tuple(fact.arguments) for fact in kb.facts("abstracts_to")}
     rules = folder / "abstraction.rules"
     rules.write_text('oracle abstracts_to(Entity, Concept): "[1] can be conceptualized as [2]"\n', encoding="utf-8")
-    told = run("query", 'abstracts_to("The tycoon", C)', "--rules", rules, "--db", folder / "w.db").stdout
+    output = run("query", 'abstracts_to("The tycoon", C)', "--rules", rules, "--db", folder / "w.db").stdout
 
     assert ("The tycoon", "first one") in facts
     assert len(facts) == 16
-    assert "first one" in told
+    assert "first one" in output
 
 
 def test_asking_again_asks_nothing(files: dict[str, Path]) -> None:
@@ -550,35 +560,35 @@ def test_asking_again_asks_nothing(files: dict[str, Path]) -> None:
         "evaluate", "winograd", "ask", *files.values(), "-m", f"scripted:{folder / 'm.json'}", "--db", folder / "w.db"
     )
 
-    assert [one["status"] for one in first] == ["budget"]
-    assert [one["status"] for one in second] == ["done", "done"]
+    assert [figures["status"] for figures in first] == ["budget"]
+    assert [figures["status"] for figures in second] == ["done", "done"]
     assert "0 calls, 8 answers from the journal" in again.stderr
 
 
 def test_tables_come_from_stored_runs(files: dict[str, Path], tmp_path: Path) -> None:
     """Tables 1, 2, 3 and 5 in the paper's layout, McNemar's test, the paper's own tables apart, AoT2 without a prompt."""
     answered = ask(files, "--method", "zero-shot", "--method", "aot", "--method", "aot-staged")
-    told = run("evaluate", "winograd", "tables", "--db", tmp_path / "w.db")
+    result = run("evaluate", "winograd", "tables", "--db", tmp_path / "w.db")
     released = run("evaluate", "winograd", "tables", "--released", "--db", tmp_path / "w.db")
 
     assert len(answered) == 6
-    assert "Table 2 (strict reading)" in told.stdout
-    assert "Table 5 (strict reading)" in told.stdout
-    assert "no prompt: neither paper nor release has it" in told.stdout
-    assert "McNemar's exact test" in told.stdout
-    assert "Reference: the paper's table 2, for other models and replies" in told.stdout
-    assert "73.90" in told.stdout
+    assert "Table 2 (strict reading)" in result.stdout
+    assert "Table 5 (strict reading)" in result.stdout
+    assert "no prompt: neither paper nor release has it" in result.stdout
+    assert "McNemar's exact test" in result.stdout
+    assert "Reference: the paper's table 2, for other models and replies" in result.stdout
+    assert "73.90" in result.stdout
     assert "Table 2 (released reading)" in released.stdout
-    assert "no k of 272 gives 85.92" in told.stderr
+    assert "no k of 272 gives 85.92" in result.stderr
 
 
 def test_tables_of_nothing_say_how_to_ask(tmp_path: Path) -> None:
     """A knowledge base without runs has the paper's tables alone, and a remark."""
     KnowledgeBase(tmp_path / "empty.db").close()
-    told = run("evaluate", "winograd", "tables", "--db", tmp_path / "empty.db")
+    result = run("evaluate", "winograd", "tables", "--db", tmp_path / "empty.db")
 
-    assert "Nothing was asked yet" in told.stderr
-    assert "Table 2 (strict reading)" not in told.stdout
+    assert "Nothing was asked yet" in result.stderr
+    assert "Table 2 (strict reading)" not in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -593,12 +603,12 @@ def test_tables_of_nothing_say_how_to_ask(tmp_path: Path) -> None:
 def test_without_a_knowledge_base_the_command_that_begins_one_is_named(
     files: dict[str, Path], tmp_path: Path, words: tuple[str, ...], first: str
 ) -> None:
-    """What shows stored answers says on a missing file which command stores them, and makes none."""
+    """Commands that show stored answers name the command that stores them if the file is missing, and create no file."""
     some = str(next(iter(files.values())))
     named = (some if word == "FILE" else word for word in words)
-    told = run("evaluate", "winograd", *named, "--db", tmp_path / "no.db", code=1)
+    result = run("evaluate", "winograd", *named, "--db", tmp_path / "no.db", code=1)
 
-    assert f"no.db: there is no such knowledge base. Run `hapax evaluate winograd {first}` first" in told.stderr
+    assert f"no.db: there is no such knowledge base. Run `hapax evaluate winograd {first}` first" in result.stderr
     assert not (tmp_path / "no.db").exists()
 
 
@@ -611,8 +621,8 @@ def test_a_prompt_of_ones_own_fills_a_row_of_table_5(files: dict[str, Path], tmp
         "evaluate", "winograd", "ask", files["plain"], "--prompt", f"aot={own}", "--db", tmp_path / "x.db", code=1
     )
 
-    assert {one["method"] for one in found} == {"AoT2"}
-    assert "is a method of its own" in refused.stderr
+    assert {figures["method"] for figures in found} == {"AoT2"}
+    assert "is the name of a built-in method" in refused.stderr
 
 
 def test_cases_stand_side_by_side(files: dict[str, Path], tmp_path: Path) -> None:
@@ -626,7 +636,7 @@ def test_cases_stand_side_by_side(files: dict[str, Path], tmp_path: Path) -> Non
     assert "zero-shot (wrong):" in staged
     assert "aot-staged (right):" in staged
     assert "first one" in staged
-    assert {tuple(one["failures"]) for one in failed} == {("wrong level of abstraction",)}
+    assert {tuple(case["failures"]) for case in failed} == {("wrong level of abstraction",)}
     assert "Ask first" in run(*words, "--second", "winowhy", code=1).stderr
 
 
@@ -658,14 +668,16 @@ def test_hostile_replies_and_entities_are_only_text(tmp_path: Path) -> None:
 
 def test_no_pairs_is_a_fault_with_a_remedy(files: dict[str, Path], tmp_path: Path) -> None:
     """A source that is not there ends the command before a model is asked."""
-    told = run("evaluate", "winograd", "ask", files["plain"], "--source", "nowhere", "--db", tmp_path / "n.db", code=1)
+    result = run(
+        "evaluate", "winograd", "ask", files["plain"], "--source", "nowhere", "--db", tmp_path / "n.db", code=1
+    )
 
-    assert "no pairs to ask about" in told.stderr
+    assert "no pairs to ask about" in result.stderr
 
 
 def test_an_unreadable_prompt_is_told(tmp_path: Path) -> None:
     """A prompt file must be there, hold text, and come with a name."""
-    from evaluation.winograd.prompts import read_own
+    from hapax.evaluation.winograd.prompts import read_own
 
     (tmp_path / "empty.txt").write_text(" \n", encoding="utf-8")
     with pytest.raises(HapaxError, match="cannot be read"):

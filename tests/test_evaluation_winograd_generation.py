@@ -15,18 +15,24 @@ from typing import Any
 
 import pytest
 import winograd_fixture as fixture
+from cli_fixture import run
 from hypothesis import given
 from hypothesis import strategies as st
-from winograd_fixture import run
 
-from evaluation.votes.questions import SCHEMA_LABELS
-from evaluation.winograd import shipped_lm_eval
-from evaluation.winograd.analogies import ANALOGIES, paper_prompt, read_entities, released_prompt
-from evaluation.winograd.data import WSC273, Pair, pairs_of, read_items
-from evaluation.winograd.gating import ASSOCIATION, NON_LLM_PROOF, Association, keep_most_adversarial, meaning_claim
-from evaluation.winograd.prompts import question_block
-from evaluation.winograd.reading import read_strictly
-from kb import KnowledgeBase
+from hapax.evaluation.votes.questions import SCHEMA_LABELS
+from hapax.evaluation.winograd import shipped_lm_eval
+from hapax.evaluation.winograd.analogies import ANALOGIES, paper_prompt, read_entities, released_prompt
+from hapax.evaluation.winograd.data import WSC273, Pair, pairs_of, read_items
+from hapax.evaluation.winograd.gating import (
+    ASSOCIATION,
+    NON_LLM_PROOF,
+    Association,
+    keep_most_adversarial,
+    meaning_claim,
+)
+from hapax.evaluation.winograd.prompts import question_block
+from hapax.evaluation.winograd.reading import read_strictly
+from hapax.kb.store import KnowledgeBase
 
 SHARED = Path(__file__).parent.parent.parent / "shared"
 ANNOTATED = SHARED / "data" / "cr_wsc" / "wsc_273_annotated_final.csv"
@@ -165,22 +171,22 @@ def generate(source: Path, *more: str | Path, code: int = 0) -> dict[str, Any]:
     ]
     target = source.parent / "new.jsonl"
     words = ("evaluate", "winograd", "generate", source, "-m", model(source, replies), "--out", target)
-    told = run(*words, "--db", source.parent / "g.db", "--json", *more, code=code)
-    found: dict[str, Any] = json.loads(told.stdout)
+    result = run(*words, "--db", source.parent / "g.db", "--json", *more, code=code)
+    found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 
 def test_only_adversarial_schemas_are_made(source: Path) -> None:
     """Of five proposals one stays: the others are a repetition, unread, associated the right way, or no trouble."""
     found = generate(source)
-    fates = {tuple(one["entities"]): one["rejected"] for one in found["candidates"]}
+    fates = {tuple(candidate["entities"]): candidate["rejected"] for candidate in found["candidates"]}
     (pair,) = pairs_of(read_items(source.parent / "new.jsonl"))
 
     assert found["counts"]["pairs made"] == 1
     assert fates[("The giant", "The dwarf")] == "the base model answers both sentences right"
     assert fates[("The dwarf", "The giant")] == "the right answer is the associated one"
     assert fates[()] == "the reply states no two entities"
-    assert [one["rejected"] for one in found["candidates"]].count("proposed before") == 1
+    assert [candidate["rejected"] for candidate in found["candidates"]].count("proposed before") == 1
     assert pair[0].text == "The weightlifter couldn't push the toddler because he was so weak."
     assert [item.answer for item in pair] == [0, 1]
     assert pair[0].options == ("The weightlifter", "The toddler")
@@ -193,12 +199,15 @@ def test_verdicts_are_stored_with_score_and_threshold(source: Path) -> None:
     with KnowledgeBase(source.parent / "g.db") as kb:
         association, base = kb.decisions(gate=ASSOCIATION), kb.decisions(gate=NON_LLM_PROOF)
 
-    assert [(one.score, one.threshold, one.accepted) for one in association] == [
+    assert [(decision.score, decision.threshold, decision.accepted) for decision in association] == [
         (2.0, 1.5, True),
         (2.0, 1.5, True),
         (-2.0, 1.5, False),
     ]
-    assert [(one.score, one.threshold, one.accepted) for one in base] == [(0.5, 0.5, True), (0.0, 0.5, False)]
+    assert [(decision.score, decision.threshold, decision.accepted) for decision in base] == [
+        (0.5, 0.5, True),
+        (0.0, 0.5, False),
+    ]
     assert "The weightlifter couldn't push the toddler" in base[0].reason
 
 
@@ -236,7 +245,7 @@ def test_the_share_keeps_the_most_adversarial() -> None:
 def test_the_transcripts_make_schemas_of_all_they_state(tmp_path: Path) -> None:
     """With the released replies as the proposing model, 44 pairs come of the 40 source pairs whose options fit."""
     sent = [json.loads(line) for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines()]
-    script = {"generate": {one["prompt"]: one["completion"] for one in sent}}
+    script = {"generate": {request["prompt"]: request["completion"] for request in sent}}
     defaults = {"generate": "I cannot say.", "likelihood": -1, "critic": 0.5}
     name = fixture.scripted(tmp_path / "t.json", {**script, "defaults": defaults})
     words = ("evaluate", "winograd", "generate", ANNOTATED, "-m", name, "--prompt", "released", "--json")
@@ -260,7 +269,7 @@ Answer = Callable[[dict[str, str]], str]
 
 
 def right(row: dict[str, str]) -> str:
-    """What somebody fills in who agrees with every label and finds every schema usable."""
+    """Answers of an annotator who agrees with every label and finds every schema usable."""
     if row["question"].startswith("schema label"):
         return SCHEMA_LABELS[int(row["question"][-1]) - 1]
     return "yes"
@@ -296,8 +305,8 @@ def doubtful(row: dict[str, str]) -> str:
 
 
 def judged(schemas: Path, *more: str | Path) -> dict[str, Any]:
-    told = run("evaluate", "winograd", "judged", schemas, "--db", schemas.parent / "p.db", "--json", *more)
-    found: dict[str, Any] = json.loads(told.stdout)
+    result = run("evaluate", "winograd", "judged", schemas, "--db", schemas.parent / "p.db", "--json", *more)
+    found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 
@@ -312,7 +321,7 @@ def test_what_annotators_differ_on_is_discarded(schemas: Path) -> None:
     assert found["fates"] == {"annotators disagree": 2, "kept": 2}
     assert found["agreement"]["schema adversarial"]["percent"]["value"] == 0.75
     assert found["agreement"]["schema context"]["percent"]["value"] == 1.0
-    assert [one.text.split()[1] for one, _ in kept] == ["weightlifter", "tycoon"]
+    assert [item.text.split()[1] for item, _ in kept] == ["weightlifter", "tycoon"]
     assert "below 7.5 %" in shown
 
 
@@ -342,7 +351,7 @@ def test_one_annotator_is_not_enough(schemas: Path) -> None:
     )
 
     assert judged(schemas)["fates"] == {"fewer than two annotators": 4}
-    assert "annotators differ on nothing" in run(*words, "--out", schemas.parent / "s", code=1).stderr
+    assert "annotators agree on all schemas" in run(*words, "--out", schemas.parent / "s", code=1).stderr
 
 
 def test_sheets_of_schemas_belong_to_their_file(schemas: Path, tmp_path: Path) -> None:
@@ -357,7 +366,7 @@ def test_sheets_of_schemas_belong_to_their_file(schemas: Path, tmp_path: Path) -
 
     assert "Whom does the pronoun mean?" in page
     assert "hapax evaluate winograd import" in elsewhere.stderr
-    assert "was changed since its export" in changed.stderr
+    assert "was changed in other cells" in changed.stderr
 
 
 # --- export -----------------------------------------------------------------------------------------------------------
@@ -420,11 +429,11 @@ def test_inspect_samples_have_its_fields(schemas: Path) -> None:
     samples = rows_of(folder / "reversed--aot.jsonl")
 
     assert len(list(folder.glob("reversed--*.jsonl"))) == 6
-    assert [set(one) for one in samples] == [{"input", "target", "id", "metadata"}] * 4
+    assert [set(fields) for fields in samples] == [{"input", "target", "id", "metadata"}] * 4
     assert samples[0]["target"] == "1. The weightlifter 2. The toddler"
     assert (folder / "task.py").exists()
     assert "no pairs to export" in run("evaluate", "winograd", "export", schemas, "--source", "x", code=1).stderr
-    assert "is no name of a task" in run("evaluate", "winograd", "export", schemas, "--name", "A b", code=1).stderr
+    assert "is not a valid task name" in run("evaluate", "winograd", "export", schemas, "--name", "A b", code=1).stderr
 
 
 ASK = """
@@ -444,7 +453,7 @@ print(log.status, {one.name: one.metrics["mean"].value for one in log.results.sc
 
 
 def python(folder: Path, *words: str | Path) -> str:
-    """What another Python prints, without network and with its caches in the test's folder."""
+    """Output of another Python, without network and with its caches in the test's folder."""
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, *map(str, words)]
     done = subprocess.run(
@@ -471,8 +480,8 @@ def test_harness_takes_the_tasks(schemas: Path) -> None:
 @pytest.mark.harness
 def test_inspect_runs_the_task(schemas: Path) -> None:
     """A model that always names the weightlifter and the toddler has one pair of four."""
-    told = python(schemas.parent, "-c", ASK, exported(schemas) / "inspect", "logs")
+    output = python(schemas.parent, "-c", ASK, exported(schemas) / "inspect", "logs")
 
-    assert told.startswith("success")
-    assert "'pair': 0.25" in told
-    assert "'unparsed': 0.75" in told
+    assert output.startswith("success")
+    assert "'pair': 0.25" in output
+    assert "'unparsed': 0.75" in output

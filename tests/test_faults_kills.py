@@ -12,19 +12,19 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fault_harness import SEARCH, Command, Stage, Warm, die, is_same, journal, lost, simulate, with_rules
+from fault_harness import SEARCH, Command, Stage, Warm, die, is_same, journal, lost, simulate, undisturbed, with_rules
+from money_fixture import RULES as MONEY
+from money_fixture import WORLD
 from openai_fake import FakeServer
-from test_oracle_openai import RULES as MONEY
-from test_oracle_openai import WORLD
 from test_oracle_openai_batch import answered
 from votes_fixture import fill_csv
 
-from commands.console import BUDGET_REACHED
-from engine.bulk import derive_all, read_statements
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from kb import KnowledgeBase
-from kb.records import FactRecord, Source, StatementRecord
+from hapax.commands.console import BUDGET_REACHED
+from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import FactRecord, Source, StatementRecord
+from hapax.kb.store import KnowledgeBase
 
 FACTS = "predicate,argument1,argument2\nowns,Ada,plough\nowns,Bob,loom\nis_sealed,radio,\n"
 
@@ -32,10 +32,7 @@ FACTS = "predicate,argument1,argument2\nowns,Ada,plough\nowns,Bob,loom\nis_seale
 @pytest.fixture(scope="module")
 def searched(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the rules and what a search of them left."""
-    stage = Stage(warm, SEARCH, tmp_path_factory.mktemp("searched"), with_rules)
-    _, ended = stage.played("whole")
-    assert ended.code == 0, ended.stderr
-    return stage.folder / "whole"
+    return undisturbed(warm, tmp_path_factory.mktemp("searched")).folder / "whole"
 
 
 @pytest.mark.timeout(900)  # it plays the search more than 200 times

@@ -26,27 +26,22 @@ from fault_harness import (
     kill_prolog,
     set_clock_back,
     simulate,
+    undisturbed,
     wait_until,
+    whole,
     with_rules,
 )
 
-from engine.bulk import derive_all, read_statements
-from grammar.parser import parse_library
-from kb import KnowledgeBase
-from kb.records import FactRecord, Source
+from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import FactRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 
 @pytest.fixture(scope="module")
 def stage(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """A search that has been played to its end, undisturbed, as `whole`."""
-    stage = Stage(warm, SEARCH, tmp_path_factory.mktemp("processes"), with_rules)
-    _, ended = stage.played("whole")
-    assert ended.code == 0, ended.stderr
-    return stage
-
-
-def whole(stage: Stage) -> Command:
-    return stage.command("whole", "whole")
+    return undisturbed(warm, tmp_path_factory.mktemp("processes"))
 
 
 def of_rule(stage: Stage, rule: str) -> Stage:
@@ -128,7 +123,7 @@ def test_a_signal_marks_the_run_as_interrupted(stage: Stage, number: signal.Sign
     (run,) = runs(stage.database(number.name))
 
     assert ended.code == 128 + number
-    assert "the same command goes on from here" in ended.stderr
+    assert "Run the same command to go on." in ended.stderr
     assert (run["status"], run["finished"] is not None) == ("interrupted", True)
     stage.check_resumed(command, whole(stage))
 
@@ -157,7 +152,7 @@ def test_a_signal_ends_a_long_derivation(warm: Warm, number: signal.Signals, tmp
 
 
 def is_writable(connection: sqlite3.Connection) -> bool:
-    """Whether nobody else is writing."""
+    """True if nobody else is writing."""
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError:

@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from money_fixture import WORLD
 from openai_fake import FAULTS, Asked, Changed, FakeServer, Reply
-from test_oracle_openai import WORLD
 
-from grammar.errors import HapaxError
-from kb.store import KnowledgeBase
-from llm_oracle.backends import openai_aliases, openai_transport
-from llm_oracle.backends.openai_limits import Patience
-from llm_oracle.calls import Journal, JournaledCritic, JournaledGenerator, JournaledLikelihood
-from llm_oracle.prompts import knowledge_prompt
-from llm_oracle.protocols import GenerationParameters, GenerationRequest
-from llm_oracle.registry import OpeningOptions, open_models
+from hapax.grammar.errors import HapaxError
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends import openai_aliases, openai_transport
+from hapax.llm_oracle.backends.openai_transport import RetryPolicy
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import knowledge_prompt
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
+from hapax.llm_oracle.registry import open_models
 
 Fault = Reply | Changed | bytes | str
 
@@ -151,14 +153,14 @@ class At:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_aliases, "Patience", partial(Patience, first_pause=0.0, timeout=LONG))
+    monkeypatch.setattr(openai_aliases, "RetryPolicy", partial(RetryPolicy, first_pause=0.0, timeout=LONG))
     monkeypatch.setattr(openai_transport, "MOST_REPLY_BYTES", 500_000)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("HAPAX_ALIASES", raising=False)
 
 
 def ask(fake: FakeServer, database: Path) -> None:
-    """What a search asks: a list, judgements and scores, by models that are opened anew."""
+    """Ask as a search does, for a list, judgements and scores, by models that are opened anew."""
     aliases = database.parent / "models.yaml"
     aliases.write_text(
         json.dumps([{"model_id": "small", "model_name": "tiny", "api_base": fake.url, "revision": "1"}]), "utf-8"
@@ -176,7 +178,7 @@ def ask(fake: FakeServer, database: Path) -> None:
 
 
 def answers(database: Path) -> list[tuple[str, str]]:
-    """What the journal holds but for probes: requests and responses."""
+    """Requests and responses of the journal, without probes."""
     with sqlite3.connect(database) as connection:
         sql = "SELECT request, response FROM calls WHERE role <> 'probe' ORDER BY request"
         return connection.execute(sql).fetchall()
@@ -201,7 +203,7 @@ def test_a_fault_at_every_request_changes_no_answer(
 ) -> None:
     """With every request answered wrongly the first time, all answers are those of a server without faults."""
     if name in SLOW:
-        monkeypatch.setattr(openai_aliases, "Patience", partial(Patience, first_pause=0.0, timeout=SHORT))
+        monkeypatch.setattr(openai_aliases, "RetryPolicy", partial(RetryPolicy, first_pause=0.0, timeout=SHORT))
     at = At({**OVER_SOON, **HARMLESS}[name])
     with FakeServer(WORLD, misbehave=at) as fake:
         ask(fake, tmp_path / "kb.db")

@@ -1,4 +1,4 @@
-"""The contracts of fuzz/ hold: for what once broke them, for their seeds, and for what Hypothesis makes of these."""
+"""The contracts of fuzz/ hold for earlier crashes, for their seeds and for variants that Hypothesis makes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def variants(seeds: tuple[bytes, ...]) -> st.SearchStrategy[bytes]:
     pieces = st.sampled_from(seeds)
     between = st.binary(max_size=8) | st.text(max_size=8).map(str.encode)
 
-    def joined(one: bytes, other: bytes, cuts: tuple[int, int], what: bytes) -> bytes:
-        return one[: cuts[0] % (len(one) + 1)] + what + other[cuts[1] % (len(other) + 1) :]
+    def joined(first: bytes, second: bytes, cuts: tuple[int, int], between: bytes) -> bytes:
+        return first[: cuts[0] % (len(first) + 1)] + between + second[cuts[1] % (len(second) + 1) :]
 
     cuts = st.tuples(st.integers(0, 500), st.integers(0, 500))
     return st.builds(joined, pieces, pieces, cuts, between)
@@ -32,13 +32,13 @@ def variants(seeds: tuple[bytes, ...]) -> st.SearchStrategy[bytes]:
 
 @pytest.mark.parametrize(("name", "path"), KNOWN, ids=[f"{name}-{path.name}" for name, path in KNOWN])
 def test_what_once_broke_a_contract_keeps_it(name: str, path: Path) -> None:
-    """Each input that a fuzzer or a person found is handled."""
+    """Every input that once broke a contract is handled."""
     TARGETS[name].check(path.read_bytes())
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_contracts_hold_for_any_input(name: str) -> None:
-    """Only the documented errors come out, and what is read reads back, whatever comes in."""
+    """Any input gives a result that reads back as the same, or a documented error."""
     target = TARGETS[name]
     check: Callable[[bytes], None] = target.check
     for seed in target.SEEDS:
@@ -59,6 +59,6 @@ def test_contracts_hold_for_any_input(name: str) -> None:
 
 
 def test_crashes_are_of_targets_that_there_are() -> None:
-    """No folder of crashes is left behind by a target that was renamed, and some are there."""
+    """Every folder of crashes belongs to a target, and there are crashes."""
     assert {path.name for path in CRASHES.iterdir()} <= set(TARGETS)
     assert KNOWN

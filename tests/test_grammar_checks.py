@@ -1,4 +1,4 @@
-"""The static checks: each fault's example, the paper's own rules, and what must be left alone."""
+"""The static checks: the example of each fault, the rules of the paper, and rules that are right."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from grammar.checks import CHECKS, check_library
-from grammar.errors import Diagnostic, Severity
-from grammar.faults import FAULTS, Fault
-from grammar.parser import parse_library
-from grammar.rules import Library, PredicateSignature, Templates
+from hapax.grammar.checks import CHECKS, FAULTS, check_library
+from hapax.grammar.errors import Diagnostic, Severity
+from hapax.grammar.faults import RuleFault
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library, PredicateSignature, Templates
 
 ROOT = Path(__file__).parent.parent
 NOT_DECLARED = {"HPX201", "HPX202"}
@@ -36,15 +36,15 @@ def library_of(text: str) -> Library:
 
 
 def codes(text: str) -> list[str]:
-    return [one.code for one in check_library(library_of(text)) if one.code not in NOT_DECLARED]
+    return [diagnostic.code for diagnostic in check_library(library_of(text)) if diagnostic.code not in NOT_DECLARED]
 
 
 def messages(found: Sequence[Diagnostic], severity: Severity) -> list[tuple[int, str]]:
-    return [(one.place.line, one.code) for one in found if one.severity is severity]
+    return [(diagnostic.place.line, diagnostic.code) for diagnostic in found if diagnostic.severity is severity]
 
 
 def declared(library: Library) -> Library:
-    """The library with every predicate declared, and in all three sentences."""
+    """The library with every predicate declared with all three templates."""
     return replace(library, signatures=tuple(map(spoken, library.signatures)))
 
 
@@ -55,13 +55,17 @@ def spoken(signature: PredicateSignature) -> PredicateSignature:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.code)
-def test_every_fault_is_found_in_its_example_alone(fault: Fault) -> None:
+def test_every_fault_is_found_in_its_example_alone(fault: RuleFault) -> None:
     """A fault's example has that fault and, once its predicates are declared, no other."""
     library = library_of(fault.example)
-    written = [one for one in check_library(library) if one.code not in NOT_DECLARED - {fault.code}]
+    written = [
+        diagnostic for diagnostic in check_library(library) if diagnostic.code not in NOT_DECLARED - {fault.code}
+    ]
     complete = [] if fault.code in ABOUT_DECLARATIONS else check_library(declared(library))
 
-    assert {(one.code, one.severity) for one in (*written, *complete)} == {(fault.code, fault.severity)}
+    assert {(diagnostic.code, diagnostic.severity) for diagnostic in (*written, *complete)} == {
+        (fault.code, fault.severity)
+    }
 
 
 DECLARED = """oracle likes(Person, Dish): "[1] likes [2]" / "[1] dislikes [2]" / "does [1] like [2]?"
@@ -109,22 +113,24 @@ given knows(Person, Herb): "[1] knows [2]" / "[1] does not know [2]" / "does [1]
         ),
     ],
 )
-def test_what_only_follows_from_a_fault_is_not_told(code: str, rule: str) -> None:
-    """One fault in a rule or declaration gets its own diagnostic, once, and nothing is told that goes with it."""
-    found = [one.code for one in check_library(library_of(DECLARED + rule)) if one.code != "HPX201"]
+def test_what_only_follows_from_a_fault_is_not_reported(code: str, rule: str) -> None:
+    """One fault in a rule or declaration gets its own diagnostic, once, and nothing that follows from it."""
+    found = [
+        diagnostic.code for diagnostic in check_library(library_of(DECLARED + rule)) if diagnostic.code != "HPX201"
+    ]
 
     assert found == [code]
 
 
-def test_a_wrong_number_of_arguments_is_told_with_the_declaration() -> None:
+def test_a_wrong_number_of_arguments_is_reported_with_the_declaration() -> None:
     """The error names the atom, the rule and the declaration, and its place."""
     (error,) = check_library(
         library_of(DECLARED + "likes(Person X) & is_in(Herb Z, Dish A) -> knows(Person X, Herb Z)")
     )
 
     assert str(error) == (
-        't.rules:7:1: error HPX107: likes(Person X) in rule rule1 has not the arguments that "oracle likes(Person, '
-        'Dish)" wants. Give it 2, or declare likes/1, too. (see also t.rules:1:1)'
+        't.rules:7:1: error HPX107: likes(Person X) in rule rule1 has 1 argument, but it is declared as "oracle likes('
+        'Person, Dish)". Write 2 arguments, or declare likes/1 as well. (see also t.rules:1:1)'
     )
 
 
@@ -137,14 +143,14 @@ def test_an_inferred_generic_variable_is_noted_where_it_is_no_person() -> None:
 
     assert codes(about_herb) == codes(about_nothing) == ["HPX302"]
     assert codes(about_person) == codes(f"@generic Z\n{about_herb}") == codes(f"{about_nothing}\n{use}") == []
-    (note,) = [one for one in check_library(library_of(about_herb)) if one.code == "HPX302"]
+    (note,) = [diagnostic for diagnostic in check_library(library_of(about_herb)) if diagnostic.code == "HPX302"]
     assert "Herb Z (by default, first argument) is taken as generic" in str(note)
 
 
 def test_codes_are_unique_and_every_check_has_its_reason() -> None:
-    """One code names one fault, and each check says why it is there."""
+    """One code names one fault, and each check has a docstring."""
     assert len({fault.code for fault in FAULTS}) == len(FAULTS)
-    assert all(check.__doc__ for check in CHECKS)
+    assert all(check.find.__doc__ for check in CHECKS)
 
 
 def test_the_papers_rules_get_the_verdicts_they_deserve() -> None:
@@ -156,18 +162,18 @@ def test_the_papers_rules_get_the_verdicts_they_deserve() -> None:
 
 
 def test_the_misprint_comes_with_its_hint() -> None:
-    """The error says where, what and which variable was most likely meant."""
-    error = next(one for one in check_library(library_of(PAPER)) if one.code == "HPX101")
+    """The error gives the place, the fact and the variable that was most likely meant."""
+    error = next(diagnostic for diagnostic in check_library(library_of(PAPER)) if diagnostic.code == "HPX101")
 
     assert str(error) == (
-        "t.rules:3:1: error HPX101: unbound head variable: Person P of the conclusion is not in the premise of rule "
-        "rule3. Did you mean Person X?"
+        "t.rules:3:1: error HPX101: unbound head variable: Person P is in the conclusion of rule rule3 but not in its "
+        "premise. Did you mean Person X?"
     )
 
 
 def test_opposite_conclusions_name_both_rules_and_places() -> None:
     """A contradiction between two rules points at both."""
-    warning = next(one for one in check_library(library_of(PAPER)) if one.code == "HPX207")
+    warning = next(diagnostic for diagnostic in check_library(library_of(PAPER)) if diagnostic.code == "HPX207")
 
     assert "rule2" in warning.message
     assert "rule1" in warning.message
@@ -203,7 +209,7 @@ def test_premises_that_exclude_each_other_do_not_oppose(declared: str, first: st
 
 
 def test_opposites_over_unrelated_types_do_not_meet() -> None:
-    """Nobody is told that a rule about drugs contradicts one about plants."""
+    """A rule about drugs does not contradict one about machines."""
     text = """has(Person X, Illness A) & helps(Drug B, Illness A) -> can_use(Person X, Drug B)
     lacks(Person X, Tool A) & needs(Machine B, Tool A) -> cannot_use(Person X, Machine B)"""
 
@@ -220,7 +226,7 @@ def test_a_definition_may_have_two_variables() -> None:
 
 
 def test_subtypes_make_types_related() -> None:
-    """A city where a location is wanted is no fault; Object stands above all that is no person."""
+    """A city may stand for a location; Object is a supertype of all types but persons."""
     text = """type City < Location
     oracle has_climate(Location, Climate)
     lives_in(Person X, City A) & has_climate(City A, Climate B) & stands(Object C, City A) & suits(Climate B, Machine C)
@@ -230,20 +236,20 @@ def test_subtypes_make_types_related() -> None:
 
 
 def test_numbers_where_texts_belong_and_the_other_way_round() -> None:
-    """Constants must be of the kind that their position has; a Time may be a year."""
+    """A constant must be a number or a text as its position requires; a Time may be a year."""
     assert codes('functional born(Author, Year)\nfact born("Ada", "1815")') == ["HPX113"]
     assert codes('oracle is_in(Dish, Menu)\nfact is_in(3, "lunch")') == ["HPX113"]
     assert codes('type Year < Time\nfunctional born(Author, Time)\nfact born("Ada", 1815)') == []
 
 
-def test_arithmetic_over_texts_is_told_in_computed_predicates_too() -> None:
+def test_arithmetic_over_texts_is_reported_in_computed_predicates_too() -> None:
     """The definition of a computed predicate needs numbers."""
     assert codes("computed is_longer(Name A, Name B) := A > B") == ["HPX112", "HPX112"]
     assert codes('computed is_odd(Year A) := A = "odd"') == ["HPX113"]
 
 
 def test_named_things_may_be_measured() -> None:
-    """The height of a tower or the hardness of a mineral is known; a minimal age is required of a kind."""
+    """The height of a tower is known; a minimal age is required of a kind of things."""
     text = """functional has_height(Tower, Height)
     oracle requires_a_minimal_age_of(Object, Age)
     climbs(Person X, Tower A) & has_height(Tower A, Height B) & is_named(Tower A, Word C) -> sees(Person X, Word C)"""
@@ -254,15 +260,18 @@ def test_named_things_may_be_measured() -> None:
 def test_faults_of_several_files_come_together() -> None:
     """All faults of all files at once, by file and line."""
     library = parse_library([("b.rules", FAULTS[0].example), ("a.rules", FAULTS[4].example)])
-    found = [one for one in check_library(library) if one.severity is Severity.ERROR]
+    found = [diagnostic for diagnostic in check_library(library) if diagnostic.severity is Severity.ERROR]
 
-    assert [(one.place.file, one.code) for one in found] == [("a.rules", "HPX105"), ("b.rules", "HPX101")]
+    assert [(diagnostic.place.file, diagnostic.code) for diagnostic in found] == [
+        ("a.rules", "HPX105"),
+        ("b.rules", "HPX101"),
+    ]
 
 
 def test_checking_the_shipped_rules_loads_nothing_heavy() -> None:
     """`check` must start at once: neither networkx nor torch nor the Prolog bridge is imported."""
     program = (
-        "import sys; from grammar.parser import load_library; from grammar.checks import check_library;"
+        "import sys; from hapax.grammar.parser import load_library; from hapax.grammar.checks import check_library;"
         "check_library(load_library(['rules']));"
         "print({'networkx', 'torch', 'pyswip', 'wordfreq'} & set(sys.modules))"
     )

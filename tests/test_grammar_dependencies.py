@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.dependencies import (
+from hapax.grammar.dependencies import (
     PLANS,
     SearchPlan,
     dependency_graph,
@@ -20,10 +20,10 @@ from grammar.dependencies import (
     strata,
     unreachable_variables,
 )
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from grammar.rules import Library, Rule
-from grammar.terms import Atom, Comparison, Literal, Variable
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Comparison, Literal, Variable
 
 TABLE_2 = """is_allergic_to(Person X, Food Allergen A) & is_ingredient_in(Ingredient Z, Dish B)
   & is_one_type_of(Ingredient Z, Food Allergen A) -> is_not_able_to_eat(Person X, Dish B)"""
@@ -99,7 +99,7 @@ def test_years_wait_for_their_key() -> None:
 
 
 def test_cost_counts_shared_questions() -> None:
-    """Twenty wars and twenty inventions cost one question each for the list and two calls each for the year."""
+    """Twenty wars and twenty inventions cost one question per list and two calls per year."""
     cost = first_plan(WAR).cost
 
     assert (cost.questions, cost.calls) == (1 + 20 + 1 + 20, 4 + 40 + 4 + 40)
@@ -110,8 +110,8 @@ def test_cheapest_comes_first_and_includes_the_presets() -> None:
     library = library_of(TABLE_2)
     plans = search_plans(library.rules[0], library)
 
-    assert [one.cost.calls for one in plans] == sorted(one.cost.calls for one in plans)
-    assert {tuple("XAZB"), tuple("XBZA")} <= {one.order for one in plans}
+    assert [candidate.cost.calls for candidate in plans] == sorted(candidate.cost.calls for candidate in plans)
+    assert {tuple("XAZB"), tuple("XBZA")} <= {candidate.order for candidate in plans}
     assert plan(library.rules[0], library) == plans[0]
 
 
@@ -130,18 +130,18 @@ def test_an_information_atom_generates_where_nothing_else_can() -> None:
       -> cannot_operate(Person A, Machine B)"""
     steps = {step.variable.name: step for step in first_plan(text).steps}
 
-    assert [str(one) for one in steps["X"].generators] == ["is_of_age(Person A, Age X)"]
+    assert [str(literal) for literal in steps["X"].generators] == ["is_of_age(Person A, Age X)"]
 
 
 def test_of_several_closing_literals_the_best_generates_and_the_others_verify() -> None:
-    """A functional literal with a known key is asked; an oracle literal over the same variable is judged."""
+    """A functional literal with a known key is asked; an oracle literal with the same variable is judged."""
     text = """functional lies_in(City, Country)
     lives_in(Person X, City A) & exports_to(Country C, City A) & lies_in(City A, Country C) & makes(Country C, Good B)
       -> can_buy(Person X, Good B)"""
     step = first_plan(text, preset="premise-first").steps[1]
 
     assert (step.variable.name, step.functional) == ("C", True)
-    assert [one.atom.predicate for one in step.generators] == ["lies_in", "exports_to"]
+    assert [literal.atom.predicate for literal in step.generators] == ["lies_in", "exports_to"]
 
 
 def test_an_equation_gives_a_value_without_a_question() -> None:
@@ -166,6 +166,16 @@ def test_a_constant_is_a_key() -> None:
     assert first_plan(text).order == tuple("XPA")
 
 
+@pytest.mark.parametrize(
+    ("literal", "questions"), [('is_in("Paris", Area A)', 1 + 10), ("is_in(City C, Area A)", 1 + 20 + 20 * 10)]
+)
+def test_a_question_without_a_bound_argument_has_twice_the_values(literal: str, questions: int) -> None:
+    """A constant or a bound variable is a key; a question without a key is expected to keep 20 values, not 10."""
+    library = library_of(f"@generic none\n{literal} & has(Area A, Shop B) -> sells(Area A, Shop B)")
+
+    assert plan(library.rules[0], library, "premise-first").cost.questions == questions
+
+
 def test_given_predicates_are_never_asked() -> None:
     """Values from stored facts cost no call."""
     library = library_of(
@@ -185,14 +195,14 @@ def test_a_derived_predicate_costs_what_its_rules_ask() -> None:
 
 
 def test_a_variable_out_of_reach_is_refused_by_name() -> None:
-    """A variable that is only compared has no plan, and the error says which and where."""
+    """A variable that is only compared has no plan; the error names it and its place."""
     library = library_of(
         "computed is_before(Year A, Year B) := A < B\n"
         "p(Person X, Year A) & q(Year A, Town D) & is_before(Year A, Year B) -> r(Person X, Town D)"
     )
     rule = library.rules[0]
 
-    assert [one.name for one in unreachable_variables(rule, library)] == ["B"]
+    assert [variable.name for variable in unreachable_variables(rule, library)] == ["B"]
     with pytest.raises(HapaxError, match="no search order: nothing gives a value to Year B"):
         search_plans(rule, library)
 
@@ -212,22 +222,23 @@ def test_any_shape_has_plans(premise: str) -> None:
     library = library_of(f"{premise} -> t(Person X, B B)")
     rule = library.rules[0]
 
-    for one in search_plans(rule, library):
-        assert_complete(one, rule)
+    for candidate in search_plans(rule, library):
+        assert_complete(candidate, rule)
 
 
-def assert_complete(one: SearchPlan, rule: Rule) -> None:
+def assert_complete(candidate: SearchPlan, rule: Rule) -> None:
     """Each searched variable once, each premise item closed once, no generator ahead of its time."""
     searched = {variable.name for item in rule.premise for variable in item.variables} - set(rule.generic)
-    assert sorted(step.variable.name for step in one.steps) == sorted(searched)
-    assert sorted(str(item) for step in one.steps for item in step.closes) == sorted(map(str, rule.premise))
-    for step in one.steps:
-        assert step.assignment or step.variable in step.generators[0].variables
+    assert sorted(step.variable.name for step in candidate.steps) == sorted(searched)
+    assert sorted(str(item) for step in candidate.steps for item in step.closes) == sorted(map(str, rule.premise))
+    for step in candidate.steps:
+        source = (step.assignment.left,) if step.assignment else step.generators[0].variables
+        assert step.variable in source
 
 
 @pytest.mark.parametrize("size", [30, 60])
 def test_large_rules_have_a_bounded_number_of_plans(size: int) -> None:
-    """Orders of a large rule are cut by a beam: no factorial blow-up, the same plans each time."""
+    """A beam limits the orders of a large rule, and every run gives the same plans."""
     variables = [Variable(f"V{number}", "T") for number in range(size)]
     literals = tuple(Literal(Atom("p", pair)) for pair in combinations(variables[: size // 4], 2))
     chain = tuple(Literal(Atom("q", pair)) for pair in pairwise(variables))
@@ -247,23 +258,23 @@ def rules(draw: st.DrawFn) -> Rule:
     predicates = st.sampled_from(["p", "q", "r"])
     found = draw(st.lists(st.tuples(predicates, chosen), min_size=1, max_size=6, unique_by=str))
     literals = [Literal(Atom(predicate, tuple(arguments))) for predicate, arguments in found]
-    held = [variable for literal in literals for variable in literal.variables]
-    comparison = [Comparison("\\=", held[0], held[-1])] if draw(st.booleans()) else []
-    generic = (held[0].name,) if draw(st.booleans()) else ()
+    variables = [variable for literal in literals for variable in literal.variables]
+    comparison = [Comparison("\\=", variables[0], variables[-1])] if draw(st.booleans()) else []
+    generic = (variables[0].name,) if draw(st.booleans()) else ()
     premise = (*dict.fromkeys(literals), *comparison)
-    return Rule("random", premise, Literal(Atom("c", (held[0], held[-1]))), generic=generic)
+    return Rule("random", premise, Literal(Atom("c", (variables[0], variables[-1]))), generic=generic)
 
 
 @settings(deadline=None)
 @given(rules())
 def test_every_plan_of_a_random_rule_is_complete(rule: Rule) -> None:
-    """Whatever the premise: each plan binds all variables, closes all items, and none beats the first."""
+    """For any premise, each plan binds all variables and closes all items, and the first is the cheapest."""
     library = Library((rule,)).completed()
     plans = search_plans(rule, library)
 
-    for one in plans if plans[0].steps else ():
-        assert_complete(one, rule)
-        assert one.cost.calls >= plans[0].cost.calls
+    for candidate in plans if plans[0].steps else ():
+        assert_complete(candidate, rule)
+        assert candidate.cost.calls >= plans[0].cost.calls
 
 
 RECURSIVE = """in_town(Place A, Place B) -> within(Place A, Place B)
@@ -274,7 +285,7 @@ even(Place A, Place B) & near(Place A, Place B) -> odd(Place A, Place B)
 
 
 def test_recursion_is_found_directly_and_round_a_corner() -> None:
-    """Both a predicate that uses itself and two that use each other are recursive; what they rest on is not."""
+    """A predicate that uses itself and two that use each other are recursive; those below them are not."""
     assert recursive_predicates(library_of(RECURSIVE)) == {"within/2", "odd/2", "even/2"}
     assert recursive_predicates(library_of(TABLE_2)) == frozenset()
 
@@ -291,7 +302,7 @@ def test_strata_put_a_predicate_above_what_it_negates() -> None:
 
 
 def test_a_predicate_on_its_own_negation_has_no_stratum() -> None:
-    """The circle is told, each tangle once."""
+    """The cycle is reported once per group of predicates."""
     library = library_of(
         """p(T A, T B) & not q(T A, T B) -> r(T A, T B)
         r(T A, T B) & s(T A, T B) -> q(T A, T B)
@@ -299,7 +310,7 @@ def test_a_predicate_on_its_own_negation_has_no_stratum() -> None:
     )
 
     assert negative_cycles(library) == (("r/2", "q/2", "r/2"), ("w/2", "w/2"))
-    with pytest.raises(HapaxError, match="rests on its own negation"):
+    with pytest.raises(HapaxError, match="depends on its own negation"):
         strata(library)
 
 

@@ -1,4 +1,4 @@
-"""Goals for `query`: what is read, what is refused, what Prolog gets."""
+"""Goals for `query`: reading, refusals and the text for Prolog."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar import Library, RulesRejected, goal_text, parse_goal, parse_library
-from grammar.errors import GOAL_HINTS, Hint
-from grammar.goals import called_indicators
+from hapax.grammar.errors import RulesRejected
+from hapax.grammar.goals import called_indicators, goal_text
+from hapax.grammar.hints import GOAL_HINTS, Hint
+from hapax.grammar.parser import parse_goal, parse_library
+from hapax.grammar.rules import Library
 
 LIBRARY = parse_library([("test.rules", 'fact p("a")')])
 TWO = parse_library([("test.rules", 'fact likes("a", "b")\nfact p("a")')])
@@ -42,7 +44,7 @@ def test_goals_are_written_bracketed_and_quoted(text: str, written: str) -> None
     ids=lambda value: value.label if isinstance(value, Hint) else "",
 )
 def test_every_malformed_goal_gets_its_own_diagnostic(entry: Hint, example: str) -> None:
-    """A fault's message is proved by the examples beside it."""
+    """Each example of a hint gives exactly its diagnostic."""
     with pytest.raises(RulesRejected) as caught:
         parse_goal(example, LIBRARY)
 
@@ -79,7 +81,7 @@ def test_nothing_else_can_be_called(text: str) -> None:
 
 
 def test_a_goal_knows_what_it_answers() -> None:
-    """Variables inside findall or negation or before ^ are no answers; the predicates it calls are known."""
+    """A goal has no answers for variables in findall or negation or before ^; called predicates are listed."""
     goal = parse_goal("findall(X, p(X), L), setof(A, B^likes(A, B), M), \\+ p(C), likes(_, _D), likes(E, E)", TWO)
 
     assert goal.variables == ("L", "M", "E")
@@ -88,7 +90,7 @@ def test_a_goal_knows_what_it_answers() -> None:
 
 @pytest.mark.parametrize("text", ["(" * 15_000, "[" * 15_000, "p(" * 15_000, "\\+ " * 30_000, "- " * 30_000 + "1 < X"])
 def test_nesting_is_refused_not_followed(text: str) -> None:
-    """30 kB of brackets give a diagnostic, for Prolog's own reader would die of them."""
+    """30 kB of brackets, which would crash Prolog's reader, give a diagnostic."""
     with pytest.raises(RulesRejected) as caught:
         parse_goal(text, LIBRARY)
 
@@ -103,13 +105,13 @@ def test_a_long_conjunction_is_no_nesting() -> None:
 @settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from("pXab_(),;[]|'\"\\+-*/<>=^.~@ \n0é→is"), max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """No text makes the reader fail in another way than by diagnostics."""
+    """Any text is read or rejected with diagnostics."""
     library: Library = LIBRARY
     try:
         goal = parse_goal(text, library)
     except RulesRejected as fault:
-        told = len(fault.diagnostics) > 0
+        handled = len(fault.diagnostics) > 0
     else:
-        told = goal_text(goal) != ""
+        handled = goal_text(goal) != ""
 
-    assert told
+    assert handled

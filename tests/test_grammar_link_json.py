@@ -9,21 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar import (
-    Atom,
-    HapaxError,
-    Library,
-    Literal,
-    PredicateKind,
-    Rule,
-    RulesRejected,
-    Variable,
-    from_link_json,
-    load_library,
-    parse_library,
-    to_link_json,
-)
-from grammar.defaults import default_polarity, default_principle
+from hapax.grammar.attributes import default_polarity, default_principle
+from hapax.grammar.errors import HapaxError, RulesRejected
+from hapax.grammar.link_json import rule_text_of_link_json, to_link_json
+from hapax.grammar.parser import load_library, parse_library
+from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.terms import Atom, Literal, Variable
 
 EXAMPLE = Path(__file__).parents[2] / "shared" / "data" / "link" / "rules_example.json"
 
@@ -36,6 +27,11 @@ ENTRY = {
         "Y": ["Y", "Year", False, "factual"],
     },
 }
+
+
+def from_link_json(text: str, file: str) -> Library:
+    """The library of a LINK file."""
+    return parse_library([(file, rule_text_of_link_json(text, file))])
 
 
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="the papers' data (../shared) is not here")
@@ -83,7 +79,7 @@ def test_a_factual_variable_makes_its_predicate_functional() -> None:
     ],
 )
 def test_other_json_is_refused(text: str) -> None:
-    """What is not LINK's form is an error that names the file."""
+    """JSON of another form than LINK's is an error that names the file."""
     with pytest.raises(HapaxError, match=r"^f: "):
         from_link_json(text, "f")
 
@@ -110,9 +106,9 @@ def test_rules_that_link_cannot_say_are_named(text: str) -> None:
     st.none() | st.text(min_size=1).filter(str.strip),
 )
 def test_rules_go_to_json_and_back(atoms: list[tuple[str, list[str]]], generic: set[str], domain: str | None) -> None:
-    """Any rule LINK can hold comes back equal."""
+    """Any rule that LINK's form can express comes back equal."""
     premise = tuple(
-        Literal(Atom(f"{name}_{len(letters)}", tuple(Variable(one, f"Type {one}") for one in letters)))
+        Literal(Atom(f"{name}_{len(letters)}", tuple(Variable(letter, f"Type {letter}") for letter in letters)))
         for name, letters in atoms
     )
     conclusion = Literal(Atom("cannot_r", (premise[0].atom.arguments[0],)))
@@ -126,7 +122,7 @@ def test_rules_go_to_json_and_back(atoms: list[tuple[str, list[str]]], generic: 
 
 
 def test_faults_inside_the_rules_are_diagnostics() -> None:
-    """A template for a slot that is not there is told as in a rule file."""
+    """A template with an unknown slot is reported as in a rule file."""
     entry = {**ENTRY, "conclusion_map": {"cannot_use(B, A)": "[B] cannot use [9]"}}
     with pytest.raises(RulesRejected, match="HPX048"):
         from_link_json(json.dumps({"r": entry}), "f")

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grammar import HapaxError, Library, clause_text, parse_library, program_text, prolog_atom, prolog_value
-from grammar.prolog_text import SYSTEM_NAMES
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.prolog_text import SYSTEM_NAMES, clause_text, program_text, prolog_atom, prolog_value
+from hapax.grammar.rules import Library
 
 
 def read(text: str) -> Library:
@@ -20,7 +22,7 @@ def read(text: str) -> Library:
 
 
 def swipl(program: str, goal: str, folder: Path) -> str:
-    """What the goal prints over the program; any warning or error of the load fails the test."""
+    """The output of the goal over the program; a warning or error while loading fails the test."""
     path = folder / "program.pl"
     path.write_text(program, encoding="utf-8")
     command = [
@@ -72,7 +74,7 @@ def test_texts_come_back_from_prolog_character_by_character(tmp_path: Path) -> N
     program = f":- encoding(utf8).\n:- module(m, [t/1]).\n{facts}\n"
     printed = swipl(program, "forall(t(T), (atom(T), atom_codes(T, C), print(C), nl))", tmp_path)
 
-    assert printed.splitlines() == ["[" + ",".join(str(ord(one)) for one in text) + "]" for text in HOSTILE]
+    assert printed.splitlines() == ["[" + ",".join(str(ord(character)) for character in text) + "]" for text in HOSTILE]
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -82,7 +84,7 @@ def test_any_batch_of_texts_comes_back(tmp_path: Path, texts: list[str]) -> None
     program = ":- encoding(utf8).\n:- module(m, [t/1]).\n" + "\n".join(f"t({prolog_value(text)})." for text in texts)
     printed = swipl(program + "\n", "forall(t(T), (atom(T), atom_codes(T, C), print(C), nl))", tmp_path)
 
-    assert printed.splitlines() == ["[" + ",".join(str(ord(one)) for one in text) + "]" for text in texts]
+    assert printed.splitlines() == ["[" + ",".join(str(ord(character)) for character in text) + "]" for text in texts]
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
@@ -100,13 +102,13 @@ def test_numbers_are_exact(value: int | Decimal) -> None:
 
 @pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), Decimal("1e999999")])
 def test_numbers_without_an_exact_form_are_refused(value: Decimal) -> None:
-    """Neither NaN nor what would fill the memory is written."""
+    """NaN and numbers that would fill memory are errors."""
     with pytest.raises(HapaxError, match="exact"):
         prolog_value(value)
 
 
 def test_tests_come_after_what_binds_their_variables() -> None:
-    """Comparisons, negations and computed predicates move behind the literals they need; assignments bind."""
+    """Comparisons, negations and computed predicates follow the literals that bind their variables."""
     library = read(
         "computed later(Year A, Year B) := A > B\n"
         "not q(Person X) & A \\= 3 & C = A + 1 & later(C, B) & p(Person X, Year A) & p(Person Y, Year B)"
@@ -145,7 +147,7 @@ def test_a_program_loads_without_warning_and_computes(tmp_path: Path) -> None:
 
 
 def test_names_that_prolog_keeps_are_refused() -> None:
-    """A predicate that SWI-Prolog will not let a module define is an error with a remedy."""
+    """A predicate that SWI-Prolog does not let a module define is an error with a remedy."""
     assert "write/1" in SYSTEM_NAMES
     with pytest.raises(HapaxError, match="Rename"):
         program_text(read("write(Person X) -> p(Person X)"))

@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from cli_fixture import invoke
 
-import cli
-from commands.console import RULES_REJECTED
-from grammar import parse_library
-from grammar.errors import FORM_HINTS, GOAL_HINTS, UNREADABLE
-from grammar.faults import FAULTS, KB_FAULTS, MODEL_FAULTS
-from grammar.reference import language_page
+from hapax.commands.console import RULES_REJECTED
+from hapax.grammar.checks import FAULTS
+from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
+from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, UNREADABLE
+from hapax.grammar.parser import parse_library
+from hapax.grammar.reference import language_page
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
@@ -23,12 +23,12 @@ SECTIONS = re.findall(
 
 
 def test_the_page_is_what_the_module_makes() -> None:
-    """After a change of grammar or faults: `python -m grammar.reference > docs/language.md`."""
+    """The page is up to date; otherwise run `make docs`."""
     assert language_page() == PAGE
 
 
 def test_every_code_in_the_sources_is_on_the_page_once_with_an_example() -> None:
-    """No file of the program writes a code that the page does not explain, and none is explained that does not exist."""
+    """The page explains every code in the sources, and no others."""
     sources = [
         path
         for path in ROOT.rglob("*.p[yl]")
@@ -61,7 +61,7 @@ def test_the_example_of_an_unreadable_file_is_one(
 ) -> None:
     """The command that stands for HPX060 is refused with that code and no other."""
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli.main, command.split()[1:])
+    result = invoke(*command.split()[1:])
 
     assert result.exit_code == RULES_REJECTED
     assert re.findall(r"HPX\d{3}", result.output) == [UNREADABLE.code]

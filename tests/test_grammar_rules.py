@@ -1,10 +1,12 @@
-"""What a library answers about types, names and opposites."""
+"""Queries of a library: types, names and opposites."""
 
 from __future__ import annotations
 
 import pytest
 
-from grammar import Diagnostic, HapaxError, Library, Place, Severity, parse_library
+from hapax.grammar.errors import Diagnostic, HapaxError, Place, Severity
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
 
 LIBRARY = parse_library(
     [
@@ -36,7 +38,7 @@ def test_subtypes_close_over_declarations(lower: str, upper: str, expected: bool
 
 
 def test_circles_of_types_end() -> None:
-    """A circle makes its members subtypes of each other and hangs nothing."""
+    """Types declared in a cycle are subtypes of one another; nothing hangs."""
     library = Library(subtypes=(("A", "B"), ("B", "A")))
 
     assert library.is_subtype("A", "B")
@@ -44,7 +46,7 @@ def test_circles_of_types_end() -> None:
 
 
 def test_numeric_types_descend_from_number() -> None:
-    """Year, Age and what is declared below them hold numbers."""
+    """Year, Age and their declared subtypes are numeric."""
     assert [LIBRARY.is_numeric(name) for name in ("Number", "age", "Period", "Car")] == [True, True, True, False]
 
 
@@ -63,7 +65,7 @@ def test_generic_defaults_know_subtypes_of_person() -> None:
 
 
 def test_unknown_names_are_errors_that_help() -> None:
-    """A missing rule or predicate is told with the nearest known name."""
+    """A missing rule or predicate is reported with the nearest known name."""
     with pytest.raises(HapaxError, match="Did you mean rule1"):
         LIBRARY.rule("rule11")
     with pytest.raises(HapaxError, match="Did you mean likes/2"):

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.parser import parse_library
-from grammar.rules import Library
-from grammar.satisfiable import contradiction
-from grammar.terms import Arithmetic, Comparison, Constant, Expression, Variable
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library
+from hapax.grammar.satisfiable import contradiction
+from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Variable
 
 HEAD = """functional born_in(Author, Year)
 functional weighs(Animal, Kilograms)
@@ -46,7 +46,7 @@ ATOMS = "p(Author X, Year A, Year B, Year C) & q(Author X, Number M, Number N, K
     ],
 )
 def test_contradictions_are_found_with_their_core(items: str, core: int) -> None:
-    """Arithmetic, equality, functional predicates, negation and opposites; what takes no part is left out."""
+    """Contradictions of every kind are found, without items that do not contribute."""
     library = parse_library([("t", f"{HEAD}{ATOMS} & {items} -> r(Author X, Year A)")])
 
     assert len(contradiction(library.rules[0].premise, library)) == core
@@ -68,7 +68,7 @@ def test_contradictions_are_found_with_their_core(items: str, core: int) -> None
     ],
 )
 def test_what_can_hold_is_left_alone(items: str) -> None:
-    """Between two numbers is room, between two years none; what is not linear counts as possible."""
+    """Premises that can hold give no contradiction; nonlinear arithmetic counts as possible."""
     library = parse_library([("t", f"{HEAD}{ATOMS} & {items} -> r(Author X, Year A)")])
 
     assert contradiction(library.rules[0].premise, library) == ()
@@ -88,7 +88,7 @@ COMPARISONS = st.builds(Comparison, st.sampled_from(["<", "=<", ">", ">=", "=", 
 def test_no_premise_with_a_solution_is_called_contradictory(comparisons: list[Comparison]) -> None:
     """Soundness: where counting finds values, elimination finds no contradiction."""
     solvable = any(
-        all(holds(one, dict(zip("ABC", values, strict=True))) for one in comparisons)
+        all(holds(comparison, dict(zip("ABC", values, strict=True))) for comparison in comparisons)
         for values in product(range(-3, 4), repeat=3)
     )
 
@@ -110,11 +110,11 @@ def value(expression: Expression, values: dict[str, int]) -> int:
 
 
 def test_too_many_comparisons_are_given_up_as_possible() -> None:
-    """A premise of hundreds of comparisons ends in an answer, not in a blow-up."""
+    """A premise of hundreds of comparisons is decided in time."""
     variables = [Variable(f"V{number}", "Number") for number in range(40)]
     chain = [
-        Comparison("<", Arithmetic("+", one, other), Arithmetic("*", Constant(3), third))
-        for one, other, third in zip(
+        Comparison("<", Arithmetic("+", first, second), Arithmetic("*", Constant(3), third))
+        for first, second, third in zip(
             variables, variables[7:] + variables[:7], variables[13:] + variables[:13], strict=True
         )
     ]

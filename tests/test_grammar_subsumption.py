@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grammar.parser import parse_library
-from grammar.subsumption import subsumes
+from hapax.grammar.parser import parse_library
+from hapax.grammar.subsumption import subsumes
 
 TYPES = "type Cheese < Food\ntype Year < Time\n"
 
@@ -51,7 +51,7 @@ def test_one_rule_says_all_that_another_says(general: str, special: str, forward
 
 
 def test_a_hard_comparison_is_given_up() -> None:
-    """Subsumption is NP-complete: a pair that would take ages counts as not subsumed."""
+    """Subsumption is NP-complete: a pair that takes too long counts as not subsumed."""
     wheel = " & ".join(f"p(A V{i}, A V{(i + 1) % 15})" for i in range(15))
     odd = " & ".join(f"p(A W{i}, A W{j})" for i in range(9) for j in range(9) if i != j)
     library = parse_library([("t", f"{wheel} & q(A V0) -> c(A V0)\n{odd} & r(A W0) -> c(A W0)")])

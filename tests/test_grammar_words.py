@@ -2,7 +2,7 @@
 
 import pytest
 
-from grammar.words import counted
+from hapax.grammar.words import counted
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from grammar.words import counted
     ],
 )
 def test_only_one_is_singular(number: float, words: tuple[str, ...], shown: str) -> None:
-    """One thing is singular, everything else plural, by an s or by words of its own."""
+    """One is singular, all other numbers are plural, with an s or with the given plural."""
     assert counted(number, *words) == shown

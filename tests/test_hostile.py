@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.program import build_program
-from engine.query import Theory, run_query
-from engine.session import GoalRefused, LimitExceeded, PrologError, PrologSession, QueryLimits
-from grammar.errors import HapaxError, RulesRejected
-from grammar.parser import parse_library
-from grammar.prolog_text import prolog_value
-from grammar.terms import Atom, Constant
-from kb.records import FactRecord, Source
-from kb.store import KnowledgeBase
+from hapax.engine.inference.program import build_program
+from hapax.engine.inference.session import GoalRefused, LimitExceeded, PrologError, PrologSession, QueryLimits
+from hapax.engine.inference.theory import Theory, run_query
+from hapax.grammar.errors import HapaxError, RulesRejected
+from hapax.grammar.parser import parse_library
+from hapax.grammar.prolog_text import prolog_value
+from hapax.grammar.terms import Atom, Constant
+from hapax.kb.records import FactRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 SHORT = QueryLimits(seconds=2.0, memory_mb=256)
 
@@ -95,6 +95,15 @@ def test_what_prolog_cannot_hold_is_refused(prolog: PrologSession, text: str) ->
     assert still_answers(prolog)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where the shell that started the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_control_c_ends_an_endless_goal(prolog: PrologSession) -> None:
     """Check 3: SIGINT ends a goal long before its own limit, and the session goes on."""
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -202,7 +211,7 @@ def test_runaway_recursion_is_contained() -> None:
     """Check 6: a stack overflow is told as a memory limit, and the next goal is answered."""
     with PrologSession() as session:
         session.load("e(alive).\np(X) :- p(f(X)), e(_).\n")
-        with pytest.raises(LimitExceeded, match="ask for less"):
+        with pytest.raises(LimitExceeded, match="ask for fewer answers"):
             session.solutions("p(a)", [], QueryLimits(memory_mb=128))
         assert still_answers(session)
 
@@ -251,7 +260,7 @@ def test_nothing_loads_itself_after_the_start(prolog: PrologSession) -> None:
 
 @pytest.mark.parametrize("name", ["write", "hapax_rule", "hapax_fact_"])
 def test_names_that_are_taken_are_refused_with_a_remedy(name: str) -> None:
-    """What SWI-Prolog lets nobody define, and the program's own helpers, are named, with what to do."""
+    """Predicates that SWI-Prolog reserves, and the program's helpers, are refused by name with a remedy."""
     with pytest.raises(HapaxError, match="Rename"):
         build_program(parse_library([("f.rules", f"oracle {name}(Person, Thing).")]), [])
 

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from sqlite_utils import Database, Migrations
 
-from grammar.errors import HapaxError
-from kb import CallRecord, FactRecord, KnowledgeBase, RunRecord, Source, connection, schema
+from hapax.grammar.errors import HapaxError
+from hapax.kb import connection, schema
+from hapax.kb.merge import merge
+from hapax.kb.records import CallRecord, FactRecord, RunRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 FACT = FactRecord("is_old", ("Ur",), (), Source.GIVEN)
 
@@ -29,23 +32,23 @@ def test_a_new_file_is_in_wal_and_forces_every_commit(tmp_path):
 
 def test_what_is_no_knowledge_base_is_told(tmp_path):
     """A text file, a folder, a missing folder and another program's database are refused, and left as they are."""
-    text, other = tmp_path / "notes.txt", tmp_path / "other.db"
+    text, database_file = tmp_path / "notes.txt", tmp_path / "other.db"
     text.write_text("no database at all" * 100, encoding="utf-8")
-    with sqlite3.connect(other) as database:
+    with sqlite3.connect(database_file) as database:
         database.execute("CREATE TABLE notes (body)")
-    before = [text.read_bytes(), other.read_bytes()]
+    before = [text.read_bytes(), database_file.read_bytes()]
     for path, message in (
-        (text, "the file is no SQLite database"),
+        (text, "the file is not an SQLite database"),
         (tmp_path, "this is a folder"),
         (tmp_path / "no" / "x.db", "its folder does not exist"),
-        (other, "belongs to another program"),
+        (database_file, "belongs to another program"),
     ):
         for read_only in (False, True):
             with pytest.raises(HapaxError, match=message) as caught:
                 KnowledgeBase(path, read_only=read_only)
             assert str(path) in str(caught.value)
 
-    assert [text.read_bytes(), other.read_bytes()] == before
+    assert [text.read_bytes(), database_file.read_bytes()] == before
 
 
 def test_a_later_schema_is_refused(tmp_path):
@@ -69,15 +72,15 @@ def test_a_file_that_computes_its_tables_is_refused(tmp_path):
             "CREATE VIEW facts AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id FROM n) SELECT * FROM n"
         )
     for read_only in (False, True):
-        with pytest.raises(HapaxError, match="facts is computed here"):
+        with pytest.raises(HapaxError, match="facts is a view here"):
             KnowledgeBase(path, read_only=read_only)
-    with KnowledgeBase() as kb, pytest.raises(HapaxError, match="facts is computed here"):
-        kb.merge(path)
+    with KnowledgeBase() as kb, pytest.raises(HapaxError, match="facts is a view here"):
+        merge(kb, path)
 
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_only):
-    """What an earlier version wrote is kept, and the new tables appear, even when one only wants to read."""
+    """Data of an earlier version is kept and new tables appear, even when the file is opened for reading only."""
     path = tmp_path / "hapax.db"
     with KnowledgeBase(path) as kb:
         kb.add_facts([FACT])
@@ -131,7 +134,7 @@ def test_a_reader_does_not_wait_for_a_writer(tmp_path):
     """While one process is in the middle of writing, others open and read what was there before."""
     path = tmp_path / "hapax.db"
     with KnowledgeBase(path) as writer:
-        writer.record_call(CallRecord("r1", "knowledge", "m", {}, {}))
+        writer.record_calls([CallRecord("r1", "knowledge", "m", {}, {})])
         with writer.transaction():
             writer.add_facts([FACT])
             with KnowledgeBase(path, read_only=True) as reader:
@@ -145,12 +148,12 @@ def test_two_writers_do_not_wait_for_ever(tmp_path, monkeypatch):
     """A writer that another one keeps out too long is told so."""
     monkeypatch.setattr(connection, "BUSY_SECONDS", 0.01)
     path = tmp_path / "hapax.db"
-    with KnowledgeBase(path) as one, KnowledgeBase(path) as other:
-        with one.transaction():
-            one.add_facts([FACT])
+    with KnowledgeBase(path) as writer, KnowledgeBase(path) as second:
+        with writer.transaction():
+            writer.add_facts([FACT])
             with pytest.raises(HapaxError, match="another process has been writing"):
-                other.start_run(RunRecord("r", "search", {}, "f", "now"))
-        assert other.facts() == [FACT]
+                second.start_run(RunRecord("r", "search", {}, "f", "now"))
+        assert second.facts() == [FACT]
 
 
 @pytest.fixture
@@ -205,8 +208,8 @@ def test_without_the_index_of_the_wal_the_file_is_read_as_it_is(tmp_path, monkey
 
 def test_a_reader_leaves_nothing_beside_the_file(tmp_path):
     """The WAL and its index that reading makes go with the last reader, merging included."""
-    here, other = tmp_path / "here.db", tmp_path / "other.db"
-    for path in (here, other):
+    here, there = tmp_path / "here.db", tmp_path / "other.db"
+    for path in (here, there):
         with KnowledgeBase(path) as kb:
             kb.add_facts([FACT])
     with KnowledgeBase(here, read_only=True) as first:
@@ -214,7 +217,7 @@ def test_a_reader_leaves_nothing_beside_the_file(tmp_path):
             assert list(second.facts("is_old")) == list(first.facts("is_old"))
         assert list(first.facts("is_old"))
     with KnowledgeBase(here) as kb:
-        kb.merge(other)
+        merge(kb, there)
 
     assert names(tmp_path) == ["here.db", "other.db"]
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.errors import HapaxError
-from kb import FactRecord, FactsRejected, KnowledgeBase, PredicateRecord, Source
-from kb.exchange import cell_text, parse_cell
+from hapax.grammar.errors import HapaxError
+from hapax.kb.exchange import FactsRejected, cell_text, export_facts, import_facts, parse_cell
+from hapax.kb.records import FactRecord, PredicateRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 ANY_VALUE = st.one_of(st.text(), st.integers(), st.decimals(allow_nan=False, allow_infinity=False))
 HARD_TEXTS = st.sampled_from(
@@ -51,13 +52,13 @@ FACTS = st.lists(
 def imported(text: str, form: str = "csv", **options: bool) -> list[FactRecord]:
     """The facts of a text, through an empty knowledge base."""
     with KnowledgeBase() as kb:
-        kb.import_facts(io.StringIO(text), form=form, **options)
+        import_facts(kb, io.StringIO(text), form=form, **options)
         return kb.facts()
 
 
 def exported(kb: KnowledgeBase, form: str) -> str:
     stream = io.StringIO()
-    kb.export_facts(form, stream)
+    export_facts(kb, form, stream)
     return stream.getvalue()
 
 
@@ -112,7 +113,7 @@ def test_jsonl_rows_become_given_facts():
 def test_types_come_from_the_declaration(fresh_kb):
     """A row without types gets those of the predicate, if the knowledge base knows it."""
     fresh_kb.add_predicates([PredicateRecord("was_born_in", ("Person", "Year"), "given")])
-    fresh_kb.import_facts(io.StringIO("was_born_in,Ada,1815\nwas_born_in,Ada\n"), form="csv")
+    import_facts(fresh_kb, io.StringIO("was_born_in,Ada,1815\nwas_born_in,Ada\n"), form="csv")
 
     assert [fact.types for fact in fresh_kb.facts()] == [("Person", "Year"), ()]
 
@@ -134,7 +135,7 @@ def test_every_fault_of_a_csv_file_is_told_at_once(tmp_path):
     )
     with KnowledgeBase() as kb:
         with pytest.raises(FactsRejected) as caught:
-            kb.import_facts(file)
+            import_facts(kb, file)
 
         assert kb.facts() == []
     assert [fault.line for fault in caught.value.faults] == [2, 3, 6, 7, 8, 9, 10, 11]
@@ -143,7 +144,7 @@ def test_every_fault_of_a_csv_file_is_told_at_once(tmp_path):
 
 
 def test_every_fault_of_a_jsonl_file_is_told_at_once():
-    """What is no JSON, no object, or no fact is a fault of its line."""
+    """A line that is not valid JSON, not an object, or not a fact is a fault."""
     lines = [
         '{"predicate": "is_old", "arguments": ["Ur"]}',
         "{",
@@ -178,7 +179,7 @@ def test_a_long_list_of_faults_is_cut_in_the_message():
 
 def test_faulty_rows_can_be_skipped(fresh_kb):
     """On request the sound rows are imported and the report lists the others."""
-    report = fresh_kb.import_facts(io.StringIO("is_old,Ur\n???,x\nis_old,Troy\n"), form="csv", skip_faulty=True)
+    report = import_facts(fresh_kb, io.StringIO("is_old,Ur\n???,x\nis_old,Troy\n"), form="csv", skip_faulty=True)
 
     assert (report.read, report.added, [fault.line for fault in report.faults]) == (2, 2, [2])
 
@@ -187,8 +188,8 @@ def test_given_facts_beat_model_facts(fresh_kb):
     """An imported fact that a model had proposed becomes a given one; a model's later word does not take it back."""
     model_fact = FactRecord("is_old", ("Ur",), ("City",), Source.MODEL, 0.99, "c", "r")
     fresh_kb.add_facts([model_fact])
-    first = fresh_kb.import_facts(io.StringIO("is_old,Ur\nis_old,Ur\nis_old,Troy\n"), form="csv")
-    second = fresh_kb.import_facts(io.StringIO("is_old,Ur\n"), form="csv")
+    first = import_facts(fresh_kb, io.StringIO("is_old,Ur\nis_old,Ur\nis_old,Troy\n"), form="csv")
+    second = import_facts(fresh_kb, io.StringIO("is_old,Ur\n"), form="csv")
     fresh_kb.add_facts([model_fact])
 
     assert (first.read, first.added, first.promoted, first.known) == (2, 1, 1, 0)
@@ -206,12 +207,12 @@ def test_a_text_of_a_megabyte_goes_through_both_formats(fresh_kb):
 
 def test_formats_and_files_that_do_not_exist_are_told(fresh_kb, tmp_path):
     """An unknown ending, an unknown format and a missing file give the remedy."""
-    with pytest.raises(HapaxError, match=r"facts\.xml: facts come as csv or jsonl"):
-        fresh_kb.import_facts(tmp_path / "facts.xml")
+    with pytest.raises(HapaxError, match=r"facts\.xml: facts are imported from csv or jsonl"):
+        import_facts(fresh_kb, tmp_path / "facts.xml")
     with pytest.raises(HapaxError, match="No such file"):
-        fresh_kb.import_facts(tmp_path / "facts.csv")
+        import_facts(fresh_kb, tmp_path / "facts.csv")
     with pytest.raises(HapaxError, match="exported as prolog, csv, jsonl"):
-        fresh_kb.export_facts("xml", io.StringIO())
+        export_facts(fresh_kb, "xml", io.StringIO())
 
 
 @pytest.mark.skipif(shutil.which("swipl") is None, reason="needs SWI-Prolog")
@@ -237,7 +238,7 @@ def test_prolog_text_loads_without_a_warning_and_runs_nothing(fresh_kb, tmp_path
     fresh_kb.add_facts([facts[0], facts[-1], *facts[1:-1]])
     file = tmp_path / "facts.pl"
     with file.open("w", encoding="utf-8") as stream:
-        report = fresh_kb.export_facts("prolog", stream)
+        report = export_facts(fresh_kb, "prolog", stream)
     goal = "forall(text(T,I),(atom_codes(T,C),print(I-C),nl)),forall(costs(N),(print(N),nl)),text(_),'Odd name'(1)"
     done = subprocess.run(
         ["swipl", "-q", "-g", goal, "-t", "halt", str(file)], capture_output=True, text=True, check=True, timeout=60
@@ -254,7 +255,7 @@ def test_what_prolog_cannot_hold_is_left_out_and_reported(fresh_kb):
     bad = [FactRecord("is_old", ("a\0b",), (), Source.GIVEN), FactRecord("halt", (1,), (), Source.GIVEN)]
     fresh_kb.add_facts([good, *bad])
     stream = io.StringIO()
-    report = fresh_kb.export_facts("prolog", stream)
+    report = export_facts(fresh_kb, "prolog", stream)
 
     assert stream.getvalue() == ":- encoding(utf8).\nis_old('Ur').\n"
     assert {left.fact for left in report.left_out} == set(bad)
@@ -263,10 +264,10 @@ def test_what_prolog_cannot_hold_is_left_out_and_reported(fresh_kb):
 
 def test_one_predicate_can_be_exported_alone(fresh_kb):
     """An export may be limited to a predicate, by name or indicator."""
-    fresh_kb.import_facts(io.StringIO("p,1\np,1,2\nq,1\n"), form="csv")
+    import_facts(fresh_kb, io.StringIO("p,1\np,1,2\nq,1\n"), form="csv")
     by_name, by_indicator = io.StringIO(), io.StringIO()
-    fresh_kb.export_facts("csv", by_name, "p")
-    fresh_kb.export_facts("csv", by_indicator, "p/2")
+    export_facts(fresh_kb, "csv", by_name, "p")
+    export_facts(fresh_kb, "csv", by_indicator, "p/2")
 
     assert by_name.getvalue() == "predicate,argument1,argument2\np,1,\np,1,2\n"
     assert by_indicator.getvalue() == "predicate,argument1,argument2\np,1,2\n"
@@ -276,7 +277,7 @@ def test_numbered_columns_may_stand_anywhere(fresh_kb):
     """A header with numbered arguments says where they are; columns that an import has no use for are told."""
     text = "id,Argument2,note,predicate,arg1\n7,milk,sure,is_allergic_to,Ada\n8,,,is_old,Ur\n"
 
-    report = fresh_kb.import_facts(io.StringIO(text), form="csv")
+    report = import_facts(fresh_kb, io.StringIO(text), form="csv")
 
     assert [(fact.predicate, *fact.arguments) for fact in fresh_kb.facts()] == [
         ("is_allergic_to", "Ada", "milk"),
@@ -284,7 +285,7 @@ def test_numbered_columns_may_stand_anywhere(fresh_kb):
     ]
     assert report.predicates == {"is_allergic_to/2": 1, "is_old/1": 1}
     assert len(report.warnings) == 1
-    assert report.warnings[0].startswith("<stream>:1: not used: 'id', 'note'. ")
+    assert report.warnings[0].startswith("<stream>:1: ignored: 'id', 'note'. ")
 
 
 @pytest.mark.parametrize(
@@ -293,15 +294,15 @@ def test_numbered_columns_may_stand_anywhere(fresh_kb):
         ("relation,argument1,argument2", "no column `predicate`"),
         ("predicate,argument1,argument3", "no column `argument2`"),
         ("predicate,argument2", "no column `argument1`"),
-        ("predicate,argument1,argument1", "two arguments alike"),
-        ("predicate;argument1;argument2", "not parted by commas"),
-        ("is_allergic_to\tAda\tegg", "not parted by commas"),
+        ("predicate,argument1,argument1", "two arguments the same number"),
+        ("predicate;argument1;argument2", "not separated by commas"),
+        ("is_allergic_to\tAda\tegg", "not separated by commas"),
     ],
 )
 def test_a_header_that_lacks_a_column_is_refused(fresh_kb, header, fact):
     """Without its columns no row can be read, so nothing is imported even where faulty rows are skipped."""
     with pytest.raises(HapaxError, match=rf"^<stream>:1: the .*{re.escape(fact)}.*Nothing was imported") as caught:
-        fresh_kb.import_facts(io.StringIO(f"{header}\nis_allergic_to,Ada,milk\n"), form="csv", skip_faulty=True)
+        import_facts(fresh_kb, io.StringIO(f"{header}\nis_allergic_to,Ada,milk\n"), form="csv", skip_faulty=True)
 
     assert "--skip-faulty" not in str(caught.value)
     assert fresh_kb.facts() == []
@@ -317,9 +318,9 @@ def test_a_row_that_does_not_fit_its_numbered_header_is_a_fault(fresh_kb):
     """Too many cells, and too few where neither an empty cell nor the knowledge base says that it is meant."""
     text = "predicate,argument1,argument2\nnear,Oslo,Bergen\nnear,Oslo\nnosuch,1,2,3\nis_old,Ur,\n"
     with pytest.raises(FactsRejected) as caught:
-        fresh_kb.import_facts(io.StringIO(text), form="csv")
-    report = fresh_kb.import_facts(io.StringIO(text), form="csv", skip_faulty=True)
-    known = fresh_kb.import_facts(io.StringIO("predicate,argument1,argument2\nis_old,Troy\n"), form="csv")
+        import_facts(fresh_kb, io.StringIO(text), form="csv")
+    report = import_facts(fresh_kb, io.StringIO(text), form="csv", skip_faulty=True)
+    known = import_facts(fresh_kb, io.StringIO("predicate,argument1,argument2\nis_old,Troy\n"), form="csv")
 
     assert [fault.line for fault in caught.value.faults] == [3, 4]
     assert "the row has 2 cells where the header has 3, and near/1 is not known" in str(caught.value)
@@ -333,17 +334,17 @@ def test_unknown_fields_of_a_jsonl_line_are_told(fresh_kb):
     text = '{"predicate": "is_old", "arguments": ["Ur"], "source": "model", "probability": 0.5}\n'
     text += '{"predicate": "is_old", "arguments": ["Troy"], "comment": "burnt"}\n'
 
-    report = fresh_kb.import_facts(io.StringIO(text), form="jsonl")
+    report = import_facts(fresh_kb, io.StringIO(text), form="jsonl")
 
     assert len(report.warnings) == 1
-    assert report.warnings[0].startswith("<stream>:2: not used: 'comment'. ")
+    assert report.warnings[0].startswith("<stream>:2: ignored: 'comment'. ")
     with pytest.raises(FactsRejected, match="no arguments, only 'args'; write"):
         imported('{"predicate": "is_old", "args": ["Ur"]}', "jsonl")
 
 
 def test_predicates_that_no_goal_can_name_are_told(fresh_kb):
     """A file whose first column holds things instead of predicates is imported as it stands, with a warning."""
-    report = fresh_kb.import_facts(io.StringIO("Ada,milk\nTom,egg\n"), form="csv")
+    report = import_facts(fresh_kb, io.StringIO("Ada,milk\nTom,egg\n"), form="csv")
 
     assert report.added == 2
     assert "no goal can ask for Ada/1, Tom/1" in report.warnings[0]
@@ -351,18 +352,18 @@ def test_predicates_that_no_goal_can_name_are_told(fresh_kb):
 
 def test_an_export_of_an_unknown_predicate_is_refused(fresh_kb):
     """A slip in the name is an error with what was perhaps meant; a predicate that merely has no facts is none."""
-    with pytest.raises(HapaxError, match=r"no facts of 'nosuch'. It holds no facts at all"):
-        fresh_kb.export_facts("csv", io.StringIO(), "nosuch")
-    fresh_kb.import_facts(io.StringIO("is_allergic_to,Ada,milk\nis_old,Ur\n"), form="csv")
+    with pytest.raises(HapaxError, match=r"no facts of 'nosuch'. It has no facts at all"):
+        export_facts(fresh_kb, "csv", io.StringIO(), "nosuch")
+    import_facts(fresh_kb, io.StringIO("is_allergic_to,Ada,milk\nis_old,Ur\n"), form="csv")
     fresh_kb.add_predicates([PredicateRecord("was_born_in", ("Person", "Year"), "given")])
 
     with pytest.raises(HapaxError, match=r"no facts of 'is_alergic_to'. Did you mean is_allergic_to/2\?"):
-        fresh_kb.export_facts("csv", io.StringIO(), "is_alergic_to")
+        export_facts(fresh_kb, "csv", io.StringIO(), "is_alergic_to")
     with pytest.raises(HapaxError, match=r"no facts of 'is_allergic_to/3'. Did you mean is_allergic_to/2\?"):
-        fresh_kb.export_facts("csv", io.StringIO(), "is_allergic_to/3")
-    with pytest.raises(HapaxError, match="It holds facts of is_allergic_to/2, is_old/1"):
-        fresh_kb.export_facts("csv", io.StringIO(), "xyz")
-    assert fresh_kb.export_facts("csv", io.StringIO(), "was_born_in/2").written == 0
+        export_facts(fresh_kb, "csv", io.StringIO(), "is_allergic_to/3")
+    with pytest.raises(HapaxError, match="It has facts of is_allergic_to/2, is_old/1"):
+        export_facts(fresh_kb, "csv", io.StringIO(), "xyz")
+    assert export_facts(fresh_kb, "csv", io.StringIO(), "was_born_in/2").written == 0
 
 
 def test_a_stream_without_a_name_is_named_in_faults():

@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.errors import HapaxError
-from kb import (
+from hapax.grammar.errors import HapaxError
+from hapax.kb import rows
+from hapax.kb.merge import merge
+from hapax.kb.records import (
     Assessment,
+    AtomPattern,
     CallRecord,
     Candidate,
     Decision,
     Distribution,
     FactRecord,
-    KnowledgeBase,
-    Pattern,
     PredicateRecord,
     Question,
     RuleRecord,
@@ -28,8 +29,8 @@ from kb import (
     StatementRecord,
     TypeFact,
     VoteRecord,
-    rows,
 )
+from hapax.kb.store import KnowledgeBase
 
 FACT = FactRecord("is_old", ("Ur",), (), Source.GIVEN)
 
@@ -43,7 +44,7 @@ RECORDS = {
     rows.PREDICATES: st.builds(PredicateRecord, T, st.just(("A", "B")), st.sampled_from(["oracle", "functional"]), N),
     rows.TYPE_FACTS: st.builds(TypeFact, T, T, st.none() | S),
     rows.QUESTIONS: st.builds(
-        rows.QuestionRow, st.just((Pattern("p", (None, "a")),)), T, st.booleans(), C, C, st.booleans()
+        rows.QuestionRow, st.just((AtomPattern("p", (None, "a")),)), T, st.booleans(), C, C, st.booleans()
     ),
     rows.CALLS: st.builds(CallRecord, T, T, T, st.just({}), st.builds(dict, text=T), C, C, st.none() | S, T),
     rows.CANDIDATES: st.builds(Candidate, T, T, T, T, C, N),
@@ -59,7 +60,7 @@ RECORDS = {
 CONTENTS = st.fixed_dictionaries({table: st.lists(records, max_size=3) for table, records in RECORDS.items()})
 
 
-def filled(path: Path, contents: dict[rows.Table[object], list[object]]) -> Path:
+def filled(path: Path, contents: dict[rows.TableSchema[object], list[object]]) -> Path:
     with KnowledgeBase(path) as kb:
         for table, records in contents.items():
             kb.add(table, records, rows.OnConflict.REPLACE)
@@ -73,15 +74,18 @@ def content(kb: KnowledgeBase) -> dict[str, set[tuple[object, ...]]]:
 
 @given(CONTENTS, CONTENTS, CONTENTS)
 @settings(max_examples=10, deadline=None)
-def test_merging_is_idempotent_commutative_and_associative(one, two, three):
+def test_merging_is_idempotent_commutative_and_associative(first_records, second_records, third_records):
     """Whichever file takes over the other, and however often, the content is the same."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = [filled(Path(folder) / f"{n}.db", records) for n, records in enumerate((one, two, three))]
+        paths = [
+            filled(Path(folder) / f"{n}.db", records)
+            for n, records in enumerate((first_records, second_records, third_records))
+        ]
         merged = []
         reports = []
         for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0, 1, 2)):
             with KnowledgeBase() as kb:
-                reports.append([kb.merge(paths[n]) for n in order])
+                reports.append([merge(kb, paths[n]) for n in order])
                 merged.append(content(kb))
 
     assert merged[0] == merged[1] == merged[2]
@@ -90,26 +94,26 @@ def test_merging_is_idempotent_commutative_and_associative(one, two, three):
 
 @given(CONTENTS, CONTENTS)
 @settings(max_examples=5, deadline=None)
-def test_both_sides_report_the_same_conflicts(one, two):
-    """What two files disagree on does not depend on who merges whom."""
+def test_both_sides_report_the_same_conflicts(first_records, second_records):
+    """Contradictions between two files do not depend on the direction of the merge."""
     conflicts = []
-    for first, second in ((one, two), (two, one)):
+    for first, second in ((first_records, second_records), (second_records, first_records)):
         with tempfile.TemporaryDirectory() as folder:
-            other = filled(Path(folder) / "other.db", second)
+            path = filled(Path(folder) / "other.db", second)
             with KnowledgeBase(filled(Path(folder) / "this.db", first)) as kb:
-                conflicts.append(sorted(map(str, kb.merge(other).conflicts)))
+                conflicts.append(sorted(map(str, merge(kb, path).conflicts)))
 
     assert conflicts[0] == conflicts[1]
 
 
 def test_the_report_counts_what_is_new(fresh_kb, tmp_path):
     """Rows are counted by table: the new ones and those that gave way."""
-    other = filled(
+    path = filled(
         tmp_path / "other.db",
         {rows.FACTS: [FACT, replace(FACT, arguments=("Troy",))], rows.TYPE_FACTS: [TypeFact("Ur", "City")]},
     )
     fresh_kb.add_facts([replace(FACT, source=Source.MODEL)])
-    first, second = fresh_kb.merge(other), fresh_kb.merge(str(other))
+    first, second = merge(fresh_kb, path), merge(fresh_kb, str(path))
 
     assert first.added == {"facts": 1, "type_facts": 1, "constants": 1}
     assert first.replaced == {"facts": 1}
@@ -139,7 +143,7 @@ def test_contradictions_are_reported(fresh_kb, tmp_path):
     }
     for table, records in here.items():
         fresh_kb.add(table, records)
-    conflicts = fresh_kb.merge(filled(tmp_path / "other.db", there)).conflicts
+    conflicts = merge(fresh_kb, filled(tmp_path / "other.db", there)).conflicts
 
     assert [conflict.kind for conflict in conflicts] == ["calls", "assessments", "votes", "functional"]
     assert str(conflicts[0]) == 'calls r1: {"text":"no"} / {"text":"yes"}'
@@ -152,16 +156,16 @@ def test_scores_that_differ_in_their_last_digits_are_no_conflict(fresh_kb, tmp_p
     theirs = [replace(ours[0], score=0.5000001), replace(ours[1], score=-29.3844686)]
     fresh_kb.add_assessments(ours)
 
-    assert fresh_kb.merge(filled(tmp_path / "o.db", {rows.ASSESSMENTS: theirs})).conflicts == ()
+    assert merge(fresh_kb, filled(tmp_path / "o.db", {rows.ASSESSMENTS: theirs})).conflicts == ()
 
 
 def test_a_fact_that_the_other_rejected_is_reported(fresh_kb, tmp_path):
     """Held here and rejected there: the fact stays, and the report names the reason."""
-    candidate = Candidate(Question((Pattern("is_old", (None,)),), "City").id, "Ur", "Ur", "r1", 1)
+    candidate = Candidate(Question((AtomPattern("is_old", (None,)),), "City").id, "Ur", "Ur", "r1", 1)
     fact = replace(FACT, source=Source.MODEL, candidate_id=candidate.id)
     fresh_kb.add_facts([fact])
     rejected = Decision("run", "critic", candidate.id, False, 0.2, 0.65, "below the threshold")
-    report = fresh_kb.merge(filled(tmp_path / "o.db", {rows.CANDIDATES: [candidate], rows.DECISIONS: [rejected]}))
+    report = merge(fresh_kb, filled(tmp_path / "o.db", {rows.CANDIDATES: [candidate], rows.DECISIONS: [rejected]}))
 
     assert [str(conflict) for conflict in report.conflicts] == [
         'rejected is_old("Ur"): held / rejected: below the threshold'
@@ -173,7 +177,7 @@ def test_merging_a_file_with_itself_changes_nothing(tmp_path):
     """The file's own path, written in another way, is recognised."""
     path = filled(tmp_path / "hapax.db", {rows.FACTS: [FACT]})
     with KnowledgeBase(path) as kb:
-        report = kb.merge(tmp_path / ".." / tmp_path.name / "hapax.db")
+        report = merge(kb, tmp_path / ".." / tmp_path.name / "hapax.db")
 
         assert (report.added, report.replaced) == ({}, {})
         assert kb.facts() == [FACT]
@@ -183,17 +187,17 @@ def test_merging_a_file_with_itself_changes_nothing(tmp_path):
     ("statement", "message"),
     [
         ("UPDATE facts SET arguments = '5'", "facts.arguments: the cell '5' was not written"),
-        ("UPDATE facts SET arguments = '[\"Troy\"]'", "the identity belongs to another content"),
-        ("UPDATE facts SET id = 'x'", "the identity belongs to another content"),
+        ("UPDATE facts SET arguments = '[\"Troy\"]'", "the identity belongs to other content"),
+        ("UPDATE facts SET id = 'x'", "the identity belongs to other content"),
     ],
 )
 def test_a_file_that_was_tampered_with_is_not_merged(fresh_kb, tmp_path, statement, message):
     """A strange cell or a forged identity stops the merge before anything is taken over."""
     path = filled(tmp_path / "other.db", {rows.FACTS: [FACT], rows.RULES: [RuleRecord("r", "text")]})
-    with KnowledgeBase(path) as other:
-        other.database.execute(statement)
+    with KnowledgeBase(path) as kb:
+        kb.database.execute(statement)
     with pytest.raises(HapaxError) as caught:
-        fresh_kb.merge(path)
+        merge(fresh_kb, path)
 
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
@@ -203,7 +207,7 @@ def test_a_file_that_was_tampered_with_is_not_merged(fresh_kb, tmp_path, stateme
 def test_a_merge_that_fails_changes_nothing(fresh_kb, tmp_path):
     """A missing file is told, and afterwards the knowledge base still works."""
     with pytest.raises(HapaxError, match="there is no such knowledge base"):
-        fresh_kb.merge(tmp_path / "none.db")
+        merge(fresh_kb, tmp_path / "none.db")
     fresh_kb.add_facts([FACT])
 
-    assert fresh_kb.merge(filled(tmp_path / "o.db", {rows.FACTS: [FACT]})).added == {}
+    assert merge(fresh_kb, filled(tmp_path / "o.db", {rows.FACTS: [FACT]})).added == {}

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grammar.errors import HapaxError
-from grammar.rules import PredicateKind, PredicateSignature, Templates
-from kb import (
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import PredicateKind, PredicateSignature, Templates
+from hapax.kb import rows
+from hapax.kb.records import (
     Assessment,
+    AtomPattern,
     CallRecord,
     Candidate,
     Decision,
     Distribution,
     FactRecord,
-    KnowledgeBase,
-    Pattern,
     PredicateRecord,
     Question,
     QuestionState,
@@ -34,8 +34,8 @@ from kb import (
     StatementRecord,
     TypeFact,
     VoteRecord,
-    rows,
 )
+from hapax.kb.store import KnowledgeBase
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = [
@@ -50,7 +50,7 @@ HOSTILE = [
     "é" * 1_000_000,
     "",
 ]
-QUESTION = Question((Pattern("is_ingredient_in", (None, "paella")),), "Ingredient")
+QUESTION = Question((AtomPattern("is_ingredient_in", (None, "paella")),), "Ingredient")
 CALL = CallRecord("r1", "knowledge", "embedded", {"prompt": "Give me"}, {"text": "1. saffron"}, 7, 3, 0.5, "2026-01-01")
 STATEMENT = StatementRecord(
     "allergy",
@@ -74,7 +74,7 @@ VALUE = st.one_of(TEXT, st.integers(), st.decimals(allow_nan=False, allow_infini
 SCORE = st.none() | st.floats(allow_nan=False)
 COUNT = st.integers(-(2**63), 2**63 - 1)
 TREE = st.dictionaries(TEXT, VALUE | st.lists(SCORE))
-PATTERN = st.builds(Pattern, TEXT, st.lists(VALUE | st.none(), max_size=3).map(tuple))
+PATTERN = st.builds(AtomPattern, TEXT, st.lists(VALUE | st.none(), max_size=3).map(tuple))
 PLAIN = st.dictionaries(TEXT, TEXT | st.lists(SCORE))
 RECORDS = [
     (rows.RULES, st.builds(RuleRecord, TEXT, TEXT, st.none() | TEXT, st.none() | TEXT, st.none() | TEXT)),
@@ -124,7 +124,7 @@ RECORDS = [
 @given(data=st.data())
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_record_comes_back_as_it_was(table, records, data):
-    """What any table takes it gives back equal, and taking it twice changes nothing."""
+    """Records of every table are read back equal, and writing them twice changes nothing."""
     record = data.draw(records)
     with KnowledgeBase() as kb:
         assert kb.add(table, [record]) == 1
@@ -197,7 +197,7 @@ def test_what_cannot_be_stored_is_refused_and_nothing_of_the_batch_is_written(fr
 def test_a_paid_answer_with_half_a_character_is_kept(fresh_kb):
     """A server may send half a character; the answer was paid for and is stored as it came."""
     call = replace(CALL, response={"text": "half \ud83d"})
-    fresh_kb.record_call(call)
+    fresh_kb.record_calls([call])
 
     assert fresh_kb.call(call.request_id) == call
 
@@ -206,7 +206,7 @@ def test_calls_are_found_by_request(fresh_kb):
     """Hits come by id, misses are left out, and the first answer to a request stays."""
     calls = [replace(CALL, request_id=str(number)) for number in range(1200)]
     fresh_kb.record_calls(calls)
-    fresh_kb.record_call(replace(calls[0], response={"text": "another"}))
+    fresh_kb.record_calls([replace(calls[0], response={"text": "another"})])
 
     assert fresh_kb.calls([*(call.request_id for call in calls), "none", "\ud83d"]) == {c.request_id: c for c in calls}
     assert fresh_kb.calls() == fresh_kb.calls(map(str, range(1200)))
@@ -214,9 +214,9 @@ def test_calls_are_found_by_request(fresh_kb):
 
 
 def test_a_call_is_not_recorded_inside_a_transaction(fresh_kb):
-    """Inside a transaction an answer would not be safe when `record_call` returns."""
+    """Inside a transaction an answer would not be safe when `record_calls` returns."""
     with pytest.raises(RuntimeError, match="not safe"), fresh_kb.transaction():
-        fresh_kb.record_call(CALL)
+        fresh_kb.record_calls([CALL])
 
 
 def test_a_question_has_a_state(fresh_kb):
@@ -224,8 +224,8 @@ def test_a_question_has_a_state(fresh_kb):
     fresh_kb.add_questions([QUESTION])
     assert fresh_kb.question_state(QUESTION) == QuestionState()
 
-    fresh_kb.set_question_state(QUESTION, QuestionState(1, 0))
-    fresh_kb.set_question_state(QUESTION, QuestionState(2, 2, True))
+    fresh_kb.set_question_states([(QUESTION, QuestionState(1, 0))])
+    fresh_kb.set_question_states([(QUESTION, QuestionState(2, 2, True))])
     fresh_kb.add_questions([QUESTION])
 
     assert fresh_kb.question_state(QUESTION) == QuestionState(2, 2, True)
@@ -246,15 +246,17 @@ def test_candidates_are_kept_in_the_order_they_came(fresh_kb):
 def test_several_questions_are_found_at_once(fresh_kb):
     """States and candidates of many questions come by question id; unknown questions are left out."""
     questions = [replace(QUESTION, data_type=f"Type {number}") for number in range(600)]
-    fresh_kb.set_question_states((one, QuestionState(place, 0)) for place, one in enumerate(questions[:599]))
-    proposed = [Candidate(one.id, value, value, "r1", 1) for value in ("rice", "saffron") for one in questions[:599]]
+    fresh_kb.set_question_states((question, QuestionState(place, 0)) for place, question in enumerate(questions[:599]))
+    proposed = [
+        Candidate(question.id, value, value, "r1", 1) for value in ("rice", "saffron") for question in questions[:599]
+    ]
     fresh_kb.add_candidates(proposed)
 
     states = fresh_kb.question_states(questions)
-    candidates = fresh_kb.candidates_of(one.id for one in questions)
+    candidates = fresh_kb.candidates_of(question.id for question in questions)
 
-    assert states == {one.id: QuestionState(place, 0) for place, one in enumerate(questions[:599])}
-    assert candidates == {one.id: fresh_kb.candidates(one) for one in questions[:599]}
+    assert states == {question.id: QuestionState(place, 0) for place, question in enumerate(questions[:599])}
+    assert candidates == {question.id: fresh_kb.candidates(question) for question in questions[:599]}
 
 
 def test_assessments_are_found_by_text(fresh_kb):
@@ -270,24 +272,24 @@ def test_decisions_are_only_added_to(fresh_kb):
     """An acceptance and the later rejection of one candidate are both kept, in their order."""
     accepted = Decision("run1", "critic", "c1", True, 0.7, 0.65, "above", assessment_ids=("a1",))
     rejected = replace(accepted, accepted=False, threshold=0.85, reason="threshold rose")
-    other = replace(accepted, gate="likelihood", subject="s")
-    fresh_kb.add_decisions([accepted, other])
+    by_likelihood = replace(accepted, gate="likelihood", subject="s")
+    fresh_kb.add_decisions([accepted, by_likelihood])
     fresh_kb.add_decisions([rejected, accepted])
 
     assert fresh_kb.decisions(subject="c1") == [accepted, rejected]
-    assert fresh_kb.decisions(run_id="run1", gate="likelihood") == [other]
+    assert fresh_kb.decisions(run_id="run1", gate="likelihood") == [by_likelihood]
     assert fresh_kb.decisions(subject="\ud83d") == []
 
 
 def test_facts_are_found_by_predicate_and_by_atom(fresh_kb):
     """A name finds all arities, an indicator one; numbers and texts are different arguments."""
-    one, two = some_fact("1876"), FactRecord("is_old", (1876, "x"), (), Source.GIVEN)
-    fresh_kb.add_facts([one, two, FactRecord("other", ("x",), (), Source.GIVEN)])
+    text, number = some_fact("1876"), FactRecord("is_old", (1876, "x"), (), Source.GIVEN)
+    fresh_kb.add_facts([text, number, FactRecord("other", ("x",), (), Source.GIVEN)])
 
-    assert fresh_kb.facts("is_old") == [one, two]
-    assert fresh_kb.facts("is_old/2") == [two]
+    assert fresh_kb.facts("is_old") == [text, number]
+    assert fresh_kb.facts("is_old/2") == [number]
     assert len(fresh_kb.facts()) == 3
-    assert fresh_kb.fact("is_old", ["1876"]) == one
+    assert fresh_kb.fact("is_old", ["1876"]) == text
     assert fresh_kb.fact("is_old", [1876]) is None
     with pytest.raises(HapaxError, match="more than"):
         fresh_kb.fact("is_old", [1 << 20_000])
@@ -373,7 +375,7 @@ def test_runs_begin_and_end(fresh_kb):
     assert ended == replace(run, finished=ended.finished, status="budget", summary={"calls": 3})
     assert ended.finished
     assert fresh_kb.runs("print") == [ended]
-    assert [each.status for each in fresh_kb.runs()] == ["budget", "running"]
+    assert [run.status for run in fresh_kb.runs()] == ["budget", "running"]
     with pytest.raises(HapaxError, match="there is no run 'none'"):
         fresh_kb.finish_run("none")
 
@@ -395,7 +397,7 @@ def add_and_fail(kb: KnowledgeBase, value: str) -> None:
 
 
 def test_a_transaction_is_all_or_nothing(fresh_kb):
-    """What an exception leaves half done is undone; an inner transaction can fail alone."""
+    """An exception undoes its transaction; an inner transaction can fail alone."""
     with pytest.raises(ZeroDivisionError):
         add_and_fail(fresh_kb, "Ur")
     assert fresh_kb.facts() == []
@@ -423,14 +425,15 @@ def test_a_cell_that_another_program_wrote_is_told(tmp_path):
 
 WRITER = """
 import sys
-from kb import CallRecord, KnowledgeBase, Pattern, Question, QuestionState
+from hapax.kb.records import AtomPattern, CallRecord, Question, QuestionState
+from hapax.kb.store import KnowledgeBase
 name, path = sys.argv[1:]
-question = Question((Pattern("p", (None,)),), "T")
+question = Question((AtomPattern("p", (None,)),), "T")
 with KnowledgeBase(path) as kb:
     for number in range(100):
-        kb.record_call(CallRecord(f"{name}{number}", "knowledge", "m", {}, {"text": "x" * 1000}))
+        kb.record_calls([CallRecord(f"{name}{number}", "knowledge", "m", {}, {"text": "x" * 1000})])
         with kb.transaction():
-            kb.set_question_state(question, QuestionState(kb.question_state(question).calls + 1))
+            kb.set_question_states([(question, QuestionState(kb.question_state(question).calls + 1))])
 """
 
 
@@ -448,15 +451,16 @@ def test_several_processes_write_to_one_new_file(tmp_path):
     assert codes == [0, 0, 0]
     with KnowledgeBase(path) as kb:
         assert len(kb.calls()) == 300
-        assert kb.question_state(Question((Pattern("p", (None,)),), "T")).calls == 300
+        assert kb.question_state(Question((AtomPattern("p", (None,)),), "T")).calls == 300
 
 
 KILLED = """
 import sys
-from kb import CallRecord, FactRecord, KnowledgeBase, Source
+from hapax.kb.records import CallRecord, FactRecord, Source
+from hapax.kb.store import KnowledgeBase
 kb = KnowledgeBase(sys.argv[1])
 for number in range(50):
-    kb.record_call(CallRecord(str(number), "knowledge", "m", {}, {"text": "x" * 1000}))
+    kb.record_calls([CallRecord(str(number), "knowledge", "m", {}, {"text": "x" * 1000})])
     print(number, flush=True)
 if sys.argv[2] == "inside":
     with kb.transaction():
@@ -465,7 +469,7 @@ if sys.argv[2] == "inside":
         sys.stdin.read()
 number = 50
 while True:
-    kb.record_call(CallRecord(str(number), "knowledge", "m", {}, {"text": "x" * 1000}))
+    kb.record_calls([CallRecord(str(number), "knowledge", "m", {}, {"text": "x" * 1000})])
     print(number, flush=True)
     number += 1
 """
@@ -488,10 +492,9 @@ def test_a_killed_writer_loses_no_acknowledged_call(tmp_path, moment):
         assert kb.database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_the_room_opens_without_loading_the_store():
+def test_records_do_not_import_the_store():
     """`check` starts at once: the records alone do not import sqlite-utils."""
-    program = "import sys, kb, kb.records; print('sqlite_utils' in sys.modules); kb.KnowledgeBase; kb.nothing"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    program = "import sys, hapax.kb.records; print('sqlite_utils' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert done.stdout == "False\n"
-    assert "module 'kb' has no attribute 'nothing'" in done.stderr

@@ -1,4 +1,4 @@
-"""How values stand in cells, and which ones are refused."""
+"""Encoding of values in cells, and refused values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.errors import HapaxError
-from kb import values
-from kb.records import FactRecord, Source, content_id
+from hapax.grammar.errors import HapaxError
+from hapax.kb import values
+from hapax.kb.records import FactRecord, Source, content_id
 
 ANY_VALUE = st.one_of(
     st.text(), st.integers(), st.integers(-(2**200), 2**200), st.decimals(allow_nan=False, allow_infinity=False)
@@ -32,11 +32,11 @@ def test_values_come_back_exactly(items):
         ("half \ud83d", "half a character (U+D83D)"),
         ("caf\udce9", "byte 0xE9 is not UTF-8"),
         (1 << 20_000, "more than 10000 bits"),
-        (Decimal("NaN"), "no number that can be compared"),
-        (Decimal("-Infinity"), "no number that can be compared"),
-        (True, "bool is no value"),
-        (1.5, "float is no value"),
-        (b"bytes", "bytes is no value"),
+        (Decimal("NaN"), "is not a finite number"),
+        (Decimal("-Infinity"), "is not a finite number"),
+        (True, "bool is not a value"),
+        (1.5, "float is not a value"),
+        (b"bytes", "bytes is not a value"),
     ],
     ids=["surrogate", "byte", "long integer", "nan", "infinity", "bool", "float", "bytes"],
 )
@@ -68,7 +68,7 @@ JSON_TREE = st.recursive(
 @given(st.dictionaries(st.text(), JSON_TREE, max_size=3))
 @settings(max_examples=30, deadline=None)
 def test_trees_come_back_exactly(tree):
-    """What a server sent comes back as it was, maps that look like a decimal included."""
+    """A server's response is read back unchanged, maps that look like a decimal included."""
     assert values.decode_tree(values.encode_tree(tree, decimals=False), decimals=False) == tree
 
 
@@ -100,9 +100,9 @@ def test_trees_refuse_what_json_cannot_hold():
     endless: dict[str, object] = {}
     endless["self"] = endless
     for tree in ({"x": object()}, {"x": {1, 2}}, endless):
-        with pytest.raises(HapaxError, match="no JSON can hold it"):
+        with pytest.raises(HapaxError, match="JSON cannot represent it"):
             values.encode_tree(tree)
-    with pytest.raises(TypeError, match="where a map belongs"):
+    with pytest.raises(TypeError, match="expected an object"):
         values.decode_tree("[1]")
     with pytest.raises(ValueError, match="too deep"):
         values.decode_tree("[" * 10**5)
@@ -119,9 +119,9 @@ def test_equal_decimals_have_one_identity():
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False), st.decimals(allow_nan=False, allow_infinity=False))
-def test_identities_of_decimals_agree_with_equality(one, other):
+def test_identities_of_decimals_agree_with_equality(first, second):
     """Two decimals have one identity exactly when they are equal."""
-    assert (content_id("x", one) == content_id("x", other)) == (one == other)
+    assert (content_id("x", first) == content_id("x", second)) == (first == second)
 
 
 def test_an_identity_speaks_of_content_alone():

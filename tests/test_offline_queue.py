@@ -11,18 +11,19 @@ from typing import Any
 import click
 import pytest
 import winograd_fixture
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
+from money_fixture import RULES, WORLD
 from openai_fake import FakeServer
-from test_oracle_openai import RULES, WORLD
 from test_oracle_openai_batch import NOWHERE, answered, files
 from test_rule_expansion import META, SCRIPT
 
-import cli
-from evaluation.booqa.corpus import Mention
-from evaluation.booqa.records import Question, write_questions
-from evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
-from grammar.errors import HapaxError
-from llm_oracle.calls import GoingOn, PutOff
+from hapax import cli
+from hapax.evaluation.booqa.corpus import Mention
+from hapax.evaluation.booqa.records import Proposition, write_questions
+from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.budget import DeferralCollector, Deferred
 
 BUYS, OWNS, SEES = (Triple("A", words, "B") for words in ("buys", "owns", "sees"))
 PAIRS = [EntailmentPair(BUYS, OWNS, True), EntailmentPair(OWNS, BUYS, False), EntailmentPair(SEES, OWNS, False)]
@@ -73,12 +74,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_levy_holt(PAIRS, folder / "dev.txt")
     (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
     model = {"name": "one", "knowledge": "openai:small"}
-    told = {"models": [model], "files": ["money.rules"], "temperatures": [0.7], "evaluator": "openai:small"}
-    (folder / "grid.yaml").write_text(json.dumps({**told, "judge": "openai:other", "baseline": {"calls": 1}}), "utf-8")
+    content = {"models": [model], "files": ["money.rules"], "temperatures": [0.7], "evaluator": "openai:small"}
+    (folder / "grid.yaml").write_text(
+        json.dumps({**content, "judge": "openai:other", "baseline": {"calls": 1}}), "utf-8"
+    )
     winograd_fixture.write(folder / "schemas.csv", winograd_fixture.PLAIN)
     _write_questions(folder)
     given = ("search", folder / "money.rules", "-m", f"scripted:{folder / 'script.json'}", "--db", folder / "kb.db")
-    assert CliRunner().invoke(cli.main, [*map(str, given), "--no-progress"]).exit_code == 0
+    assert invoke(*given, "--no-progress").exit_code == 0
     return folder
 
 
@@ -89,7 +92,7 @@ def _write_questions(folder: Path) -> None:
     (folder / "triples.jsonl").write_text(said + "\n", "utf-8")
     (folder / "booqa").mkdir()
     asked = [
-        Question(Mention(relation, "Ann", "Paris", "person", "location"), "2008_04-21_04-23", 4, label)
+        Proposition(Mention(relation, "Ann", "Paris", "person", "location"), "2008_04-21_04-23", 4, label)
         for relation, label in (("(visit.1,visit.2)", True), ("(inspect.1,inspect.2)", False))
     ]
     write_questions(asked, folder / "booqa" / "dev.jsonl", "EN")
@@ -107,7 +110,7 @@ def run(name: str, *more: str) -> Result:
     line = ASKING[name].split()
     model = [] if name in NO_MODEL_OPTION else ["-m", "openai:small"]
     asked = [*line, *model, "--aliases", "models.yaml", "--db", "kb.db", *more]
-    return CliRunner().invoke(cli.main, asked)
+    return invoke(*asked)
 
 
 @pytest.mark.parametrize("name", ASKING)
@@ -122,7 +125,7 @@ def test_every_command_that_asks_can_be_answered_by_files(name: str, place: Path
         requests = answered(queue, place / f"answered{number}.jsonl", fake)
         assert requests, result.output
         assert f"request{'s' * (len(requests) > 1)} in" in result.output
-        asked += [one["custom_id"] for one in requests]
+        asked += [request["custom_id"] for request in requests]
         given += ["--results", f"answered{number}.jsonl"]
 
     assert result.exit_code == 0, result.output
@@ -133,19 +136,19 @@ def test_every_command_that_asks_can_be_answered_by_files(name: str, place: Path
 
 def commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Every command with its words."""
-    for name, one in group.commands.items():
-        if isinstance(one, click.Group):
-            yield from commands(one, (*before, name))
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*before, name))
         else:
-            yield (*before, name), one
+            yield (*before, name), command
 
 
 def test_no_command_that_asks_lacks_a_queue() -> None:
-    """What can have a budget can be queued, and is tried above."""
+    """Every command with a budget has a queue, and is tried above."""
     budgeted = {
-        words: {each.name for each in one.params}
-        for words, one in commands(cli.main)
-        if any(each.name == "max_calls" for each in one.params)
+        words: {option.name for option in command.params}
+        for words, command in commands(cli.main)
+        if any(option.name == "max_calls" for option in command.params)
     }
     tried = {words for words in budgeted if any(line.startswith(" ".join(words)) for line in ASKING.values())}
 
@@ -155,7 +158,7 @@ def test_no_command_that_asks_lacks_a_queue() -> None:
 
 
 def test_partial_results_ask_only_for_the_rest(place: Path) -> None:
-    """What a batch answered is used and kept; only the others stand in the next file, and no budget is named."""
+    """Answers of a batch are used and kept; the next file has only the other requests, and no budget is named."""
     first = run("probe", "--queue", "next.jsonl")
     requests = [json.loads(line) for line in (place / "next.jsonl").read_text("utf-8").splitlines()]
     answered(place / "next.jsonl", place / "all.jsonl", FakeServer(WORLD))
@@ -168,17 +171,17 @@ def test_partial_results_ask_only_for_the_rest(place: Path) -> None:
     assert [first.exit_code, second.exit_code, third.exit_code] == [3, 3, 3]
     assert f"{len(requests) - len(half)} requests in next.jsonl" in second.output
     assert f"{len(requests) - len(half)} requests in next.jsonl" in third.output
-    assert "run the same command with its results by --results" in second.output
+    assert "run the same command with the results (--results FILE)" in second.output
     assert "Raise the limit" not in second.output
 
 
 def test_a_query_that_asks_nothing_takes_no_queue(place: Path) -> None:
     """--queue without --ask is a usage error, as --results without --queue is."""
-    plain = CliRunner().invoke(cli.main, ["query", 'is_a_city_in("Oslo", C)', "--queue", "next.jsonl"])
+    plain = invoke("query", 'is_a_city_in("Oslo", C)', "--queue", "next.jsonl")
     alone = run("probe", "--results", "answered.jsonl")
 
     assert (plain.exit_code, alone.exit_code) == (2, 2)
-    assert "--queue goes with --ask" in plain.output
+    assert "--queue needs --ask" in plain.output
     assert not (place / "next.jsonl").exists()
 
 
@@ -219,17 +222,17 @@ def test_a_command_that_fails_leaves_the_queue_byte_for_byte(fault: str, there: 
     words, code = FAILING[fault]
     given = ["-m", "openai:small", "--aliases", "models.yaml", "--db", "kb.db", "--queue", "next.jsonl"]
 
-    result = CliRunner().invoke(cli.main, [words[0], *given, *words[1:]])
+    result = invoke(words[0], *given, *words[1:])
 
     assert result.exit_code == code, result.output
     assert [path.exists() for path in earlier] == [there, there]
     assert all("of before" in path.read_text("utf-8") for path in earlier if there)
-    assert not [one for one in place.iterdir() if one.name.startswith((".next", "next")) and one not in earlier]
+    assert not [file for file in place.iterdir() if file.name.startswith((".next", "next")) and file not in earlier]
 
 
 def test_an_interrupted_command_leaves_the_queue(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault after requests were queued takes them away and leaves those of before."""
-    from llm_oracle.backends.openai_batch import BatchQueue
+    from hapax.llm_oracle.backends.openai_batch import BatchQueue
 
     (place / "next.jsonl").write_text('{"custom_id": "of before"}\n', "utf-8")
     add = BatchQueue.add
@@ -249,7 +252,7 @@ def test_an_interrupted_command_leaves_the_queue(place: Path, monkeypatch: pytes
 def test_a_queue_for_a_model_in_this_process_is_warned_of(place: Path) -> None:
     """It stays empty, which is told at the start."""
     line = ["search", "money.rules", "-m", "scripted:script.json", "--db", "new.db", "--queue", "next.jsonl"]
-    result = CliRunner().invoke(cli.main, [*line, "--no-progress"])
+    result = invoke(*line, "--no-progress")
 
     assert result.exit_code == 0, result.output
     assert "--queue has no effect and stays empty" in result.output
@@ -264,27 +267,25 @@ def test_without_key_or_server_the_way_out_is_named(model: str, place: Path, mon
     (place / "mine.yaml").write_text(json.dumps([entry]), "utf-8")
     given = ["--likelihood", "frequency", "--db", "new.db", "--queue", "next.jsonl"]
 
-    probing = CliRunner().invoke(cli.main, ["search", "money.rules", "-m", model, *given])
-    stating = CliRunner().invoke(
-        cli.main, ["search", "money.rules", "-m", "openai:mine", "--aliases", "mine.yaml", *given]
-    )
+    probing = invoke("search", "money.rules", "-m", model, *given)
+    stating = invoke("search", "money.rules", "-m", "openai:mine", "--aliases", "mine.yaml", *given)
 
     assert probing.exit_code == 1
-    assert "state `logprobs` in an alias (--aliases) to send none" in " ".join(probing.output.split())
+    assert "state `logprobs` in an alias of the model (--aliases)" in " ".join(probing.output.split())
     assert stating.exit_code == 3, stating.output
 
 
 def test_what_was_put_off_is_raised_behind_the_last() -> None:
     """The first of several that were put off is raised at the end; any other fault at once."""
-    going_on = GoingOn()
+    deferrals = DeferralCollector()
     tried: list[Any] = []
     for number in range(3):
-        with going_on:
+        with deferrals:
             tried.append(number)
-            raise PutOff(f"number {number}")
+            raise Deferred(f"number {number}")
 
     assert tried == [0, 1, 2]
-    with pytest.raises(PutOff, match="number 0"):
-        going_on.settle()
-    with pytest.raises(HapaxError, match="another"), going_on:
+    with pytest.raises(Deferred, match="number 0"):
+        deferrals.raise_first()
+    with pytest.raises(HapaxError, match="another"), deferrals:
         raise HapaxError("another")

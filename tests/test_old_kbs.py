@@ -7,26 +7,16 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from money_fixture import RULES
 from sqlite_utils import Database, Migrations
 
-import cli
-from grammar.errors import HapaxError
-from kb import KnowledgeBase, connection, schema
+from hapax.grammar.errors import HapaxError
+from hapax.kb import connection, schema
+from hapax.kb.store import KnowledgeBase
 
 OLD = sorted((Path(__file__).parent / "old_kbs").glob("*.sql"))
 Rows = dict[str, list[tuple[object, ...]]]
-
-RULES = """
-type City < Location
-functional is_a_city_in(City, Country): "[1] is a city in [2]" / "[1] is not a city in [2]" / "is [1] a city in [2]?"
-oracle uses_currency(Country, Currency): "[1] uses the [2]" / "[1] does not use the [2]" / "does [1] use the [2]?"
-given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
-given can_pay_with(Person, Currency): "[1] can pay with the [2]" / "[1] cannot pay with the [2]" / "can [1] pay with the [2]?"
-@name currency
-@domain locational
-lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Country C, Currency B) -> can_pay_with(Person X, Currency B)
-"""
 
 
 @pytest.fixture(params=OLD, ids=lambda path: path.stem)
@@ -42,10 +32,6 @@ def rows(path: Path) -> Rows:
     with sqlite3.connect(path) as database:
         names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: sorted(database.execute(f"SELECT * FROM {name}"), key=repr) for name in names}  # noqa: S608
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli.main, [str(one) for one in arguments])
 
 
 def test_every_version_is_kept() -> None:
@@ -71,23 +57,23 @@ def test_an_old_file_opens_and_keeps_every_row(old: Path, read_only: bool) -> No
 
 
 def test_an_old_file_answers_every_reading_command(old: Path, tmp_path: Path) -> None:
-    """What was found by the old version is counted, asked, explained, judged, exported and merged by this one."""
+    """Contents of an old version are counted, asked, explained, judged, exported and merged by this one."""
     rules = tmp_path / "money.rules"
     rules.write_text(RULES, encoding="utf-8")
-    counts = json.loads(run("stats", "--db", old, "--json").stdout)
-    answer = run("query", "can_pay_with('Ada', C)", "--rules", rules, "--db", old)
+    counts = json.loads(invoke("stats", "--db", old, "--json").stdout)
+    answer = invoke("query", "can_pay_with('Ada', C)", "--rules", rules, "--db", old)
     statement = rows(old)["statements"][0][1]
     others = [
-        run("why", str(statement), "--db", old),
-        run("votes", "report", "--db", old, "--json"),
-        run("export", "--format", "jsonl", "--db", old),
-        run("merge", old, "--db", tmp_path / "new.db"),
-        run("report", "--db", old, "-o", tmp_path / "page.html"),
+        invoke("why", str(statement), "--db", old),
+        invoke("votes", "report", "--db", old, "--json"),
+        invoke("export", "--format", "jsonl", "--db", old),
+        invoke("merge", old, "--db", tmp_path / "new.db"),
+        invoke("report", "--db", old, "-o", tmp_path / "page.html"),
     ]
 
     assert (counts["facts"], counts["statements"], counts["votes"], counts["calls"]) == (10, 6, 1, 46)
     assert "euro" in answer.stdout
-    assert [(one.exit_code, one.output) for one in others if one.exit_code] == []
+    assert [(result.exit_code, result.output) for result in others if result.exit_code] == []
 
 
 @pytest.fixture
@@ -125,7 +111,9 @@ def test_an_old_file_that_may_not_be_written_says_what_to_do(old: Path, monkeypa
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
     monkeypatch.setattr(connection, "_migrate", locked)
-    with pytest.raises(HapaxError, match=r"an earlier version .* up to date first.*copy it to a folder") as caught:
+    with pytest.raises(
+        HapaxError, match=r"an earlier version .* must be updated before it is read.*copy it to a folder"
+    ) as caught:
         KnowledgeBase(old, read_only=True)
 
     assert str(old) in str(caught.value)

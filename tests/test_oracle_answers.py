@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_oracle.answers import (
+from hapax.llm_oracle.answers import (
     LONGEST_VALUE,
     MOST_LINES,
     parse_number,
@@ -83,7 +83,7 @@ def test_line_becomes_value(line: str, value: str) -> None:
 
 @pytest.mark.parametrize(("line", "reason"), DROPPED)
 def test_line_is_dropped_with_its_reason(line: str, reason: str) -> None:
-    """What is no value says why, and which line it was."""
+    """A line that is not a value says why, and which line it was."""
     lines = parse_values(f"10. first.\n\n{line}", "B", "Dish")
 
     assert len(lines) == 2
@@ -123,7 +123,7 @@ def test_numeric_type_yields_numbers(line: str, number: int | Decimal) -> None:
     (parsed,) = parse_values(line, "Y", "Kilograms", numeric=True)
 
     assert parsed.rejected is None
-    assert str(parsed.value) == str(number) or parsed.value == number
+    assert parsed.value == number
     assert type(parsed.value) is type(number)
 
 
@@ -175,8 +175,8 @@ def test_rendered_values_are_read_back(values: list[str]) -> None:
     """Parsing a rendered list gives the values themselves, all kept, in order."""
     parsed = parse_values(render_values(values), "BB", "Dish")
 
-    assert [one.value for one in parsed] == values
-    assert not any(one.rejected for one in parsed)
+    assert [item.value for item in parsed] == values
+    assert not any(item.rejected for item in parsed)
 
 
 @given(st.lists(st.integers(-(10**20), 10**20) | st.decimals(-1000, 1000, places=3), max_size=12))
@@ -184,7 +184,7 @@ def test_rendered_numbers_are_read_back(numbers: list[int | Decimal]) -> None:
     """Numbers survive rendering and parsing; equal ones count once."""
     parsed = parse_values(render_values(numbers), "Y", "Year", numeric=True)
 
-    assert [one.value for one in parsed if one.rejected is None] == list(dict.fromkeys(numbers))
+    assert [item.value for item in parsed if item.rejected is None] == list(dict.fromkeys(numbers))
 
 
 @given(st.text(max_size=300), st.booleans())
@@ -214,7 +214,7 @@ def test_a_megabyte_is_survived(text: str) -> None:
     for numeric in (False, True):
         parsed = parse_values(text, "B", "Dish", numeric)
         assert len(parsed) <= MOST_LINES + 1
-        assert all(len(one.raw) < 1000 for one in parsed)
+        assert all(len(item.raw) < 1000 for item in parsed)
 
 
 YES_NO = [

@@ -12,22 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammar.errors import HapaxError
-from kb import KnowledgeBase
-from kb.records import CallRecord
-from llm_oracle.calls import (
-    FREE,
-    BatchReport,
-    Budget,
-    BudgetReached,
-    CallStatistics,
-    Journal,
-    JournaledCritic,
-    JournaledGenerator,
-    JournaledLikelihood,
-    Price,
-)
-from llm_oracle.protocols import (
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import CallRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import FREE, Budget, BudgetReached, CallStatistics, Price
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.journal import BatchReport, Journal
+from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
@@ -167,12 +158,12 @@ requests = st.builds(
 
 
 @given(requests, requests)
-def test_equal_ids_mean_equal_requests(one: GenerationRequest, other: GenerationRequest) -> None:
+def test_equal_ids_mean_equal_requests(left: GenerationRequest, right: GenerationRequest) -> None:
     """Two requests have one identity exactly if they are equal."""
     generator = JournaledGenerator(CountingModel(), Journal(KnowledgeBase()))
-    first, second = generator.call_ids([one, other], PARAMETERS)
+    first, second = generator.call_ids([left, right], PARAMETERS)
 
-    assert (first == second) == (one == other)
+    assert (first == second) == (left == right)
 
 
 def test_name_and_revision_are_part_of_the_identity(fresh_kb: KnowledgeBase) -> None:
@@ -228,17 +219,17 @@ def test_nothing_is_looked_up_twice_where_nobody_else_writes(tmp_path: Path) -> 
 
 def test_what_another_process_asked_meanwhile_is_not_asked_again(tmp_path: Path) -> None:
     """Between the look at the store and the right to ask, another one may have asked: then there is a second look."""
-    model, other = CountingModel(), CountingModel()
+    model, second = CountingModel(), CountingModel()
 
     def meanwhile() -> None:
         with KnowledgeBase(tmp_path / "hapax.db") as its_own:
-            JournaledCritic(other, Journal(its_own)).probabilities(["b"])
+            JournaledCritic(second, Journal(its_own)).probabilities(["b"])
 
     kb = WatchedStore(tmp_path / "hapax.db", meanwhile)
     with kb:
         scores = JournaledCritic(model, Journal(kb)).probabilities(["a", "b"])
 
-        assert (kb.looked_up, model.batches, other.batches) == ([2, 2], [["a"]], [["b"]])
+        assert (kb.looked_up, model.batches, second.batches) == ([2, 2], [["a"]], [["b"]])
         assert [score.probability for score in scores] == [1 / 3, 1 / 3]
 
 
@@ -256,7 +247,7 @@ def test_batches_have_the_size_asked_for_and_are_reported(fresh_kb: KnowledgeBas
 
 
 def test_interruption_loses_the_batch_in_flight_only(fresh_kb: KnowledgeBase) -> None:
-    """What was answered before a break is in the journal, so that the next run sends only the rest."""
+    """Every answer before a break is in the journal, so that the next run sends only the rest."""
     claims = [f"claim {number}" for number in range(10)]
     with pytest.raises(KeyboardInterrupt):
         JournaledCritic(CountingModel(breaks_at=2), Journal(fresh_kb), batch_size=3).probabilities(claims)

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from click.testing import CliRunner
+from cli_fixture import invoke
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-import cli
-from evaluation.entailment.pairs import EntailmentPair, Triple
-from evaluation.entailment.scorers import LikenessScorer
-from grammar.errors import HapaxError
-from llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
+from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
+from hapax.evaluation.entailment.scorers import LikenessScorer
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
 
 _TEXT = "[PAD] [CLS] [SEP] [UNK] ann bob paris rome visits tours a long story"
 WORDS = _TEXT.split()
@@ -46,21 +45,21 @@ def test_marked_words_count(folder: Path) -> None:
     model = EncoderSimilarity.load(folder, "cpu")
     marked = f"ann {OPEN}visits{CLOSE} paris\tbob {OPEN}tours a{CLOSE} rome"
     both = [model._loaded.tokenizer(text, return_tensors="pt") for text in ("ann visits paris", "bob tours a rome")]
-    states = [model._loaded.network(**one).last_hidden_state[0].detach() for one in both]
+    states = [model._loaded.network(**tokens).last_hidden_state[0].detach() for tokens in both]
     wanted = torch.cosine_similarity(states[0][2], states[1][2:4].mean(dim=0), dim=0)
     first = torch.cosine_similarity(states[0][0], states[1][0], dim=0)
     found = model.log_likelihoods([marked, "ann visits paris\tbob tours a rome", "ann tours rome\tann tours rome"])
 
-    assert [one.per_token for one in found] == pytest.approx([float(wanted), float(first), 1.0], abs=1e-5)
+    assert [score.per_token for score in found] == pytest.approx([float(wanted), float(first), 1.0], abs=1e-5)
     assert model.identity.name == f"encoder/{folder}"
 
 
 def test_long_texts_are_cut(folder: Path) -> None:
     """A text beyond the context is read as far as it goes, and special tokens in it are none."""
     model = EncoderSimilarity.load(folder, "cpu")
-    (one,) = model.log_likelihoods([f"{'a long story ' * 30}\t[SEP] {'a long story ' * 8}"])
+    (score,) = model.log_likelihoods([f"{'a long story ' * 30}\t[SEP] {'a long story ' * 8}"])
 
-    assert one.per_token == pytest.approx(1.0)
+    assert score.per_token == pytest.approx(1.0)
 
 
 def test_what_cannot_be_loaded(tmp_path: Path) -> None:
@@ -106,12 +105,12 @@ def test_encoder_on_the_command_line(folder: Path, tmp_path: Path) -> None:
     )
 
     def run(*more: str) -> object:
-        result = CliRunner().invoke(cli.main, [*words, *more])
+        result = invoke(*words, *more)
         assert result.exit_code == 0, result.output
-        return [(one["subset"], round(one["auc_norm"]["value"], 6)) for one in json.loads(result.stdout)]
+        return [(row["subset"], round(row["auc_norm"]["value"], 6)) for row in json.loads(result.stdout)]
 
     first = run("-m", f"hf:{folder}", "--device", "cpu")
     again = run("-m", f"hf:{folder}", "--device", "cpu", "--max-calls", "0", "--max-cost", "0")
 
     assert first == again == [("full", 0.0), ("DirTrue-DirFalse", 0.0)]  # symmetric: no idea of the direction
-    assert CliRunner().invoke(cli.main, [*words, "-m", "frequency"]).exit_code == 2
+    assert invoke(*words, "-m", "frequency").exit_code == 2

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from llm_oracle.backends.frequency import FLOOR, FrequencyLikelihood
-from llm_oracle.protocols import LikelihoodModel
+from hapax.llm_oracle.backends.frequency import FLOOR, FrequencyLikelihood
+from hapax.llm_oracle.protocols import LikelihoodModel
 
 
 def test_mean_ln_word_frequency() -> None:

@@ -15,19 +15,19 @@ from tokenizers import decoders as decoding
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from grammar.errors import HapaxError
-from llm_oracle.answers import first_items, parse_values, without_values, yes_probability
-from llm_oracle.backends.huggingface import (
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.answers import first_items, parse_values, without_values, yes_probability
+from hapax.llm_oracle.backends.huggingface import (
     MOST_GIVEN_VALUES,
     HuggingFaceCritic,
     HuggingFaceGenerator,
     HuggingFaceLikelihood,
     answer_tokens,
 )
-from llm_oracle.backends.list_decoding import ListTracker
-from llm_oracle.backends.loading import LoadedModel, load_model
-from llm_oracle.prompts import critic_prompt, functional_prompt, knowledge_prompt, read_prompt
-from llm_oracle.protocols import (
+from hapax.llm_oracle.backends.list_decoding import ListTracker
+from hapax.llm_oracle.backends.loading import LoadedModel, load_model
+from hapax.llm_oracle.prompts import critic_prompt, functional_prompt, knowledge_prompt, read_prompt
+from hapax.llm_oracle.protocols import (
     Critic,
     GenerationParameters,
     GenerationRequest,
@@ -126,7 +126,7 @@ def lister() -> LoadedModel:
     optimizer = torch.optim.AdamW(network.parameters(), lr=5e-3)
     for _ in range(90):
         order = torch.randint(len(VALUES), (8, 6)).tolist()
-        lists = ["".join(f"\n{place}. {VALUES[one]}." for place, one in enumerate(row, 1)) for row in order]
+        lists = ["".join(f"\n{place}. {VALUES[index]}." for place, index in enumerate(row, 1)) for row in order]
         answers = [tokenizer(text + "\n", add_special_tokens=False).input_ids for text in lists]
         width = max(map(len, answers))
         ids = torch.tensor([prompt + answer + [2] * (width - len(answer)) for answer in answers])
@@ -168,7 +168,7 @@ def test_p_yes_is_the_softmax_over_yes_and_no(kind: str, request: pytest.Fixture
     logits = [first_token_logits(model, claim) for claim in CLAIMS]
     expected = [
         float(row[yes].exp().sum() / torch.cat([row[yes], row[no]]).exp().sum())
-        for row in (one.double() for one in logits)
+        for row in (row_logits.double() for row_logits in logits)
     ]
 
     scores = [score.probability for score in critic.probabilities(CLAIMS)]
@@ -241,7 +241,9 @@ def test_seq2seq_plays_the_critic_only(seq2seq: LoadedModel) -> None:
 
 def items(text: str) -> list[str]:
     return [
-        str(one.value) for one in parse_values(text, "B", "Food") if one.rejected is None or "repeats" in one.rejected
+        str(item.value)
+        for item in parse_values(text, "B", "Food")
+        if item.rejected is None or "repeats" in item.rejected
     ]
 
 
@@ -249,14 +251,15 @@ def test_list_ends_with_the_count_asked_for(lister: LoadedModel) -> None:
     """A list stops after its last item; a functional prompt gets one; usage counts both sides."""
     generator = HuggingFaceGenerator(lister)
     parameters = GenerationParameters(max_tokens=200)
-    four, one = generator.generate(
+    four, single = generator.generate(
         [GenerationRequest(PROMPT), GenerationRequest(functional_prompt("B", "milk is in [B]", "Food"))], parameters
     )
 
     assert isinstance(generator, Generator)
     assert four.finish_reason == "stop"
     assert len(items(four.text)) == 4
-    assert len([line for line in one.text.splitlines() if line.strip()]) <= 1 or one.finish_reason == "length"
+    assert single.finish_reason == "stop"
+    assert len(single.text.strip().splitlines()) == 1
     assert four.usage.prompt_tokens == len(lister.tokenizer(PROMPT).input_ids)
     assert 0 < four.usage.completion_tokens < 200
 
@@ -330,7 +333,7 @@ class Reciter(LlamaForCausalLM):
         return CausalLMOutputWithPast(logits=logits)
 
     def next_token(self, text: str) -> int:
-        (question,) = (one for one in KNOWN if text.startswith(one))
+        (question,) = (known for known in KNOWN if text.startswith(known))
         number, line = text.count("\n"), text.rpartition("\n")[2]
         due = f"{number}. {KNOWN[question][(number - 1) % len(KNOWN[question])]}."
         going_on = number and due.startswith(line)
@@ -354,18 +357,18 @@ def test_a_model_that_insists_on_excluded_values_is_not_heard(question: str, cou
         (answer,) = HuggingFaceGenerator(loaded(network, tokenizer)).generate([request], GenerationParameters())
         parsed = parse_values(answer.text, asked.variable, asked.data_type, numeric)
         assert len(answer.text.splitlines()) <= 1 + asked.count
-        return [str(one.value).casefold() for one in parsed if one.rejected is None]
+        return [str(item.value).casefold() for item in parsed if item.rejected is None]
 
     everything = values(())
     excluded = everything[-count:]
 
     assert len(everything) >= 4
     assert set(values(excluded)) == set(everything) - set(excluded)
-    assert values([one.upper() for one in excluded]) == values(excluded)
+    assert values([value.upper() for value in excluded]) == values(excluded)
 
 
 def test_exclusion_is_by_request(lister: LoadedModel) -> None:
-    """What one row of a batch must not say, another may."""
+    """A value that one row of a batch must not contain may be in another."""
     requests = [
         GenerationRequest(PROMPT, ("butter", "naan", " ") if index % 2 else (), (), index) for index in range(16)
     ]
@@ -443,8 +446,8 @@ def test_folder_is_loaded_with_what_it_knows(causal: LoadedModel, tmp_path: Path
     assert (listed.identity.name, listed.identity.knows, listed.identity.types) == ("embedded", ("is_in/2",), ("Food",))
     assert listed.identity.revision != unlisted.identity.revision
     assert load_model(tmp_path, "cpu", dtype="float32").identity.revision == listed.identity.revision
-    assert [one.probability for one in HuggingFaceCritic(listed).probabilities(CLAIMS)] == pytest.approx(
-        [one.probability for one in HuggingFaceCritic(causal).probabilities(CLAIMS)], abs=1e-5
+    assert [score.probability for score in HuggingFaceCritic(listed).probabilities(CLAIMS)] == pytest.approx(
+        [score.probability for score in HuggingFaceCritic(causal).probabilities(CLAIMS)], abs=1e-5
     )
 
     (tmp_path / "hapax.json").write_text("[]")
@@ -460,8 +463,8 @@ def test_bfloat16_is_another_revision_with_like_scores(causal: LoadedModel, tmp_
 
     assert rounded.network.dtype == torch.bfloat16
     assert rounded.identity.revision == f"{exact.identity.revision} bfloat16"
-    assert [one.per_token for one in HuggingFaceLikelihood(rounded).log_likelihoods(CLAIMS)] == pytest.approx(
-        [one.per_token for one in HuggingFaceLikelihood(exact).log_likelihoods(CLAIMS)], abs=0.1
+    assert [score.per_token for score in HuggingFaceLikelihood(rounded).log_likelihoods(CLAIMS)] == pytest.approx(
+        [score.per_token for score in HuggingFaceLikelihood(exact).log_likelihoods(CLAIMS)], abs=0.1
     )
 
 
@@ -469,15 +472,15 @@ def test_missing_checkpoint_and_device_are_named(tmp_path: Path, monkeypatch: py
     """A folder without a model, a device that is not there and an unknown dtype are errors with a remedy."""
     with pytest.raises(HapaxError, match="cannot be loaded"):
         load_model(tmp_path)
-    with pytest.raises(HapaxError, match="No device toaster"):
+    with pytest.raises(HapaxError, match="no device toaster"):
         load_model(tmp_path, "toaster")
-    with pytest.raises(HapaxError, match=r"No dtype 'int4'.*float32 or bfloat16"):
+    with pytest.raises(HapaxError, match=r"Unknown dtype 'int4'.*float32 or bfloat16"):
         load_model(tmp_path, "cpu", dtype="int4")
 
 
 def test_large_folder_is_known_by_names_and_dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the size that is hashed, a changed date changes the revision."""
-    from llm_oracle.backends import loading
+    from hapax.llm_oracle.backends import loading
 
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"12345")

@@ -30,12 +30,12 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from grammar.errors import HapaxError
-from llm_oracle.backends import passes, prefixes
-from llm_oracle.backends.huggingface import _EncodedPrompts
-from llm_oracle.backends.loading import LoadedModel
-from llm_oracle.backends.scoring import Scorer
-from llm_oracle.protocols import ModelIdentity
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends import passes, prefixes
+from hapax.llm_oracle.backends.huggingface import _EncodedPrompts
+from hapax.llm_oracle.backends.loading import LoadedModel
+from hapax.llm_oracle.backends.scoring import CausalScorer
+from hapax.llm_oracle.protocols import ModelIdentity
 
 VOCABULARY = 40
 CONTEXT = 48
@@ -127,8 +127,8 @@ def alone(model: LoadedModel, text: Sequence[int]) -> torch.Tensor:
 
 
 def summed(logits: torch.Tensor, text: Sequence[int], lead: int = 1) -> float:
-    each = logits[:-1].double().log_softmax(-1).gather(1, torch.tensor(text[1:])[:, None])
-    return float(each[lead - 1 :].sum())
+    scores = logits[:-1].double().log_softmax(-1).gather(1, torch.tensor(text[1:])[:, None])
+    return float(scores[lead - 1 :].sum())
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -141,12 +141,12 @@ def test_scores_are_those_of_plain_passes(name: str) -> None:
     @given(text_sets(), st.sampled_from([40, 150, 10_000]), st.integers(1, 2))
     def check(texts: list[tuple[int, ...]], room: int, lead: int) -> None:
         logits = [alone(model, text) for text in texts]
-        found = Scorer(model, room).next_logits(texts, ASKED)
+        found = CausalScorer(model, room).next_logits(texts, ASKED)
         longer = [place for place, text in enumerate(texts) if len(text) > lead]
-        sums = Scorer(model, room).log_likelihoods([texts[place] for place in longer], lead)
+        sums = CausalScorer(model, room).log_likelihoods([texts[place] for place in longer], lead)
 
-        assert torch.allclose(torch.tensor(found), torch.stack([one[-1, ASKED] for one in logits]), atol=1e-5)
-        assert [one / len(texts[place]) for place, one in zip(longer, sums, strict=True)] == pytest.approx(
+        assert torch.allclose(torch.tensor(found), torch.stack([rows[-1, ASKED] for rows in logits]), atol=1e-5)
+        assert [total / len(texts[place]) for place, total in zip(longer, sums, strict=True)] == pytest.approx(
             [summed(logits[place], texts[place], lead) / len(texts[place]) for place in longer], abs=1e-5
         )
 
@@ -155,7 +155,7 @@ def test_scores_are_those_of_plain_passes(name: str) -> None:
 
 @contextmanager
 def counted(model: LoadedModel) -> Iterator[SimpleNamespace]:
-    """How many tokens, padding not counted, rows and positions go through body and head."""
+    """Counts how many tokens, padding not counted, rows and positions go through body and head."""
     seen = SimpleNamespace(tokens=0, widths=[], heads=[])
 
     def body(_module: Any, _given: Any, named: dict[str, Any]) -> None:
@@ -174,9 +174,9 @@ def counted(model: LoadedModel) -> Iterator[SimpleNamespace]:
         hook.remove()
 
 
-def tried(model: LoadedModel, **options: Any) -> Scorer:
+def tried(model: LoadedModel, **options: Any) -> CausalScorer:
     """A scorer that has tried its network, so that only what is asked counts."""
-    scorer = Scorer(model, **options)
+    scorer = CausalScorer(model, **options)
     scorer.next_logits([(3, 4)], ASKED)
     return scorer
 
@@ -243,11 +243,11 @@ def test_equal_texts_run_once_and_keep_their_places() -> None:
     """A text that comes thrice costs once, and each place gets its score."""
     model = network("llama")
     scorer = tried(model, sharing=False)
-    one, other = (3, 9, 11), (4, 8, 15, 16)
+    first, second = (3, 9, 11), (4, 8, 15, 16)
     with counted(model) as seen:
-        found = scorer.log_likelihoods([one, other, one, one])
+        found = scorer.log_likelihoods([first, second, first, first])
 
-    assert seen.tokens == len(one) + len(other)
+    assert seen.tokens == len(first) + len(second)
     assert found[0] == found[2] == found[3] != found[1]
     assert scorer.log_likelihoods([]) == []
 
@@ -299,18 +299,18 @@ def crowded(module: Any, most: int, fault: BaseException) -> Iterator[list[int]]
 @pytest.mark.parametrize("fault", OUT_OF_MEMORY, ids=lambda fault: type(fault).__name__)
 @pytest.mark.usefixtures("short_passes")
 def test_out_of_memory_halves_the_batches(fault: BaseException) -> None:
-    """What does not fit is tried again in half the room, with the same scores, and later batches start there."""
+    """A batch that does not fit is tried again in half the room, with the same scores, and later batches start there."""
     model = network("llama")
     scorer = tried(model)
     expected = scorer.log_likelihoods(TEXTS)
     with crowded(model.network.base_model, 80, fault) as asked:
         assert scorer.log_likelihoods(TEXTS) == pytest.approx(expected, abs=1e-4)
-        refused = sum(one > 80 for one in asked)
+        refused = sum(size > 80 for size in asked)
         again = len(asked)
         assert scorer.log_likelihoods(TEXTS) == pytest.approx(expected, abs=1e-4)
 
     assert refused
-    assert all(one <= 80 for one in asked[again:])
+    assert all(size <= 80 for size in asked[again:])
 
 
 def test_single_text_that_does_not_fit_is_an_error() -> None:
@@ -319,7 +319,7 @@ def test_single_text_that_does_not_fit_is_an_error() -> None:
     scorer = tried(model)
     with (
         crowded(model.network.base_model, 20, OUT_OF_MEMORY[0]),
-        pytest.raises(HapaxError, match=r"too little memory for a single request.*smaller model.*--dtype bfloat16"),
+        pytest.raises(HapaxError, match=r"not enough memory for a single request.*smaller model.*--dtype bfloat16"),
     ):
         scorer.next_logits(TEXTS, ASKED)
 
@@ -345,7 +345,7 @@ def test_encoder_runs_equal_prompts_once_and_halves_too() -> None:
         found = _EncodedPrompts(model, 10_000).next_logits([*TEXTS, *TEXTS], ASKED)
 
     assert torch.allclose(torch.tensor(found), torch.tensor([*expected, *expected]), atol=1e-5)
-    assert sum(one for one in asked if one <= 100) == sum(map(len, TEXTS))
+    assert sum(size for size in asked if size <= 100) == sum(map(len, TEXTS))
 
 
 @settings(max_examples=200, deadline=None)

@@ -12,55 +12,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
+from money_fixture import WORLD
 from openai_fake import FAULTS, Asked, FakeServer, Faulty, Reply
 
-import cli
-from grammar.errors import HapaxError
-from kb import KnowledgeBase
-from llm_oracle.backends import openai_aliases, openai_transport
-from llm_oracle.backends.openai_aliases import ServedModel, served_model
-from llm_oracle.backends.openai_findings import Prober
-from llm_oracle.backends.openai_limits import Concurrency, Limits, Patience, Throttle
-from llm_oracle.backends.openai_models import OpenAIModel
-from llm_oracle.backends.openai_transport import HttpTransport, Server
-from llm_oracle.calls import Budget, BudgetReached, Journal, JournaledCritic, Price
-from llm_oracle.prompts import critic_prompt, knowledge_prompt
-from llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest, Generator, LikelihoodModel
-from llm_oracle.registry import OpeningOptions, open_model, open_models, price_table
+from hapax import cli
+from hapax.grammar.errors import HapaxError
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends import openai_aliases, openai_transport
+from hapax.llm_oracle.backends.openai_aliases import ServedModel, served_model
+from hapax.llm_oracle.backends.openai_models import OpenAIModel
+from hapax.llm_oracle.backends.openai_probing import Prober
+from hapax.llm_oracle.backends.openai_transport import Concurrency, HttpTransport, Limits, RetryPolicy, Server, Throttle
+from hapax.llm_oracle.budget import Budget, BudgetReached, Price
+from hapax.llm_oracle.calls import JournaledCritic
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import critic_prompt, knowledge_prompt
+from hapax.llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest, Generator, LikelihoodModel
+from hapax.llm_oracle.registry import open_model, open_models, price_table
 
 KEY = "sk-planted-0123456789abcdef"
 PROMPT = knowledge_prompt("B", "milk is in [B]", "Food", 2)
-AT_ONCE = Patience(first_pause=0.0, timeout=5.0)
+AT_ONCE = RetryPolicy(first_pause=0.0, timeout=5.0)
 PARAMETERS = GenerationParameters(max_tokens=50, seed=3)
 
-RULES = """
-type City < Location
-functional is_a_city_in(City, Country): "[1] is a city in [2]" / "[1] is not a city in [2]" / "is [1] a city in [2]?"
-oracle uses_currency(Country, Currency): "[1] uses the [2]" / "[1] does not use the [2]" / "does [1] use the [2]?"
-given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
-given can_pay_with(Person, Currency): "[1] can pay with the [2]" / "[1] cannot pay with the [2]" / "can [1] pay with the [2]?"
-@name currency
-lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Country C, Currency B) -> can_pay_with(Person X, Currency B)
-"""
-WORLD = {
-    "generate": {
-        "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul"],
-        "'Oslo is a city in [B]'": ["Norway"],
-        "'Lyon is a city in [B]'": ["France"],
-        "'Banjul is a city in [B]'": ["The Gambia"],
-        "'Norway uses the [B]'": ["Norwegian krone", "euro"],
-        "'France uses the [B]'": ["euro"],
-        "'The Gambia uses the [B]'": ["dalasi"],
-    },
-    "critic": {"Norway uses the euro.": 0.1},
-    "likelihood": {"Banjul is a city in The Gambia.": -40.0, "Oslo is a city in Norway.": -20.0},
-    "defaults": {"critic": 0.95, "likelihood": -10.0, "generate": []},
-}
 
-
-def opened(fake: FakeServer, patience: Patience = AT_ONCE, sleep: Any = asyncio.sleep, **own: Any) -> OpenAIModel:
-    served = ServedModel("tiny", Server(fake.url, fake.place, KEY), patience=patience, **own)
+def opened(fake: FakeServer, patience: RetryPolicy = AT_ONCE, sleep: Any = asyncio.sleep, **own: Any) -> OpenAIModel:
+    served = ServedModel("tiny", Server(fake.url, fake.place, KEY), retries=patience, **own)
     return OpenAIModel(Prober(served, HttpTransport(served.server, served.limits, patience, sleep)))
 
 
@@ -90,15 +70,15 @@ def test_samples_of_one_question_have_seeds_of_their_own() -> None:
     requests = [GenerationRequest(PROMPT), GenerationRequest(PROMPT), GenerationRequest(PROMPT, sample_index=1)]
     with FakeServer() as fake:
         generator = opened(fake).generator()
-        seeds = [generator.ask(one, PARAMETERS).body["seed"] for one in requests]
-        other = generator.ask(requests[0], GenerationParameters(seed=4)).body["seed"]
+        seeds = [generator.request(request, PARAMETERS).body["seed"] for request in requests]
+        other_seed = generator.request(requests[0], GenerationParameters(seed=4)).body["seed"]
 
     assert seeds[0] == seeds[1]
-    assert len({*seeds, other}) == 3
+    assert len({*seeds, other_seed}) == 3
 
 
 def test_a_list_ends_where_it_was_asked_to() -> None:
-    """What follows the items asked for is cut, and the generation counts as finished."""
+    """Text after the requested items is cut, and the generation counts as finished."""
     with FakeServer() as fake:
         (generation,) = opened(fake).generator().generate([GenerationRequest(PROMPT)], PARAMETERS)
 
@@ -125,12 +105,12 @@ def test_tokens_of_rejected_values_get_a_bias() -> None:
     request = GenerationRequest(PROMPT, banned_tokens_of=("zap1",))
     with FakeServer(lacks=frozenset()) as fake:
         opened(fake).generator().generate([request], PARAMETERS)
-        told = fake.asked[-1].body["logit_bias"]
+        bias = fake.asked[-1].body["logit_bias"]
     with FakeServer() as fake:
         opened(fake).generator().generate([request], PARAMETERS)
         untold = fake.asked[-1].body
 
-    assert told == {str(ord(letter)): -100 for letter in "zap"}
+    assert bias == {str(ord(letter)): -100 for letter in "zap"}
     assert "logit_bias" not in untold
 
 
@@ -152,11 +132,11 @@ def test_a_likelihood_is_read_from_the_echo() -> None:
     """ln P is summed over the text's tokens but the first; the token of answer is not counted."""
     with FakeServer({"likelihood": {"Milk is in naan.": -9.0}}) as fake:
         model = opened(fake).likelihood()
-        milk, one, empty = model.log_likelihoods(["Milk is in naan.", "Milk", ""])
+        milk, single, empty = model.log_likelihoods(["Milk is in naan.", "Milk", ""])
 
     assert isinstance(model, LikelihoodModel)
     assert (milk.total, milk.token_count) == (pytest.approx(-9.0), 3)
-    assert one.token_count == empty.token_count == 0
+    assert single.token_count == empty.token_count == 0
     assert model.identity.revision == "echo"
 
 
@@ -166,9 +146,9 @@ def test_a_likelihood_is_read_from_prompt_logprobs() -> None:
     def scores(number: int, asked: Asked) -> Reply | None:
         if "prompt_logprobs" not in asked.body:
             return None
-        each = -1.0 if asked.body["prompt"].startswith("Paris") else -2.0
+        score = -1.0 if asked.body["prompt"].startswith("Paris") else -2.0
         words = asked.body["prompt"].split()
-        places = [None, *({str(place): {"logprob": each, "rank": 1}} for place in range(1, len(words)))]
+        places = [None, *({str(place): {"logprob": score, "rank": 1}} for place in range(1, len(words)))]
         return 200, {"model": "tiny", "choices": [{"text": " x", "prompt_logprobs": places}]}, {}
 
     with FakeServer(lacks=frozenset({"echo"}), misbehave=scores) as fake:
@@ -237,7 +217,7 @@ def test_a_critic_without_logprobs_votes_and_says_so(lacks: set[str]) -> None:
     assert (sure.probability, never.probability) == (1.0, 0.0)
     assert critic.identity.revision.endswith("vote of 10")
     assert len(sent) == (20 if "n" in lacks else 2)
-    assert sum(one.body.get("n", 1) for one in sent) == 20
+    assert sum(request.body.get("n", 1) for request in sent) == 20
     assert sure.usage.completion_tokens == 10
 
 
@@ -346,7 +326,7 @@ def test_a_fault_is_asked_again(fault: Reply | str) -> None:
 
 def test_a_reply_that_never_comes_is_asked_again() -> None:
     """An attempt ends at the time-out."""
-    patience = Patience(first_pause=0.0, timeout=0.3)
+    patience = RetryPolicy(first_pause=0.0, timeout=0.3)
     with FakeServer(misbehave=lambda number, asked: "hang" if number == 2 else None) as fake:
         (generation,) = opened(fake, patience).generator().generate([GenerationRequest(PROMPT)], PARAMETERS)
 
@@ -356,7 +336,7 @@ def test_a_reply_that_never_comes_is_asked_again() -> None:
 
 def test_attempts_are_bounded() -> None:
     """A server that fails always is left after as many attempts as allowed, with place, fact and remedy."""
-    patience = Patience(attempts=3, first_pause=0.0)
+    patience = RetryPolicy(attempts=3, first_pause=0.0)
     with FakeServer(misbehave=lambda number, asked: (500, b"", {}) if number > 1 else None) as fake:
         generator = opened(fake, patience, no_pause).generator()
         with pytest.raises(HapaxError, match=r"HTTP 500.*run the same command"):
@@ -375,7 +355,7 @@ def test_a_busy_server_is_waited_for_as_long_as_it_says() -> None:
     def busy(number: int, asked: Asked) -> Reply | None:
         return (429, {}, {"Retry-After": "7"}) if 1 < number < 6 else None
 
-    patience = Patience(attempts=2, first_pause=0.0)
+    patience = RetryPolicy(attempts=2, first_pause=0.0)
     with FakeServer(misbehave=busy) as fake:
         (generation,) = opened(fake, patience, sleep).generator().generate([GenerationRequest(PROMPT)], PARAMETERS)
 
@@ -404,7 +384,7 @@ def test_an_empty_account_is_not_waited_for() -> None:
 
 def test_logprobs_that_stop_coming_are_a_fault() -> None:
     """A server that was probed well and then leaves log-probabilities out is no critic any more: no score is made up."""
-    patience = Patience(attempts=2, first_pause=0.0)
+    patience = RetryPolicy(attempts=2, first_pause=0.0)
     with FakeServer() as fake:
         critic = opened(fake, patience).critic()
         fake.lacks = frozenset({"logprobs"})
@@ -424,7 +404,7 @@ def test_scores_that_are_none_are_never_believed(score: str) -> None:
         text = asked.body.get("prompt", "")
         return 200, {"choices": [{"text": text, "logprobs": logprobs}]}, {}
 
-    patience = Patience(attempts=1, first_pause=0.0)
+    patience = RetryPolicy(attempts=1, first_pause=0.0)
     with FakeServer(misbehave=lies) as fake:
         model = opened(fake, patience, completion=True)
         with pytest.raises(HapaxError, match="--critic"):
@@ -593,7 +573,7 @@ def test_an_alias_says_everything_about_a_model(tmp_path: Path) -> None:
 
     assert (big.model, big.server.key, big.server.key_name) == ("org/big-70b", "big-key", "BIG_KEY")
     assert big.limits == Limits(3, 100, 5000)
-    assert (big.patience.timeout, big.patience.attempts, big.votes) == (30, 2, 5)
+    assert (big.retries.timeout, big.retries.attempts, big.votes) == (30, 2, 5)
     assert (big.price, big.completion, big.revision) == (Price(0.5, 1.5), True, "2026-08")
     assert served_model("plain", path, environment).server.key == KEY
     assert served_model("other", path, environment).model == "other"
@@ -606,13 +586,21 @@ def test_an_alias_says_everything_about_a_model(tmp_path: Path) -> None:
     [
         ("model_id: x", "list of mappings"),
         ("- [x]", "list of mappings"),
-        ("- {model_id: x}", "alias 1 lacks model_name"),
+        ("- {model_id: x}", "models.yaml: alias 1: model_name is missing"),
         ("- {model_id: x, model_name: y, api_key: sk-planted-secret}", "unknown field 'api_key'"),
         ("- {model_id: x, model_name: y, rpm: 0}", "rpm should be"),
         ("- {model_id: x, model_name: y, rpm: .nan}", "rpm should be"),
         ("- {model_id: x, model_name: y, votes: true}", "votes should be"),
-        ("- {model_id: x, model_name: y, price_in: 1}", "one price of two"),
-        ("- {model_id: x, model_name: y}\n- {model_id: x, model_name: z}", "repeats"),
+        ("- {model_id: x, model_name: y, rpm: true}", "rpm should be"),
+        (
+            "- {model_id: x, model_name: y, votes: 2, tpm: 0}\n- {model_id: z}",
+            "tpm should be tokens per minute, from 1.",
+        ),
+        ("- {model_id: x, model_name: ' '}", "model_name should be"),
+        ("- {model_id: x, model_name: y, logprobs: yes}", "logprobs should be none, output, echo or prompt"),
+        ("- {model_id: x, model_name: y, 7: 8}", "alias 1"),
+        ("- {model_id: x, model_name: y, price_in: 1}", "Give both price_in and price_out"),
+        ("- {model_id: x, model_name: y}\n- {model_id: x, model_name: z}", "alias 2: model_id x is already taken"),
         ("- {model_id: x, api_key: sk-planted-secret", "line 1"),
         ("- !!python/object/apply:os.getcwd []", "cannot be read"),
         ("- {model_id: x, model_name: y, api_base: 'ftp://h'}", "base URL"),
@@ -637,7 +625,7 @@ def test_openai_without_a_key_says_what_to_set() -> None:
     """Nothing is sent to OpenAI without a key."""
     with pytest.raises(HapaxError, match="Set OPENAI_API_KEY, or OPENAI_BASE_URL"):
         served_model("gpt-x", None, {})
-    with pytest.raises(HapaxError, match="OPENAI_API_KEY holds") as caught:
+    with pytest.raises(HapaxError, match="OPENAI_API_KEY contains") as caught:
         served_model("gpt-x", None, {"OPENAI_API_KEY": "sk-planted\nsecond"})
     assert "planted" not in str(caught.value)
 
@@ -645,24 +633,13 @@ def test_openai_without_a_key_says_what_to_set() -> None:
 # Whole searches
 
 
-@pytest.fixture
-def rules(tmp_path: Path) -> Path:
-    path = tmp_path / "money.rules"
-    path.write_text(RULES, encoding="utf-8")
-    return path
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli.main, [str(one) for one in arguments])
-
-
 def searched(rules: Path, database: Path, model: str, *options: str) -> Result:
-    return run("search", rules, "-m", model, "--db", database, "--no-progress", *options)
+    return invoke("search", rules, "-m", model, "--db", database, "--no-progress", *options)
 
 
 def facts(database: Path) -> set[str]:
     """Everything known, without what names the model."""
-    return set(run("export", "--db", database, "--format", "csv").stdout.splitlines())
+    return set(invoke("export", "--db", database, "--format", "csv").stdout.splitlines())
 
 
 def statements(database: Path) -> set[tuple[str, ...]]:
@@ -725,7 +702,7 @@ def test_faults_change_nothing_that_a_search_finds(
     rules: Path, tmp_path: Path, environment: pytest.MonkeyPatch
 ) -> None:
     """One reply in ten faulty, of all kinds: facts, statements, decisions and scores are those of a run without."""
-    environment.setattr(openai_aliases, "Patience", partial(Patience, first_pause=0.01))
+    environment.setattr(openai_aliases, "RetryPolicy", partial(RetryPolicy, first_pause=0.01))
     faulty = Faulty(seed=5)
     with FakeServer(LARGE_WORLD) as fake:
         aliases = tmp_path / "models.yaml"
@@ -756,11 +733,11 @@ def test_the_key_is_nowhere_but_in_its_header(rules: Path, tmp_path: Path, envir
     with FakeServer(world) as fake:
         environment.setenv("OPENAI_BASE_URL", fake.url)
         first = searched(rules, database, "openai:tiny", "--json")
-        assert {one.key for one in fake.asked} == {f"Bearer {KEY}"}
-        assert not any(KEY in json.dumps(one.body) for one in fake.asked)
+        assert {request.key for request in fake.asked} == {f"Bearer {KEY}"}
+        assert not any(KEY in json.dumps(request.body) for request in fake.asked)
         fake.misbehave = lambda number, asked: (418, {"error": {"message": f"no {KEY} tea"}}, {})
         second = searched(rules, tmp_path / "other.db", "openai:tiny")
-    exports = [run("export", "--db", database, "--format", form).output for form in ("prolog", "csv", "jsonl")]
+    exports = [invoke("export", "--db", database, "--format", form).output for form in ("prolog", "csv", "jsonl")]
     stored = b"".join(path.read_bytes() for path in tmp_path.glob("*.db*"))
 
     assert first.exit_code == 0
@@ -786,7 +763,7 @@ def test_an_endless_reply_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reply longer than anybody reads is a fault."""
     monkeypatch.setattr(openai_transport, "MOST_REPLY_BYTES", 2**20)
     endless = (200, b" " * 2**21, {})
-    patience = Patience(attempts=2, first_pause=0.0)
+    patience = RetryPolicy(attempts=2, first_pause=0.0)
     with (
         FakeServer(misbehave=lambda number, asked: endless) as fake,
         pytest.raises(HapaxError, match="more than 1 MiB"),
@@ -828,7 +805,7 @@ def test_opening_a_served_model_imports_no_torch() -> None:
     """A machine that only asks servers needs no torch."""
     with FakeServer() as fake:
         code = (
-            "import sys; from llm_oracle.registry import open_models;"
+            "import sys; from hapax.llm_oracle.registry import open_models;"
             f"open_models('openai:tiny@{fake.url}');"
             "print([m for m in ('torch', 'transformers') if m in sys.modules])"
         )

@@ -7,29 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
+from money_fixture import WORLD
 from openai_fake import Asked, FakeServer
-from test_oracle_openai import RULES, WORLD, facts, statements
+from test_oracle_openai import facts, statements
 
-import cli
-from grammar.errors import HapaxError
-from llm_oracle.backends import openai_batch
-from llm_oracle.backends.openai_batch import BatchQueue, Queued
-from llm_oracle.backends.openai_transport import Ask, Server
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends import openai_batch
+from hapax.llm_oracle.backends.openai_batch import BatchQueue, Queued
+from hapax.llm_oracle.backends.openai_transport import Server, ServerRequest
 
 HERE, THERE = Server("http://here/v1", "here"), Server("http://there/v1", "there")
 
 NOWHERE = "http://127.0.0.1:9/v1"
 """Nothing listens there, so whatever is sent fails."""
 
-ASK = Ask("completions", {"model": "tiny", "prompt": "a"})
-
-
-@pytest.fixture
-def rules(tmp_path: Path) -> Path:
-    path = tmp_path / "money.rules"
-    path.write_text(RULES, encoding="utf-8")
-    return path
+ASK = ServerRequest("completions", {"model": "tiny", "prompt": "a"})
 
 
 @pytest.fixture
@@ -42,13 +36,13 @@ def aliases(tmp_path: Path) -> Path:
 
 def search(rules: Path, aliases: Path, database: Path, *options: str | Path) -> Result:
     given = ("search", rules, "-m", "openai:small", "--aliases", aliases, "--db", database, "--no-progress", *options)
-    return CliRunner().invoke(cli.main, [str(one) for one in given])
+    return invoke(*given)
 
 
 def files(queue: Path) -> list[Path]:
     """The files of a queue that hold requests."""
     numbered = sorted(queue.parent.glob(f"{queue.stem}-*{queue.suffix}"))
-    return [one for one in (queue, *numbered) if one.read_text("utf-8")]
+    return [file for file in (queue, *numbered) if file.read_text("utf-8")]
 
 
 def answered(queue: Path, results: Path, fake: FakeServer) -> list[dict[str, Any]]:
@@ -80,7 +74,7 @@ def test_a_search_by_batches_finds_what_one_over_http_finds(rules: Path, aliases
     with FakeServer(WORLD) as server:
         environment = {"OPENAI_BASE_URL": server.url}
         arguments = ["search", str(rules), "-m", "openai:tiny", "--db", str(tmp_path / "http.db"), "--no-progress"]
-        assert CliRunner(env=environment).invoke(cli.main, arguments).exit_code == 0
+        assert invoke(*arguments, environment=environment).exit_code == 0
 
     assert result.exit_code == 0, result.output
     assert facts(database) == facts(tmp_path / "http.db")
@@ -158,7 +152,7 @@ def test_a_queue_overwrites_no_other_file(rules: Path, aliases: Path, tmp_path: 
 
 
 def test_an_alias_without_likelihood_is_refused_unsent(rules: Path, aliases: Path, tmp_path: Path) -> None:
-    """What the alias states is believed where nothing can be probed."""
+    """The alias is believed if nothing can be probed."""
     options = ("--likelihood", "openai:chat", "--queue", tmp_path / "next.jsonl")
 
     result = search(rules, aliases, tmp_path / "kb.db", *options)
@@ -172,7 +166,7 @@ def test_one_request_is_queued_once(tmp_path: Path) -> None:
     queue = BatchQueue(tmp_path / "next.jsonl")
     for _ in range(2):
         with pytest.raises(Queued, match=r"next\.jsonl"):
-            queue.to(HERE).ask([Ask("completions", {"prompt": "a"})] * 2, lambda reply, ask: reply)
+            queue.to(HERE).ask([ServerRequest("completions", {"prompt": "a"})] * 2, lambda reply, ask: reply)
 
     assert queue.count == 1
 
@@ -187,10 +181,10 @@ def test_a_batch_is_of_one_endpoint_and_model(rules: Path, aliases: Path, tmp_pa
         said = search(rules, aliases, tmp_path / "kb.db", "--queue", queue, *given).output
         given += ["--results", tmp_path / f"answered{number}.jsonl"]
         answered(queue, tmp_path / f"answered{number}.jsonl", fake)
-        urls += [{json.loads(line)["url"] for line in one.read_text("utf-8").splitlines()} for one in files(queue)]
+        urls += [{json.loads(line)["url"] for line in file.read_text("utf-8").splitlines()} for file in files(queue)]
 
-    assert [one.name for one in files(queue)] == ["next.jsonl", "next-2.jsonl"]
-    assert all(len(one) == 1 for one in urls)
+    assert [file.name for file in files(queue)] == ["next.jsonl", "next-2.jsonl"]
+    assert all(len(distinct) == 1 for distinct in urls)
     assert {"/v1/chat/completions", "/v1/completions"} == set.union(*urls)
     assert f"in {queue}: /v1/chat/completions of tiny at 127.0.0.1:9" in said
     assert f"in {queue.with_name('next-2.jsonl')}: /v1/completions of tiny at 127.0.0.1:9" in said
@@ -230,7 +224,7 @@ def test_a_batch_is_no_larger_than_openai_takes(
     """At 50,000 requests or 200 MB another file begins, here at a few."""
     monkeypatch.setattr(openai_batch, limit, most)
     queue = BatchQueue(tmp_path / "next.jsonl")
-    asks = [Ask("completions", {"model": "tiny", "prompt": f"{number}"}) for number in range(8)]
+    asks = [ServerRequest("completions", {"model": "tiny", "prompt": f"{number}"}) for number in range(8)]
     with pytest.raises(Queued):
         queue.to(HERE).ask(asks, lambda reply, ask: reply)
     queue.land()
@@ -250,7 +244,7 @@ def test_a_numbered_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> 
     with pytest.raises(Queued):
         queue.to(HERE).ask([ASK], lambda reply, ask: reply)
 
-    with pytest.raises(HapaxError, match=r"next-2\.jsonl is no queue"):
+    with pytest.raises(HapaxError, match=r"next-2\.jsonl would be overwritten"):
         queue.to(THERE).ask([ASK], lambda reply, ask: reply)
     assert (tmp_path / "next-2.jsonl").read_text("utf-8") == "mine\n"
 

@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_fixture import invoke
 from click.testing import Result
+from money_fixture import WORLD
 from openai_fake import Asked, FakeServer, Reply
-from test_oracle_openai import RULES, WORLD, facts, opened, run, searched
+from test_oracle_openai import facts, opened, searched
 
-from kb import KnowledgeBase
-from llm_oracle.calls import PROBE, Budget, BudgetReached, Journal, Price
-from llm_oracle.registry import OpeningOptions, open_model, open_models
-
-
-@pytest.fixture
-def rules(tmp_path: Path) -> Path:
-    path = tmp_path / "money.rules"
-    path.write_text(RULES, encoding="utf-8")
-    return path
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget, BudgetReached, Price
+from hapax.llm_oracle.journal import PROBE, Journal
+from hapax.llm_oracle.registry import open_model, open_models
 
 
 @pytest.fixture
@@ -45,10 +42,10 @@ def calls(result: Result) -> dict[str, Any]:
 
 def answering_as(version: str) -> Any:
     """A server that says that another version answers, with the answers of before."""
-    other = FakeServer(WORLD)
+    second = FakeServer(WORLD)
 
     def misbehave(number: int, asked: Asked) -> Reply | None:
-        status, body, headers = other.reply(asked)
+        status, body, headers = second.reply(asked)
         return status, ({**body, "model": version} if status == 200 else body), headers
 
     return misbehave
@@ -58,7 +55,7 @@ def answering_as(version: str) -> Any:
 
 
 def test_probes_are_asked_once_and_a_resumed_run_needs_no_server(rules: Path, tmp_path: Path) -> None:
-    """What probing found is in the knowledge base: the same search again runs with the server switched off."""
+    """The findings of probes are in the knowledge base: the same search again runs with the server switched off."""
     database = tmp_path / "kb.db"
     with FakeServer(WORLD) as fake:
         first = search(rules, database, fake, "--evaluator", f"openai:tiny@{fake.url}", "--json")
@@ -72,7 +69,7 @@ def test_probes_are_asked_once_and_a_resumed_run_needs_no_server(rules: Path, tm
         "hits": 3,
         "cost": calls(again)[PROBE]["cost"],
     }
-    assert not any(one["calls"] for one in calls(again).values())
+    assert not any(role["calls"] for role in calls(again).values())
 
 
 @pytest.mark.parametrize("budget", [Budget(max_calls=0), Budget(max_tokens=1000), Budget(max_cost=0.0001)])
@@ -103,12 +100,12 @@ def test_a_plan_probes_and_writes_nothing(rules: Path, tmp_path: Path) -> None:
     """A plan of a new knowledge base makes no file; one of a known one takes what its journal holds."""
     database = tmp_path / "kb.db"
     with FakeServer(WORLD) as fake:
-        planned = run("plan", rules, "-m", f"openai:tiny@{fake.url}", "--db", database)
+        planned = invoke("plan", rules, "-m", f"openai:tiny@{fake.url}", "--db", database)
         made = database.exists()
         probed = len(fake.asked)
         search(rules, database, fake)
         sent = len(fake.asked)
-        known = run("plan", rules, "-m", f"openai:tiny@{fake.url}", "--db", database)
+        known = invoke("plan", rules, "-m", f"openai:tiny@{fake.url}", "--db", database)
 
     assert (planned.exit_code, known.exit_code) == (0, 0), known.output
     assert not made
@@ -130,11 +127,11 @@ def test_a_changed_server_is_found_out_by_its_first_answer(rules: Path, tmp_path
         done = search(rules, database, fake, "--json")
 
     assert (cut.exit_code, moved.exit_code, anew.exit_code) == (1, 1, 0), anew.output
-    assert "now answers by tiny-2" in " ".join(moved.output.split())
+    assert "now answers with tiny-2" in " ".join(moved.output.split())
     assert "--probe-again" in moved.output
     assert answered == len(between)
-    assert {"tiny-2" in one for one in stored_models(database)} == {True, False}
-    assert not any(one["calls"] for one in calls(done).values())
+    assert {"tiny-2" in model for model in stored_models(database)} == {True, False}
+    assert not any(role["calls"] for role in calls(done).values())
     assert any("dalasi" in fact for fact in facts(database))
 
 
@@ -153,12 +150,12 @@ def test_a_named_revision_is_taken_at_its_word(rules: Path, aliases: Path, tmp_p
         fake.misbehave = answering_as("tiny-2")
         same = searched(rules, database, "openai:small", *options)
         name(aliases, fake, revision="2026-09")
-        other = searched(rules, database, "openai:small", *options)
+        renewed = searched(rules, database, "openai:small", *options)
 
-    assert not any(one["calls"] for one in calls(same).values())
+    assert not any(role["calls"] for role in calls(same).values())
     asked = (PROBE, "knowledge", "critic", "likelihood")
-    assert [calls(other)[role]["calls"] for role in asked] == [calls(first)[role]["calls"] for role in asked]
-    assert all(calls(other)[role]["calls"] for role in asked)
+    assert [calls(renewed)[role]["calls"] for role in asked] == [calls(first)[role]["calls"] for role in asked]
+    assert all(calls(renewed)[role]["calls"] for role in asked)
 
 
 def test_a_server_that_learnt_something_is_probed_again(fresh_kb: KnowledgeBase) -> None:
@@ -206,17 +203,19 @@ def test_every_experiment_takes_aliases(rules: Path, aliases: Path, tmp_path: Pa
     with FakeServer(WORLD) as fake:
         name(aliases, fake)
         given = ("--aliases", aliases, "--db", database)
-        assert run("search", rules, "-m", "openai:small", *given, "--no-progress").exit_code == 0
+        assert invoke("search", rules, "-m", "openai:small", *given, "--no-progress").exit_code == 0
         commands: list[tuple[str | Path, ...]] = [
             ("evaluate", "probe", "-m", "openai:small", *given, "--sample", "2"),
             ("evaluate", "likelihood", "--rules", rules, "--evaluator", "openai:small", *given),
             ("query", "uses_currency(X, Y)", "--rules", rules, "--ask", "-m", "openai:small", *given),
         ]
-        results = [run(*command) for command in commands]
+        results = [invoke(*command) for command in commands]
         sent = len(fake.asked)
-        again = [run(*command) for command in commands]
+        again = [invoke(*command) for command in commands]
 
-    assert [one.exit_code for one in (*results, *again)] == [0] * 6, [one.output for one in (*results, *again)]
+    assert [result.exit_code for result in (*results, *again)] == [0] * 6, [
+        result.output for result in (*results, *again)
+    ]
     assert len(fake.asked) == sent
 
 
@@ -224,10 +223,10 @@ def test_a_price_on_the_command_line_limits_the_money(rules: Path, tmp_path: Pat
     """--price says what an openai model costs, before its alias; without any, --max-cost says how to give one."""
     with FakeServer(WORLD) as fake:
         model = f"openai:tiny@{fake.url}"
-        planned = run("plan", rules, "-m", model, "--price", f"{model}=1000,2000", "--likelihood", "frequency")
+        planned = invoke("plan", rules, "-m", model, "--price", f"{model}=1000,2000", "--likelihood", "frequency")
         unpriced = search(rules, tmp_path / "kb.db", fake, "--max-cost", "1")
         stopped = search(rules, tmp_path / "kb.db", fake, "--max-cost", "25", "--price", f"{model}=10000,20000")
-        spent = json.loads(run("stats", "--db", tmp_path / "kb.db", "--json").stdout)["calls_by_role"]
+        spent = json.loads(invoke("stats", "--db", tmp_path / "kb.db", "--json").stdout)["calls_by_role"]
         done = search(rules, tmp_path / "kb.db", fake, "--max-cost", "1000", "--price", f"{model}=10000,20000")
 
     assert "price unknown" not in planned.output
@@ -242,7 +241,7 @@ def test_a_price_on_the_command_line_limits_the_money(rules: Path, tmp_path: Pat
 )
 def test_a_price_that_is_none_is_wrong_usage(price: str, rules: Path) -> None:
     """A model string and two numbers from 0, or exit code 2 with the form."""
-    result = run("plan", rules, "--price", price)
+    result = invoke("plan", rules, "--price", price)
 
     assert result.exit_code == 2
     assert "price" in result.output
@@ -256,3 +255,15 @@ def test_the_price_of_a_command_comes_before_the_aliass(aliases: Path) -> None:
         models = open_models("openai:small", options=options)
 
     assert models.knowledge.price == Price(2.0, 3.0)  # type: ignore[attr-defined]
+
+
+def test_findings_keep_the_field_names_of_older_journals(fresh_kb: KnowledgeBase) -> None:
+    """The journal stores a critic's method by the names that it has always had, and reads them back."""
+    with FakeServer(WORLD, lacks=frozenset({"logprobs", "systemone", "n"})) as fake:
+        options = OpeningOptions(journal=Journal(fresh_kb))
+        first = open_model(f"openai:tiny@{fake.url}", "critic", options)
+        again = open_model(f"openai:tiny@{fake.url}", "critic", options)
+
+    (stored,) = [call.response for call in fresh_kb.calls().values() if call.request.get("ability") == "critic"]
+    assert stored == {"kind": "vote", "top": 20, "several": False}
+    assert again.reserved("A.") == first.reserved("A.")

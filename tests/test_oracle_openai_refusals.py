@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_fixture import invoke
+from money_fixture import RULES, WORLD
 from openai_fake import Asked, FakeServer, Reply
-from test_oracle_openai import PARAMETERS, PROMPT, RULES, WORLD, facts, no_pause, opened, run, searched
+from test_oracle_openai import PARAMETERS, PROMPT, facts, no_pause, opened, searched
 
-from grammar.errors import HapaxError
-from kb import KnowledgeBase
-from llm_oracle.backends.openai_limits import Patience
-from llm_oracle.calls import Journal, JournaledCritic, JournaledGenerator, JournaledLikelihood
-from llm_oracle.protocols import GenerationRequest
+from hapax.grammar.errors import HapaxError
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backends.openai_transport import RetryPolicy
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import GenerationRequest
 
 CLAIMS = [f"Milk is in naan {number}." for number in range(10)]
 FILTERED = {
@@ -119,9 +122,9 @@ def test_votes_of_a_refused_claim_are_none() -> None:
     with FakeServer({"defaults": {"critic": 1.0}}, frozenset({"logprobs", "n", "systemone"})) as fake:
         critic = opened(fake).critic()
         fake.misbehave = nine_of_ten
-        one, none = critic.probabilities(["Milk is in naan.", "Milk is in poison."])
+        accepted, none = critic.probabilities(["Milk is in naan.", "Milk is in poison."])
 
-    assert (one.probability, one.refused) == (1.0, "")
+    assert (accepted.probability, accepted.refused) == (1.0, "")
     assert (none.probability, none.refused) == (0.5, "The response was filtered")
 
 
@@ -151,7 +154,7 @@ def test_what_came_before_patience_ended_is_kept(role: str, fresh_kb: KnowledgeB
     """A server that dies amidst a batch costs only the answers that had not come, in every role."""
     lacks = frozenset({"systemone", "tokenize", *({"logprobs", "n"} if role == "votes" else ())})
     with FakeServer(lacks=lacks) as fake:
-        model = opened(fake, Patience(attempts=1, first_pause=0.0), no_pause)
+        model = opened(fake, RetryPolicy(attempts=1, first_pause=0.0), no_pause)
         own = getattr(model, "critic" if role == "votes" else role)()
         before = len(fake.asked)
         fake.misbehave = lambda number, asked: "drop" if number > before + 25 else None
@@ -187,13 +190,13 @@ def test_a_search_goes_on_behind_refusals_and_tells_of_them(tmp_path: Path, monk
         fake.misbehave = refusing("The Gambia uses the dalasi", 400, FILTERED)
         result = searched(rules, database, "openai:tiny")
         again = json.loads(searched(rules, database, "openai:tiny", "--json").stdout)
-    stats = run("stats", "--db", database)
-    counted = json.loads(run("stats", "--db", database, "--json").stdout)["refused"]
-    story = run("why-not", 'uses_currency("The Gambia", dalasi)', "--rules", rules, "--db", database)
+    stats = invoke("stats", "--db", database)
+    counted = json.loads(invoke("stats", "--db", database, "--json").stdout)["refused"]
+    story = invoke("why-not", 'uses_currency("The Gambia", dalasi)', "--rules", rules, "--db", database)
 
     assert result.exit_code == 0, result.output
     assert "1 request was refused" in result.output
-    assert not any(one["calls"] for one in again["calls"].values())
+    assert not any(role["calls"] for role in again["calls"].values())
     assert again["calls"]["critic"]["refused"] == 1
     assert "1 call to the critic model refused: The response was filtered" in stats.output
     assert counted == [{"role": "critic", "reason": "The response was filtered", "count": 1}]

@@ -16,16 +16,18 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from openai_fake import FakeServer, Faulty
 from test_oracle_openai import facts, statements
 
-import cli
-from grammar.errors import HapaxError
-from llm_oracle.answers import parse_values
-from llm_oracle.prompts import knowledge_prompt
-from llm_oracle.protocols import GenerationParameters, GenerationRequest
-from llm_oracle.registry import EMBEDDED_FOLDER, OpeningOptions, open_model
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.answers import parse_values
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
+from hapax.llm_oracle.prompts import knowledge_prompt
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
+from hapax.llm_oracle.registry import open_model
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200)]
 
@@ -57,7 +59,7 @@ def wait_until_up(server: subprocess.Popen[bytes], url: str) -> None:
 
 def search(database: Path, *options: str | Path) -> Result:
     arguments = ["search", *RULE, "--db", database, "--no-progress", *options]
-    result = CliRunner().invoke(cli.main, [str(one) for one in arguments])
+    result = invoke(*arguments)
     assert result.exit_code == 0, result.output
     return result
 
@@ -215,11 +217,11 @@ def test_llama_cpp_plays_all_roles_of_a_search(llama_cpp: Path, tmp_path: Path) 
     again = json.loads(search(tmp_path / "kb.db", *options).stdout)
 
     assert min(first["statements"].values()) > 0
-    assert {role for role, one in first["calls"].items() if one["calls"]} == {
+    assert {role for role, statistics in first["calls"].items() if statistics["calls"]} == {
         "knowledge",
         "critic",
         "likelihood",
         "evaluator",
         "probe",
     }
-    assert not any(one["calls"] for one in again["calls"].values())
+    assert not any(role["calls"] for role in again["calls"].values())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_oracle.prompts import (
+from hapax.llm_oracle.prompts import (
     PromptParts,
     critic_prompt,
     exclusion_clause,

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from llm_oracle import registry
-from llm_oracle.backends import loading
-from llm_oracle.calls import FREE, Price
-from llm_oracle.protocols import ModelIdentity
-from llm_oracle.registry import OpeningOptions, list_models, open_model, open_models, price_table
+from hapax.grammar import extras
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.llm_oracle import registry, scripted
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends import checkpoints, loading
+from hapax.llm_oracle.budget import FREE, Price
+from hapax.llm_oracle.protocols import ModelIdentity
+from hapax.llm_oracle.registry import list_models, open_model, open_models, price_table
 
 LIBRARY = parse_library([("test.rules", "oracle is_in(Food, Dish).")])
 
@@ -89,27 +91,27 @@ def test_simulated_needs_rules_and_a_number() -> None:
 
 def test_missing_embedded_model_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its folder the embedded model points to the command that makes it, in the list too."""
-    monkeypatch.setattr(registry, "EMBEDDED_FOLDER", tmp_path / "none")
+    monkeypatch.setattr(checkpoints, "EMBEDDED_FOLDER", tmp_path / "none")
 
     with pytest.raises(HapaxError, match="make model"):
         open_models()
-    embedded = next(one for one in list_models() if one.name == "embedded")
+    embedded = next(listing for listing in list_models() if listing.name == "embedded")
     assert not embedded.available
     assert "make model" in embedded.remedy
 
 
 def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without torch or wordfreq the list and the error give the installing command."""
-    monkeypatch.setattr(registry, "find_spec", lambda package: None)
+    """Without torch or gensim the list and the error give the command that installs the extra."""
+    monkeypatch.setattr(extras, "find_spec", lambda package: None)
 
-    remedies = {one.name: one.remedy for one in list_models()}
-    assert remedies["hf:NAME_OR_PATH"].endswith("`pip install torch transformers`.")
-    assert remedies["openai:MODEL"].endswith("`pip install aiolimiter httpx2 tenacity pyyaml`.")
-    assert "pip install wordfreq" in remedies["frequency"]
-    with pytest.raises(HapaxError, match="pip install torch"):
+    remedies = {listing.name: listing.remedy for listing in list_models()}
+    assert remedies["hf:NAME_OR_PATH"].endswith("`pip install 'hapax-kb[local]'`.")
+    assert remedies["vectors:PATH"].endswith("`pip install 'hapax-kb[vectors]'`.")
+    assert remedies["openai:MODEL"] == remedies["frequency"] == ""
+    with pytest.raises(HapaxError, match="torch and transformers are not installed"):
         open_model("hf:x", "critic")
-    with pytest.raises(HapaxError, match="pip install aiolimiter"):
-        open_model("openai:x", "critic")
+    with pytest.raises(HapaxError, match=r"gensim is not installed. Run `pip install 'hapax-kb\[vectors\]'`"):
+        open_model("vectors:x", "evaluator")
 
 
 def test_checkpoint_is_loaded_once_for_all_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +130,7 @@ def test_checkpoint_is_loaded_once_for_all_roles(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(loading, "load_model", fake)
     (tmp_path / "config.json").write_text("{}")
-    monkeypatch.setattr(registry, "EMBEDDED_FOLDER", tmp_path)
+    monkeypatch.setattr(checkpoints, "EMBEDDED_FOLDER", tmp_path)
 
     models = open_models(evaluator="hf:x/y", options=OpeningOptions(device="cpu", dtype="float32"))
 
@@ -147,9 +149,8 @@ def test_models_of_this_process_are_free(script: str) -> None:
 
 
 def test_backend_without_a_price_has_an_unknown_one(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a backend does not price is not in the table, unless the user gives a price; the rest stays free."""
-    unpriced = tuple(replace(one, price=None) if one.prefix == "scripted" else one for one in registry.BACKENDS)
-    monkeypatch.setattr(registry, "BACKENDS", unpriced)
+    """A model without a price is not in the table, unless the user gives a price; the rest stays free."""
+    monkeypatch.setattr(scripted, "BACKEND", replace(scripted.BACKEND, price=None))
     models = open_models(script)
 
     assert price_table(models) == {"frequency": FREE}
@@ -161,17 +162,20 @@ def test_listing_is_complete() -> None:
     """Every backend says its roles and abilities."""
     listings = list_models()
 
-    assert [one.name for one in listings] == [backend.form for backend in registry.BACKENDS]
-    assert all(one.roles and one.abilities and one.available == (one.remedy == "") for one in listings)
+    assert [listing.name.split(":")[0].removesuffix("[") for listing in listings] == list(registry.BACKENDS)
+    for listing in listings:
+        assert listing.roles
+        assert listing.abilities
+        assert listing.available == (listing.remedy == "")
 
 
 def test_registry_imports_nothing_heavy() -> None:
     """Listing models loads neither torch nor transformers nor wordfreq nor an HTTP client."""
     code = (
-        "import sys, llm_oracle.registry as r; r.list_models();"
+        "import sys, hapax.llm_oracle.registry as r; r.list_models();"
         "print([m for m in ('torch', 'transformers', 'wordfreq', 'httpx2', 'tenacity') if m in sys.modules])"
     )
-    root = Path(registry.__file__).parents[1]
+    root = Path(__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"

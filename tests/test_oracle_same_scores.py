@@ -11,9 +11,9 @@ from openai_fake import FRAME, Asked, FakeServer, Reply
 from test_oracle_huggingface import CLAIMS, causal, first_token_logits, one_thread, seq2seq  # noqa: F401  # fixtures
 from test_oracle_openai import opened
 
-from llm_oracle.answers import yes_probability
-from llm_oracle.backends.huggingface import HuggingFaceCritic, answer_tokens
-from llm_oracle.backends.loading import LoadedModel
+from hapax.llm_oracle.answers import yes_probability
+from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic, answer_tokens
+from hapax.llm_oracle.backends.loading import LoadedModel
 
 
 class LogitServer(FakeServer):
@@ -31,9 +31,9 @@ class LogitServer(FakeServer):
         logits = self._stored.get(prompt.removeprefix(FRAME[0]).removesuffix(FRAME[1]), self._stored[CLAIMS[0]])
         scores, tokens = logits.log_softmax(-1).topk(20)
         names = [self._loaded.tokenizer.decode([token]) for token in tokens.tolist()]
-        told = dict(zip(names, scores.tolist(), strict=True))
-        entries = [{"token": name, "logprob": score} for name, score in told.items()]
-        logprobs = {"content": [{"top_logprobs": entries}]} if is_chat else {"top_logprobs": [told]}
+        listed = dict(zip(names, scores.tolist(), strict=True))
+        entries = [{"token": name, "logprob": score} for name, score in listed.items()]
+        logprobs = {"content": [{"top_logprobs": entries}]} if is_chat else {"top_logprobs": [listed]}
         return 200, {"choices": [{"message": {"content": "?"}, "text": "?", "logprobs": logprobs}]}, {}
 
 

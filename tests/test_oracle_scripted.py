@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from grammar.errors import HapaxError
-from llm_oracle.prompts import knowledge_prompt
-from llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest, Generator, LikelihoodModel
-from llm_oracle.scripted import ScriptedModel
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.prompts import knowledge_prompt
+from hapax.llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest, Generator, LikelihoodModel
+from hapax.llm_oracle.scripted import ScriptedModel
 
 SCRIPT = {
     "generate": {
@@ -57,7 +57,7 @@ def test_scores_are_the_script_s() -> None:
 
 
 def test_missing_answer_names_the_request() -> None:
-    """What the script does not know is an error that quotes it, unless there is a default."""
+    """An unknown request is an error that quotes it, unless there is a default."""
     model = ScriptedModel(SCRIPT)
     with pytest.raises(HapaxError, match="Ghee is in naan"):
         model.probabilities(["Ghee is in naan."])

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from grammar.parser import load_library, parse_library
-from grammar.terms import Atom, Constant
-from grammar.verbalize import Form, atom_text
-from llm_oracle.answers import parse_values
-from llm_oracle.prompts import functional_prompt, knowledge_prompt, sentence, type_claim
-from llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest, Generator, LikelihoodModel
-from llm_oracle.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
+from hapax.grammar.parser import load_library, parse_library
+from hapax.grammar.terms import Atom, Constant
+from hapax.grammar.verbalize import Form, atom_text
+from hapax.llm_oracle.answers import parse_values
+from hapax.llm_oracle.prompts import functional_prompt, knowledge_prompt, sentence, type_claim
+from hapax.llm_oracle.protocols import Critic, GenerationParameters, GenerationRequest, Generator, LikelihoodModel
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
 
 RULES = """
 type Food Allergen < Object.
@@ -42,22 +43,22 @@ def model(world: SimulatedWorld) -> SimulatedModel:
 
 def test_truth_depends_on_the_seed_alone(world: SimulatedWorld) -> None:
     """Two worlds of one seed agree in names and facts, another seed gives another world."""
-    again, other = SimulatedWorld(LIBRARY, seed=5), SimulatedWorld(LIBRARY, seed=6)
+    again, different = SimulatedWorld(LIBRARY, seed=5), SimulatedWorld(LIBRARY, seed=6)
     pair = (world.entities("Ingredient")[0], world.entities("Dish")[0])
 
-    assert world.entities("Dish") == again.entities("Dish") != other.entities("Dish")
+    assert world.entities("Dish") == again.entities("Dish") != different.entities("Dish")
     assert world.holds("is_ingredient_in/2", pair) == again.holds("is_ingredient_in/2", pair)
-    assert SimulatedModel(world).identity == SimulatedModel(again).identity != SimulatedModel(other).identity
+    assert SimulatedModel(world).identity == SimulatedModel(again).identity != SimulatedModel(different).identity
 
 
 def test_worlds_of_one_seed_are_told_apart() -> None:
     """Other settings or other types make another world, and its answers another model's; other wording does not."""
     libraries = [parse_library([("test.rules", text)]) for text in (RULES, RULES + "oracle is_old(City).", RULES + " ")]
-    same, more, again = (SimulatedModel(SimulatedWorld(one, 5)).identity for one in libraries)
-    other = SimulatedModel(SimulatedWorld(LIBRARY, 5, SimulationSettings(recall=0.8))).identity
+    same, more, again = (SimulatedModel(SimulatedWorld(library, 5)).identity for library in libraries)
+    different = SimulatedModel(SimulatedWorld(LIBRARY, 5, SimulationSettings(recall=0.8))).identity
 
     assert same == again
-    assert len({same, more, other}) == 3
+    assert len({same, more, different}) == 3
 
 
 def test_every_sentence_is_read_back() -> None:
@@ -65,12 +66,12 @@ def test_every_sentence_is_read_back() -> None:
     library = load_library([Path(__file__).parent.parent / "rules" / "library"])
     large = SimulatedWorld(library)
     for signature in library.signatures:
-        values = tuple(large.entities(one)[0] for one in signature.argument_types)
+        values = tuple(large.entities(data_type)[0] for data_type in signature.argument_types)
         atom = Atom(signature.name, tuple(map(Constant, values)))
         forms: tuple[tuple[Form, bool], ...] = (("affirmative", False), ("negated", True))
         for form, denied in forms:
             words = sentence(atom_text(atom, library, form=form)).removesuffix(".")
-            read = [(one.signature, one.arguments, one.denied) for one in large.read(words)]
+            read = [(reading.signature, reading.arguments, reading.denied) for reading in large.read(words)]
 
             assert (signature, values, denied) in read, words
 
@@ -88,11 +89,11 @@ def test_prompt_is_understood(world: SimulatedWorld, model: SimulatedModel) -> N
     dish, drink = world.entities("Dish")[3], world.entities("Beverage")[4]
 
     true, false = model.values(knowledge_prompt("A", f"[A] is an ingredient in {dish}", "Ingredient"))
-    assert true == [one for one in world.entities("Ingredient") if world.holds("is_ingredient_in/2", (one, dish))]
+    assert true == [value for value in world.entities("Ingredient") if world.holds("is_ingredient_in/2", (value, dish))]
     assert len(true) + len(false) == len(world.entities("Ingredient"))
 
     true, _ = model.values(knowledge_prompt("B", f"with {drink} goes [B]", "Dish"))
-    assert true == [one for one in world.entities("Dish") if world.holds("is_served_with/2", (one, drink))]
+    assert true == [value for value in world.entities("Dish") if world.holds("is_served_with/2", (value, drink))]
 
 
 def test_joined_prompt_asks_for_what_makes_all_true(world: SimulatedWorld, model: SimulatedModel) -> None:
@@ -102,9 +103,9 @@ def test_joined_prompt_asks_for_what_makes_all_true(world: SimulatedWorld, model
     both, _ = model.values(knowledge_prompt("A", words, "Ingredient"))
 
     assert both == [
-        one
-        for one in world.entities("Ingredient")
-        if all(world.holds("is_ingredient_in/2", (one, dish)) for dish in dishes)
+        value
+        for value in world.entities("Ingredient")
+        if all(world.holds("is_ingredient_in/2", (value, dish)) for dish in dishes)
     ]
     everything, _ = model.values(knowledge_prompt("A", "[A] is an ingredient in [B]", "Nut"))
     assert everything == list(world.entities("Nut"))
@@ -128,7 +129,7 @@ def test_predicate_without_template_and_of_three_places(world: SimulatedWorld, m
     dish, country = world.entities("Dish")[0], world.entities("Country")[0]
     true, _ = model.values(knowledge_prompt("N", f"{dish} costs in {country} and [N]", "Number"))
 
-    assert true == [one for one in world.entities("Number") if world.holds("costs_in/3", (dish, country, one))]
+    assert true == [value for value in world.entities("Number") if world.holds("costs_in/3", (dish, country, value))]
 
 
 def test_generator_has_the_error_rates_asked_for(world: SimulatedWorld) -> None:
@@ -140,7 +141,7 @@ def test_generator_has_the_error_rates_asked_for(world: SimulatedWorld) -> None:
         prompt = knowledge_prompt("A", f"[A] is an ingredient in {dish}", "Ingredient")
         true = set(model.values(prompt)[0])
         (answer,) = model.generate([GenerationRequest(prompt)], PARAMETERS)
-        values = [one.value for one in parse_values(answer.text, "A", "Ingredient")]
+        values = [item.value for item in parse_values(answer.text, "A", "Ingredient")]
         assert len(set(values)) == len(values)
         right += len(true & set(values))
         wrong += len(set(values) - true)
@@ -156,8 +157,8 @@ def test_noise_is_dropped_by_the_parser(world: SimulatedWorld, model: SimulatedM
         knowledge_prompt("A", f"[A] is an ingredient in {dish}", "Ingredient") for dish in world.entities("Dish")
     ]
     answers = model.generate([GenerationRequest(prompt) for prompt in prompts], PARAMETERS)
-    parsed = [one for answer in answers for one in parse_values(answer.text, "A", "Ingredient")]
-    reasons = {(one.rejected or "").split(" ")[0] for one in parsed}
+    parsed = [item for answer in answers for item in parse_values(answer.text, "A", "Ingredient")]
+    reasons = {(item.rejected or "").split(" ")[0] for item in parsed}
 
     assert reasons == {"", "repeats", "does", "names", "is"}
 
@@ -168,7 +169,7 @@ def test_excluded_values_do_not_come_and_samples_differ(world: SimulatedWorld, m
     true = model.values(prompt)[0]
     request = GenerationRequest(prompt)
     requests = [request, request, replace(request, sample_index=1), replace(request, excluded_values=(str(true[0]),))]
-    texts = [one.text for one in model.generate(requests, PARAMETERS)]
+    texts = [generation.text for generation in model.generate(requests, PARAMETERS)]
 
     assert texts[0] == texts[1] != texts[2]
     assert str(true[0]) not in texts[3]
@@ -178,8 +179,8 @@ def test_excluded_values_do_not_come_and_samples_differ(world: SimulatedWorld, m
 def test_critic_has_the_error_rates_asked_for(world: SimulatedWorld, model: SimulatedModel) -> None:
     """The share of true and of false claims at 0.85 or more is the settings'; a denied claim turns round."""
     dishes = world.entities("Dish")
-    facts = [(one, dish) for one in world.entities("Ingredient") for dish in dishes]
-    scores = model.probabilities([sentence(f"{one} is an ingredient in {dish}") for one, dish in facts])
+    facts = [(ingredient, dish) for ingredient in world.entities("Ingredient") for dish in dishes]
+    scores = model.probabilities([sentence(f"{ingredient} is an ingredient in {dish}") for ingredient, dish in facts])
     sure = {True: [0, 0], False: [0, 0]}
     for fact, score in zip(facts, scores, strict=True):
         count = sure[world.holds("is_ingredient_in/2", fact)]

@@ -1,4 +1,4 @@
-"""What a simulated model writes by instruction: rows of a whole rule, right and wrong, whatever the wording."""
+"""Rows for a whole rule that a simulated model writes by instruction: right and wrong, whatever the wording."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from grammar.parser import parse_library
-from llm_oracle.prompts import InstructionParts, instruction_prompt
-from llm_oracle.protocols import GenerationParameters, GenerationRequest
-from llm_oracle.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
+from hapax.grammar.parser import parse_library
+from hapax.llm_oracle.prompts import InstructionParts, instruction_prompt
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
 
 LIBRARY = parse_library(
     [
@@ -46,13 +47,13 @@ def test_rows_of_a_sure_model_are_true() -> None:
     found = [row(line) for line in written()]
 
     assert len(found) > 5
-    for one in found:
-        assert world.holds("is_ingredient_in/2", [one["Z"], one["B"]])
-        assert world.holds("belongs_to_group/2", [one["Z"], one["G"]])
+    for values in found:
+        assert world.holds("is_ingredient_in/2", [values["Z"], values["B"]])
+        assert world.holds("belongs_to_group/2", [values["Z"], values["G"]])
 
 
 def test_given_rows_do_not_come_again() -> None:
-    """What a request excludes is left out, and no row comes twice."""
+    """Rows that a request excludes are left out, and no row comes twice."""
     first = [line.partition(". ")[2] for line in written()]
     second = [line.partition(". ")[2] for line in written(PARTS, CLEAN, *first)]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grammar.errors import HapaxError
-from llm_oracle.protocols import LikelihoodModel
-from llm_oracle.registry import open_model
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.protocols import LikelihoodModel
+from hapax.llm_oracle.registry import open_model
 
 VECTORS = """5 2
 butter 1 0
@@ -72,5 +72,5 @@ def test_what_holds_no_vectors_is_told(tmp_path: Path, content: str | None) -> N
     if content is not None:
         path.write_text(content, "utf-8")
 
-    with pytest.raises(HapaxError, match=r"faulty\.vec: no word vectors in word2vec's format"):
+    with pytest.raises(HapaxError, match=r"faulty\.vec: not word vectors in word2vec's format"):
         open_model(f"vectors:{path}", "likelihood")

@@ -1,4 +1,4 @@
-"""Everything in red_team.yaml is contained: nothing appears, nothing is left, and the next question is answered rightly."""
+"""Every case of red_team.yaml is contained: no file and no process is left, and the next answer is right."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ import pytest
 import yaml
 from rich.markup import escape
 
-from commands.console import Screen
-from engine.expansion.replies import read_conclusions, read_predicate, read_types
-from engine.program import build_program
-from engine.query import Theory, run_query
-from engine.session import LimitExceeded, PrologError, PrologSession, QueryLimits
-from grammar.checks import check_library
-from grammar.errors import HapaxError
-from grammar.parser import parse_goal, parse_library
-from kb import FactRecord, KnowledgeBase, Source
-from kb.exchange import export_facts, import_facts
-from llm_oracle.answers import parse_values, parse_yes_no
+from hapax.commands.console import Screen
+from hapax.engine.expansion.replies import read_conclusions, read_predicate, read_types
+from hapax.engine.inference.program import build_program
+from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession, QueryLimits
+from hapax.engine.inference.theory import Theory, run_query
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_goal, parse_library
+from hapax.kb.exchange import export_facts, import_facts
+from hapax.kb.records import FactRecord, Source
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.answers import parse_values, parse_yes_no
 
 Case = Mapping[str, Any]
 CASES: Mapping[str, list[Case]] = yaml.safe_load((Path(__file__).parent / "red_team.yaml").read_text("utf-8"))
@@ -58,7 +59,7 @@ class Arena:
         return text.replace("{many}", case["many"] * case["count"]) if "many" in case else text
 
     def is_whole(self) -> bool:
-        """The same session answers, no file is there, and the worker has no process beside it."""
+        """The session answers, there is no file, and the worker has no other process."""
         answer = self.session.solutions("e(X)", ["X"]).rows
         process = self.session._process
         assert process is not None
@@ -66,7 +67,7 @@ class Arena:
 
 
 def processes_of(group: int) -> int:
-    """How many processes belong to the group, where the system tells."""
+    """The number of processes in the group, 0 without /proc."""
     found = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -91,12 +92,12 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
 
 def cases(kind: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
-        "case", CASES[kind], ids=[f"{n}-{one['why']}"[:60] for n, one in enumerate(CASES[kind])]
+        "case", CASES[kind], ids=[f"{n}-{case['why']}"[:60] for n, case in enumerate(CASES[kind])]
     )
 
 
-def told(refused: HapaxError) -> None:
-    """A refusal says what it is about."""
+def assert_explained(refused: HapaxError) -> None:
+    """An error has a message."""
     assert str(refused).strip()
 
 
@@ -107,7 +108,7 @@ def outcome(arena: Arena, text: str) -> str:
     except LimitExceeded:
         return "limit"
     except HapaxError as refused:
-        told(refused)
+        assert_explained(refused)
         return "refused"
     return "answered"
 
@@ -115,37 +116,37 @@ def outcome(arena: Arena, text: str) -> str:
 def test_there_are_many_and_they_differ() -> None:
     """The file holds at least 150 cases, no two alike, each with a reason."""
     every = [
-        json.dumps([kind, one["text"], one.get("many"), one.get("count")]) for kind in CASES for one in CASES[kind]
+        json.dumps([kind, case["text"], case.get("many"), case.get("count")]) for kind in CASES for case in CASES[kind]
     ]
 
     assert len(set(every)) == len(every) >= 150
-    assert all(one["why"] for kind in CASES for one in CASES[kind])
+    assert all(case["why"] for kind in CASES for case in CASES[kind])
 
 
 @cases("goals")
 def test_goals(arena: Arena, case: Case) -> None:
-    """A hostile goal is refused or ends at its limits, at the grammar, at the walker behind it, and behind both."""
+    """A hostile goal is rejected or ends at its limits: in the grammar, in Prolog's sandbox, and behind both."""
     text = arena.text(case)
     assert outcome(arena, text) == case.get("then", "refused")
     for trusted in (False, True):
         try:
             arena.session.solutions(text, [], LIMITS, trusted=trusted)
         except (PrologError, LimitExceeded) as refused:
-            told(refused)
+            assert_explained(refused)
 
     assert arena.is_whole()
 
 
 @cases("rules")
 def test_rules(arena: Arena, case: Case) -> None:
-    """A hostile rule file is refused with its faults, or is a program in which nothing runs by itself."""
+    """A hostile rule file is rejected with diagnostics, or compiles to a program in which nothing runs by itself."""
     try:
         library = parse_library([("f.rules", arena.text(case)), ("e.rules", "given e(Thing).")])
         check_library(library)
         arena.session.load(build_program(library, FACTS))
         then = "answered"
     except HapaxError as refused:
-        told(refused)
+        assert_explained(refused)
         then = "refused"
         arena.load()
 
@@ -156,7 +157,7 @@ def test_rules(arena: Arena, case: Case) -> None:
 
 @cases("values")
 def test_values(arena: Arena, case: Case) -> None:
-    """A hostile value is refused, or stays what it is in the knowledge base, in Prolog, and through every file."""
+    """A hostile value is rejected, or stays the same in the knowledge base, in Prolog and in every exported file."""
     text = arena.text(case)
     fact = FactRecord("says", ("tom", text), (), Source.GIVEN)
     library = parse_library([("f.rules", "given says(Thing, Thing).")])
@@ -164,7 +165,7 @@ def test_values(arena: Arena, case: Case) -> None:
         try:
             kb.add_facts([fact])
         except HapaxError as refused:
-            told(refused)
+            assert_explained(refused)
             assert case.get("then") == "refused"
             return
         assert case.get("then", "kept") == "kept"
@@ -177,16 +178,16 @@ def test_values(arena: Arena, case: Case) -> None:
             file = io.StringIO(newline="")
             export_facts(kb, form, file)
             file.seek(0)
-            with KnowledgeBase() as other:
-                import_facts(other, file, form=form)
-                assert [one.arguments for one in other.facts()] == [fact.arguments]
+            with KnowledgeBase() as copy:
+                import_facts(copy, file, form=form)
+                assert [record.arguments for record in copy.facts()] == [fact.arguments]
 
     assert arena.is_whole()
 
 
 @cases("values")
 def test_values_on_a_terminal(arena: Arena, case: Case) -> None:
-    """What is printed has nothing in it that a terminal would obey or show in another order."""
+    """Output contains nothing that a terminal would obey or show in another order."""
     screen = io.StringIO()
     console = Screen(file=screen, force_terminal=True, highlight=False, width=100)
     console.print(escape(arena.text(case)), soft_wrap=True)
@@ -200,15 +201,15 @@ def test_values_on_a_terminal(arena: Arena, case: Case) -> None:
 def test_answers(arena: Arena, case: Case) -> None:
     """A hostile reply gives the values that a person would read from it, and these are facts like any other."""
     text = arena.text(case)
-    found = [one.value for one in parse_values(text, "A", "City") if one.rejected is None]
+    found = [value.value for value in parse_values(text, "A", "City") if value.rejected is None]
     parse_yes_no(text)
     read_predicate(text)
     assert len([*read_types(text), *read_conclusions(text, ("A", "B"))]) < 10_000
 
     assert found == case.get("then", [])
     with KnowledgeBase() as kb:
-        kb.add_facts(FactRecord("says", ("tom", one), (), Source.MODEL) for one in found)
+        kb.add_facts(FactRecord("says", ("tom", value), (), Source.MODEL) for value in found)
         library = parse_library([("f.rules", "oracle says(Thing, Thing).")])
         if found:
-            assert sorted(run_query(Theory(library, kb), "says(tom, X)").rows) == sorted((one,) for one in found)
+            assert sorted(run_query(Theory(library, kb), "says(tom, X)").rows) == sorted((value,) for value in found)
     assert arena.is_whole()

@@ -1,4 +1,4 @@
-"""What goes wrong at the command line is told with the remedy that helps, and small slips are told before they cost."""
+"""Errors at the command line name the remedy that helps, and small slips are reported before they cost anything."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import winograd_fixture
-from click.testing import CliRunner, Result
-from test_oracle_openai import RULES as MONEY
-from test_oracle_openai import WORLD
+from cli_fixture import run
+from click.testing import Result
+from money_fixture import RULES as MONEY
+from money_fixture import WORLD
 
-import cli
-from evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
-from kb import KnowledgeBase
+from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
+from hapax.kb.store import KnowledgeBase
 
 RULES = """
 oracle bought(Person, Thing): "[1] bought [2]" / "[1] did not buy [2]" / "did [1] buy [2]?"
@@ -31,12 +31,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "m.json").write_text(json.dumps(script), "utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*words: str | Path, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli.main, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def facts(place: Path, *lines: str, code: int = 0) -> Result:
@@ -60,29 +54,29 @@ def test_a_weaker_entailment_is_named_with_the_score_that_takes_it_in(place: Pat
     asked = ("query", "hires(ann, What)", "--rules", "my.rules", "--db", "kb.db")
 
     for more in ((), ("--entail", "0.8")):
-        assert "the strongest of score 0.6: --entail 0.6 takes that one in" in run(*asked, *more, code=1).output
+        assert "the strongest of score 0.6: use --entail 0.6 to include that one" in run(*asked, *more, code=1).output
     assert run(*asked, "--entail", "0.6").exit_code == 0
     assert "the strongest" not in run("query", "unheard_of(What)", "--db", "kb.db", code=1).output
 
 
 def test_an_entailment_without_types_says_how_it_gets_them(place: Path) -> None:
     """Fact and remedy: write the type, or name the rule file that declares the predicate."""
-    told = facts(place, "leased(A, B)\thires(A, B)\t0.6", code=1).output
+    printed = facts(place, "leased(A, B)\thires(A, B)\t0.6", code=1).output
 
-    assert "no atom says which data type A has" in told
-    assert "or name the file that declares the predicate by --rules" in told
+    assert "no atom gives the variable A a data type" in printed
+    assert "or name the file that declares the predicate by --rules" in printed
 
 
 def test_an_atom_that_entails_itself_is_left_out_with_a_note(place: Path) -> None:
     """It would say nothing; what says that the arguments may change places stays."""
-    told = facts(
+    printed = facts(
         place,
         EDGE,
         "met(Person A, Person B)\tmet(Person A, Person B)\t1",
         "met(Person A, Person B)\tmet(Person B, Person A)\t1",
     )
 
-    assert "2 entailments in kb.db; 1 line left out: every atom entails itself" in told.output
+    assert "2 entailments in kb.db; skipped 1 line, since every atom entails itself" in printed.output
     with KnowledgeBase("kb.db", read_only=True) as kb:
         assert len(list(kb.facts("entails"))) == 2
 
@@ -92,12 +86,12 @@ def test_a_missing_file_of_scores_asks_for_a_file_of_scores(place: Path) -> None
     buys, owns = Triple("A", "buys", "B"), Triple("A", "owns", "B")
     write_levy_holt([EntailmentPair(buys, owns, True), EntailmentPair(owns, buys, False)], place / "dev.txt")
 
-    told = run(
+    printed = run(
         "evaluate", "entailment", "score", "dev.txt", "--scorer", "scores:nothere", "--db", "x.db", code=1
     ).output
 
-    assert "nothere: cannot be read" in told
-    assert "`truth score` lines" in told
+    assert "nothere: cannot be read" in printed
+    assert "`truth score` lines" in printed
 
 
 def test_a_base_that_cannot_be_loaded_is_told_before_anything_is_begun(place: Path) -> None:
@@ -106,12 +100,12 @@ def test_a_base_that_cannot_be_loaded_is_told_before_anything_is_begun(place: Pa
     for name in ("train.txt", "dev.txt"):
         write_levy_holt([pair], place / name)
 
-    told = run(
+    printed = run(
         "evaluate", "entailment", "train", "train.txt", "dev.txt", "--base", place / "none", "--out", "o", code=1
     )
 
-    assert "cannot be loaded as a classifier" in told.output
-    assert "draw 1" not in told.output
+    assert "cannot be loaded as a classifier" in printed.output
+    assert "draw 1" not in printed.output
     assert not (place / "o").exists()
 
 
@@ -123,10 +117,10 @@ def test_a_dataset_that_cannot_be_written_names_the_folder(place: Path, monkeypa
         raise PermissionError(13, "Permission denied", f"{options['dir']}/.new-xyz")
 
     monkeypatch.setattr(tempfile, "mkdtemp", refused)
-    told = run("dataset", "new", "--db", "kb.db", code=1).output
+    printed = run("dataset", "new", "--db", "kb.db", code=1).output
 
-    assert f"{place.resolve()}: the dataset cannot be written there (Permission denied)" in told.replace("\n", "")
-    assert ".new-" not in told
+    assert f"{place.resolve()}: the dataset cannot be written there (Permission denied)" in printed.replace("\n", "")
+    assert ".new-" not in printed
 
 
 def test_a_query_that_begins_a_knowledge_base_says_so(place: Path) -> None:
@@ -143,8 +137,8 @@ def test_winograd_pairs_are_counted_before_they_are_asked(place: Path, method: s
     path = winograd_fixture.write(place / "s.csv", winograd_fixture.PLAIN)
     asked = ("evaluate", "winograd", "ask", path, "--method", method, "-m", "scripted:m.json", "--db", "kb.db")
 
-    told = run(*asked, "--dry-run").output
-    assert "4 requests would be sent" in told
+    printed = run(*asked, "--dry-run").output
+    assert "4 requests would be sent" in printed
     assert not (place / "kb.db").exists()
     run(*asked)
     assert json.loads(run(*asked, "--dry-run", "--json").output) == {"requests": 0, "answered": 4, "most_tokens": 0}
@@ -155,10 +149,10 @@ def test_questions_of_a_probe_are_counted_before_they_are_asked(place: Path) -> 
     searched(place)
     asked = ("evaluate", "probe", "-m", "scripted:m.json", "--sample", "1", "--db", "kb.db")
 
-    told = json.loads(run(*asked, "--dry-run", "--json").output)
+    printed = json.loads(run(*asked, "--dry-run", "--json").output)
     run(*asked)
 
-    assert told["requests"] >= 13
+    assert printed["requests"] >= 13
     assert json.loads(run(*asked, "--dry-run", "--json").output)["requests"] == 0
 
 
@@ -174,18 +168,21 @@ def test_a_goal_about_derived_statements_names_the_option_that_asks_for_them(pla
     """A predicate whose derived atoms are stored is known of; otherwise the derived rules are, beside the guesses."""
     (place / "facts.csv").write_text("predicate,argument1,argument2\nhas_pass,Ada,UK\nlets_in,France,UK\n", "utf-8")
     run("import", "facts.csv", "--db", "own.db")
-    told = []
+    printed = []
     for rules in (VISITS, VISITS + FREE):
         (place / "visits.rules").write_text(rules, "utf-8")
         run("derive", "visits.rules", "--db", "own.db")
         asked = ("query", "can_visit(Who, Where)", "--db", "own.db", "--rules", "my.rules")
-        told.append(run(*asked, code=1).output)
+        printed.append(run(*asked, code=1).output)
     why = run("why", 'can_visit("Ada","France")', "--db", "own.db", "--rules", "my.rules", code=1).output
 
-    assert "own.db holds derived statements of visits: if one concludes it, name its rules with --rules" in told[0]
-    assert "--rules names other files" in told[0]
-    for one in (told[1], why):
-        assert "own.db holds derived statements of can_visit: name its rules with --rules FILE." in one
+    assert (
+        "own.db holds derived statements of rule visits. If one concludes the predicate, name its rule file with --rules"
+        in printed[0]
+    )
+    assert "name other files with --rules" in printed[0]
+    for message in (printed[1], why):
+        assert "own.db holds derived atoms of can_visit: name its rule file with --rules." in message
     assert why.count("error") == 1
 
 
@@ -194,8 +191,8 @@ def test_a_file_that_holds_no_rules_is_told_where_it_goes(place: Path) -> None:
     KnowledgeBase(place / "own.db").close()
     (place / "facts.csv").write_text("predicate,argument1\np,1\n", "utf-8")
 
-    assert "it is a knowledge base. Name it by --db own.db." in run("check", "own.db", code=4).output
-    assert "Facts go in by `hapax import facts.csv`." in run("check", "facts.csv", code=4).output
+    assert "it is a knowledge base. Pass it as --db own.db." in run("check", "own.db", code=4).output
+    assert "Import facts with `hapax import facts.csv`." in run("check", "facts.csv", code=4).output
 
 
 def test_an_unknown_rule_is_told_with_files_and_names(place: Path) -> None:
@@ -206,18 +203,18 @@ def test_an_unknown_rule_is_told_with_files_and_names(place: Path) -> None:
     far = run("plan", "visits.rules", "--rule", "nosuch", code=1).output
 
     assert "No rule is named visit in visits.rules. Did you mean visits?" in near
-    assert "No rule is named nosuch in visits.rules. There are visits." in far
+    assert "No rule is named nosuch in visits.rules. Known rules: visits." in far
 
 
 def test_check_tells_the_faults_of_other_rules_beside_a_doubled_name_and_a_broken_rule(place: Path) -> None:
-    """What cannot be read takes nothing back of what is wrong with the rest; what it may have declared would."""
+    """A line that cannot be parsed hides no other error, except those that its declarations might explain."""
     rule = "p(Person X, Food A) & q(Food A, Place B) -> r(Person X, Place {})\n"
     doubled = "@name a\n" + rule.format("B") + "@name a\n" + rule.format("C")
     codes = {}
     for name, more in (("doubled", ""), ("rule", "p(Person X -> q\n"), ("declaration", "oracle p(Person\n")):
         (place / f"{name}.rules").write_text(doubled + more, "utf-8")
         found = json.loads(run("check", f"{name}.rules", "--json", code=4).stdout)
-        codes[name] = {one["code"] for one in found}
+        codes[name] = {diagnostic["code"] for diagnostic in found}
 
     assert {"HPX053", "HPX101", "HPX201"} <= codes["doubled"]
     assert {"HPX053", "HPX101"} <= codes["rule"]

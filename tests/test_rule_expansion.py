@@ -12,28 +12,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cli
-from engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
-from engine.expansion.replies import LeftOut, Verb, read_conclusions, read_predicate, read_types, read_verb
-from engine.expansion.sentences import sentences_for
-from engine.expansion.sheet import COLUMNS, Row, Sheet
-from engine.expansion.verdicts import joined
-from engine.scope import lint_predicates
-from grammar.checks import check_library
-from grammar.errors import HapaxError
-from grammar.parser import load_library, parse_addition, parse_library
-from grammar.rules import Library
-from grammar.terms import Atom, Variable
-from kb import KnowledgeBase
-from llm_oracle import registry
-from llm_oracle.prompts import conclusion_prompt, types_prompt, verb_prompt
-from llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest, ModelIdentity
-from llm_oracle.rewriting import TRIES, FormWriter
-from llm_oracle.scripted import ScriptedModel
+from hapax.engine.expansion.predicate_lint import lint_predicates
+from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
+from hapax.engine.expansion.replies import UnusableReply, Verb, read_conclusions, read_predicate, read_types, read_verb
+from hapax.engine.expansion.sentences import sentences_for
+from hapax.engine.expansion.sheet import COLUMNS, ReviewedProposal, ReviewSheet
+from hapax.engine.expansion.verdicts import with_additions
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import load_library, parse_addition, parse_library
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Variable
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle import registry
+from hapax.llm_oracle.prompts import conclusion_prompt, types_prompt, verb_prompt
+from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest, ModelIdentity
+from hapax.llm_oracle.rewriting import TRIES, FormWriter
+from hapax.llm_oracle.scripted import ScriptedModel
 
 PAPER = Path(__file__).parent.parent.parent / "shared" / "papers" / "link_lint.txt"
 
@@ -54,7 +54,7 @@ VERBS = {"Vehicle": "cannot_drive", "Alcohol": "cannot_drink", "Firearm": "canno
 SCRIPT: dict[str, Any] = {
     "generate": {
         TYPES: ", ".join(SIX),
-        **{f"[mask](Person A, {one} B)": verb for one, verb in VERBS.items()},
+        **{f"[mask](Person A, {data_type} B)": verb for data_type, verb in VERBS.items()},
         "then Person A [mask] Vehicle B'": "1. If Person A is 12, then Person A cannot steer Vehicle B.\n2. No idea.",
         "cannot drive [2]\nQuestion": "Is [1] unable to drive [2]?",
     },
@@ -80,7 +80,7 @@ def proposals(script: dict[str, Any], text: str = META, **changes: Any) -> tuple
 
 def left_out(script: dict[str, Any], text: str = META) -> dict[str, str]:
     asking, _, library = expander(script, text)
-    return {one.said: one.reason for one in asking.expand(library.rule("operating_age")).left_out}
+    return {reply.said: reply.reason for reply in asking.expand(library.rule("operating_age")).left_out}
 
 
 @pytest.fixture
@@ -93,13 +93,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str, answers: str = "") -> Result:
-    return CliRunner().invoke(cli.main, arguments, input=answers)
-
-
 def expand(*arguments: str, answers: str = "") -> Result:
     usual = ("--variable", "B", "-m", "scripted:script.json", "-o", "new.rules", "--rules", "library", "--db", "x.db")
-    return run("rules", "expand", "meta.rules", *usual, *arguments, answers=answers)
+    return invoke("rules", "expand", "meta.rules", *usual, *arguments, answers=answers)
 
 
 def sheet_rows(path: str = "new.decisions.csv") -> list[dict[str, str]]:
@@ -108,7 +104,7 @@ def sheet_rows(path: str = "new.decisions.csv") -> list[dict[str, str]]:
 
 
 def mark(decisions: dict[str, dict[str, str]], path: str = "new.decisions.csv") -> None:
-    """What a person writes into the sheet, by data type."""
+    """Write cells into the sheet as a person would, by data type."""
     rows = [{**row, **decisions.get(row["type"], {})} for row in sheet_rows(path)]
     with Path(path).open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
@@ -189,7 +185,7 @@ def test_the_paper_s_own_meta_rule_is_asked_about_in_its_words() -> None:
 )
 def test_data_types_are_read_out_of_lists(reply: str, types: list[str]) -> None:
     """Numbers, marks, articles, plurals and explanations go; what cannot name a type is left out."""
-    assert [one for one in read_types(reply) if isinstance(one, str)] == types
+    assert [data_type for data_type in read_types(reply) if isinstance(data_type, str)] == types
 
 
 @pytest.mark.parametrize(
@@ -219,7 +215,7 @@ def test_conclusions_give_verbs_with_their_sentences() -> None:
     assert list(read_conclusions(reply, ["Person A", "Vehicle B"])) == [
         Verb("cannot_drive", "[1] cannot drive [2]"),
         Verb("cannot_steer", "[1] cannot steer the [2]"),
-        LeftOut("3. Nobody drives.", "is no sentence about the conclusion's arguments"),
+        UnusableReply("3. Nobody drives.", "is not a sentence about the conclusion's arguments"),
     ]
 
 
@@ -236,14 +232,14 @@ def test_a_sentence_has_each_slot_once() -> None:
 def test_six_types_give_six_rules_that_type_check() -> None:
     """S1-6: with a model that names six types there are six rules without an error or warning."""
     made = proposals(SCRIPT)
-    whole = joined(replace(library_of(), rules=()), [one.addition for one in made])
+    whole = with_additions(replace(library_of(), rules=()), [proposal.addition for proposal in made])
 
-    assert [one.data_type for one in made] == SIX
-    assert [one.rule.conclusion.atom.predicate for one in made] == [
+    assert [proposal.data_type for proposal in made] == SIX
+    assert [proposal.rule.conclusion.atom.predicate for proposal in made] == [
         *("cannot_drive", "cannot_operate", "cannot_drink", "cannot_own", "cannot_operate", "cannot_buy")
     ]
     assert check_library(whole) == ()
-    assert {one.rule.domain for one in made} == {"temporal"}
+    assert {proposal.rule.domain for proposal in made} == {"temporal"}
 
 
 def test_premise_verbs_are_fitted_too() -> None:
@@ -251,7 +247,7 @@ def test_premise_verbs_are_fitted_too() -> None:
     script = {**SCRIPT, "generate": {**SCRIPT["generate"], "[mask](Vehicle B, Age Y)": "has_a_minimal_driving_age_of"}}
 
     vehicle = proposals(script)[0]
-    declared = {one.name: one for one in vehicle.addition.signatures}
+    declared = {signature.name: signature for signature in vehicle.addition.signatures}
 
     assert "has_a_minimal_driving_age_of(Vehicle B, Age Y)" in vehicle.rule.sentence
     assert declared["has_a_minimal_driving_age_of"].kind == "functional"
@@ -270,7 +266,7 @@ def test_a_verb_that_turns_the_rule_round_is_refused() -> None:
     machinery = proposals({**SCRIPT, "generate": generate})[1]
 
     assert machinery.rule.conclusion.atom.predicate == "cannot_operate"
-    assert any("says the contrary" in note for note in machinery.notes)
+    assert any("is the contrary" in note for note in machinery.notes)
 
 
 def test_without_verbs_only_the_data_type_changes() -> None:
@@ -280,8 +276,8 @@ def test_without_verbs_only_the_data_type_changes() -> None:
     made = asking.expand(library.rule("operating_age")).proposals
 
     assert len(model.prompts) == 1
-    assert {one.rule.conclusion.atom.predicate for one in made} == {"cannot_operate"}
-    assert all("rule operating_age says as much" in one.notes[-1] for one in made)
+    assert {proposal.rule.conclusion.atom.predicate for proposal in made} == {"cannot_operate"}
+    assert all("rule operating_age states as much" in proposal.notes[-1] for proposal in made)
 
 
 def test_rules_that_the_library_has_are_dropped() -> None:
@@ -320,7 +316,7 @@ def test_a_reply_that_names_no_type_is_an_error_with_a_remedy() -> None:
 
 def test_an_unknown_variable_is_named_with_those_there_are() -> None:
     """The remedy lists the meta-rule's variables."""
-    with pytest.raises(HapaxError, match="--variable is one of A, X, B, Y"):
+    with pytest.raises(HapaxError, match="Give --variable one of A, X, B, Y"):
         proposals(SCRIPT, variable="Q")
 
 
@@ -329,16 +325,19 @@ def test_two_types_with_one_new_verb_share_its_declaration() -> None:
     generate = {TYPES: "Alcohol, Tobacco Product", "[mask](Person A,": "cannot_buy"}
 
     made = proposals({"generate": generate, "defaults": {"generate": ""}})
-    whole = joined(replace(library_of(), rules=()), [one.addition for one in made])
+    whole = with_additions(replace(library_of(), rules=()), [proposal.addition for proposal in made])
 
-    assert [one.rule.conclusion.atom.predicate for one in made] == ["cannot_buy", "cannot_buy"]
+    assert [proposal.rule.conclusion.atom.predicate for proposal in made] == ["cannot_buy", "cannot_buy"]
     assert whole.signature("cannot_buy/2").argument_types == ("Person", "Object")
     assert check_library(whole) == ()
 
 
 def test_proposals_are_the_same_each_time() -> None:
     """The same replies give the same text and the same identities."""
-    texts = [[(one.id, addition_text(one.addition, library_of())) for one in proposals(SCRIPT)] for _ in range(2)]
+    texts = [
+        [(proposal.id, addition_text(proposal.addition, library_of())) for proposal in proposals(SCRIPT)]
+        for _ in range(2)
+    ]
 
     assert texts[0] == texts[1]
 
@@ -380,14 +379,14 @@ def test_hostile_replies_never_give_a_faulty_rule(types: str, verb: str, stateme
     }
     library = replace(library_of(), rules=())
 
-    for one in proposals({"generate": generate}):
-        text = addition_text(one.addition, library)
+    for proposal in proposals({"generate": generate}):
+        text = addition_text(proposal.addition, library)
         again = parse_addition("again", text, library)
-        faults = [fault for fault in check_library(joined(library, [again])) if fault.severity == "error"]
+        faults = [fault for fault in check_library(with_additions(library, [again])) if fault.severity == "error"]
 
-        assert again.rules == one.addition.rules
+        assert again.rules == proposal.addition.rules
         assert faults == []
-        assert text.isprintable() or set(text) - {"\n"} == {c for c in text if c.isprintable()}
+        assert text.replace("\n", "").isprintable()
 
 
 # Sentences
@@ -403,7 +402,7 @@ class Forgetful:
         self.samples: list[int] = []
 
     def generate(self, requests: list[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        self.samples += [one.sample_index for one in requests]
+        self.samples += [request.sample_index for request in requests]
         return [Generation(self.replies.pop(0) if self.replies else "") for _ in requests]
 
 
@@ -431,7 +430,7 @@ def test_five_tries_and_no_more() -> None:
 
     assert model.samples == [*range(TRIES)] * 3
     assert made.templates.affirmative == "[1] ingredient in [2]"
-    assert [note.split(" in 5 tries")[0] for note in made.notes] == ["no sentence", "no negation", "no question"]
+    assert [note.split()[4] for note in made.notes] == ["sentence", "negation", "question"]
 
 
 def test_verbalise_prints_declarations_that_can_be_pasted(place: Path) -> None:
@@ -448,7 +447,7 @@ def test_verbalise_prints_declarations_that_can_be_pasted(place: Path) -> None:
     }
     Path("words.json").write_text(json.dumps({"generate": replies}), encoding="utf-8")
 
-    result = run("rules", "verbalise", "my.rules", "-m", "scripted:words.json", "--db", "x.db")
+    result = invoke("rules", "verbalise", "my.rules", "-m", "scripted:words.json", "--db", "x.db")
 
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -468,12 +467,12 @@ def test_without_a_terminal_proposals_wait_in_the_sheet(place: Path) -> None:
     assert not Path("new.rules").exists()
     assert [row["type"] for row in sheet_rows()] == SIX
     assert {row["decision"] for row in sheet_rows()} == {""}
-    assert "6 proposals wait in new.decisions.csv" in result.stderr.replace("\n", " ")
+    assert "6 proposals are waiting in new.decisions.csv" in result.stderr.replace("\n", " ")
     assert "passes check" in result.stdout
 
 
 def test_decisions_in_the_sheet_make_the_rule_file(place: Path) -> None:
-    """What a person marked is read back: accepted rules are written with who and why, another verb is taken."""
+    """Decisions in the sheet are read: accepted rules are written with name and note, and another verb is applied."""
     expand()
     mark(
         {
@@ -487,12 +486,12 @@ def test_decisions_in_the_sheet_make_the_rule_file(place: Path) -> None:
     rules = load_library(["new.rules"])
 
     assert "2 rules in new.rules" in result.stderr
-    assert [str(one.conclusion) for one in rules.rules] == [
+    assert [str(rule.conclusion) for rule in rules.rules] == [
         "cannot_drive(Person A, Vehicle B)",
         "cannot_buy(Person A, Firearm B)",
     ]
     assert "accepted by ann: as printed" in Path("new.rules").read_text(encoding="utf-8")
-    assert run("check", "new.rules").exit_code == 0
+    assert invoke("check", "new.rules").exit_code == 0
     assert check_library(rules) == ()
 
 
@@ -500,7 +499,9 @@ def test_the_rule_file_is_searched(place: Path) -> None:
     """Accepted rules run as they are: a search over them finds statements."""
     expand("--review", "accept-all")
 
-    result = run("search", "new.rules", "-m", "simulated:3", "--beam", "5", "--values", "10", "--db", "s.db", "--json")
+    result = invoke(
+        "search", "new.rules", "-m", "simulated:3", "--beam", "5", "--values", "10", "--db", "s.db", "--json"
+    )
     found = json.loads(result.stdout)
 
     assert result.exit_code == 0
@@ -525,7 +526,7 @@ def test_a_budget_ends_the_run_and_the_next_one_goes_on(place: Path) -> None:
     stopped = expand("--max-calls", "4")
     sent = calls()
     finished = expand()
-    alone = run("rules", "expand", "meta.rules", "--variable", "B", "-m", "scripted:script.json", "-o", "other.rules",
+    alone = invoke("rules", "expand", "meta.rules", "--variable", "B", "-m", "scripted:script.json", "-o", "other.rules",
                 "--rules", "library", "--db", "y.db")  # fmt: skip
 
     with KnowledgeBase("y.db", read_only=True) as kb:
@@ -542,7 +543,7 @@ def test_a_person_answers_on_the_terminal(place: Path) -> None:
     rows = {row["type"]: row for row in sheet_rows()}
 
     assert result.exit_code == 0
-    assert [rows[one]["decision"] for one in SIX] == ["accept", "accept", "reject", "", "", ""]
+    assert [rows[data_type]["decision"] for data_type in SIX] == ["accept", "accept", "reject", "", "", ""]
     assert (rows["Vehicle"]["by"], rows["Vehicle"]["note"], rows["Alcohol"]["note"]) == ("ann", "sound", "too broad")
     assert "cannot_repair(Person A, Machinery B)" in Path("new.rules").read_text(encoding="utf-8")
     assert "Answer a, r, e with the words of a verb, s or q." in result.stderr
@@ -561,13 +562,13 @@ def test_nonsense_for_a_verb_is_refused(place: Path) -> None:
     """A person's words are read like a model's: Prolog is no verb, and neither is the contrary."""
     result = expand("--review", "ask", answers="e :- halt.\ne can drive\nq\n")
 
-    assert "is no verb" in result.stderr
-    assert "says the contrary" in result.stderr
+    assert "is not a verb" in result.stderr
+    assert "is the contrary" in result.stderr
     assert "cannot_drive" in sheet_rows()[0]["rules"]
 
 
 def test_a_duplicate_of_an_accepted_rule_cannot_be_accepted(place: Path) -> None:
-    """What would say the same twice is refused with the reason, and accept-all leaves it waiting."""
+    """A duplicate of an accepted rule is refused with the reason, and accept-all leaves it waiting."""
     expand()
     rows = sheet_rows()
     mark(
@@ -592,7 +593,7 @@ def test_a_person_s_file_is_not_written_over(place: Path) -> None:
     second = expand("--review", "accept-all")
 
     assert (first.exit_code, second.exit_code) == (1, 1)
-    assert "not written over" in first.stderr.replace("\n", " ")
+    assert "is not overwritten" in first.stderr.replace("\n", " ")
     assert Path("new.rules").read_text(encoding="utf-8").endswith("# mine\n")
 
 
@@ -609,7 +610,7 @@ def test_a_rejection_takes_a_rule_out_again(place: Path) -> None:
 def test_columns_of_a_person_s_own_are_kept(place: Path) -> None:
     """A spreadsheet may have more columns than Hapax knows."""
     expand()
-    mark({"Vehicle": {"colour": "red"}} | {one: {"colour": ""} for one in SIX[1:]})
+    mark({"Vehicle": {"colour": "red"}} | {data_type: {"colour": ""} for data_type in SIX[1:]})
 
     expand("--review", "accept-all")
 
@@ -622,7 +623,7 @@ def test_the_sheet_may_be_csv_or_jsonl(place: Path, decisions: str) -> None:
     expand("--decisions", decisions)
     expand("--decisions", decisions, "--review", "accept-all")
 
-    assert [row.type for row in Sheet(Path(decisions)).rows] == SIX
+    assert [row.type for row in ReviewSheet(Path(decisions)).rows] == SIX
     assert len(load_library(["new.rules"]).rules) == 6
 
 
@@ -642,20 +643,20 @@ def test_the_library_beside_is_not_said_again(place: Path) -> None:
         "accept-all",
     )
     for _ in range(2):
-        result = run("rules", "expand", "library/vocabulary.rules", *usual, "-o", "library/new.rules")
+        result = invoke("rules", "expand", "library/vocabulary.rules", *usual, "-o", "library/new.rules")
     text = Path("library/new.rules").read_text(encoding="utf-8")
 
     assert result.exit_code == 0
     assert "is_of_age(Person, Age)" not in text
     assert "given cannot_drive(Person, Vehicle)" in text
-    assert run("check", "library").exit_code == 0
+    assert invoke("check", "library").exit_code == 0
 
 
 def test_json_has_everything(place: Path) -> None:
     """`--json` prints the proposals as the sheet has them and what was left out, and asks nothing."""
     shown = json.loads(expand("--json").stdout)
 
-    assert [one["type"] for one in shown["proposals"]] == SIX
+    assert [row["type"] for row in shown["proposals"]] == SIX
     assert shown["rules"] == 0
     assert shown["left_out"] == []
 
@@ -664,11 +665,11 @@ def test_json_has_everything(place: Path) -> None:
     ("text", "told"),
     [
         ("proposal,decision,rules\nx,maybe,\n", "neither accept nor reject"),
-        ("proposal,decision,rules\nx,,\nx,,\n", "stands twice"),
+        ("proposal,decision,rules\nx,,\nx,,\n", "is there twice"),
         ("proposal,decision,rules\n,accept,\n", "names no proposal"),
-        ("something,else\n1,2\n", "at least the columns"),
+        ("something,else\n1,2\n", "decision and rules are required"),
         ('proposal,decision,rules\nx,"\n', "cannot be read"),
-        ("proposal,decision,rules\nx,,,more\n", "a name for each"),
+        ("proposal,decision,rules\nx,,,more\n", "every column needs a"),
         ("proposal,decision,rules\nx,accept,p(X) :- \n", "HPX"),
         ("proposal,decision,rules\nx,accept,fact p(1)\n", "one rule"),
     ],
@@ -690,14 +691,14 @@ def test_what_is_written_into_a_sheet_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, texts: list[list[str]], ending: str
 ) -> None:
     """Any text survives in any column, in both formats."""
-    sheet = Sheet(tmp_path_factory.mktemp("sheet") / f"s.{ending}")
+    sheet = ReviewSheet(tmp_path_factory.mktemp("sheet") / f"s.{ending}")
     sheet.rows = [
-        Row(str(number), note=note, statement=said, other={"mine": own})
+        ReviewedProposal(str(number), note=note, statement=said, additional={"mine": own})
         for number, (note, said, own) in enumerate(texts)
     ]
     sheet.write()
 
-    assert Sheet(sheet.path).rows == sheet.rows
+    assert ReviewSheet(sheet.path).rows == sheet.rows
 
 
 def test_a_model_of_single_facts_is_refused_with_the_option_that_helps(
@@ -713,7 +714,7 @@ def test_a_model_of_single_facts_is_refused_with_the_option_that_helps(
         ("verbalise", "meta.rules"),
     ):
         beside = ("--rules", "library") if command[0] == "expand" else ()
-        result = run("rules", *command, "-m", "embedded", "--db", "x.db", *beside)
+        result = invoke("rules", *command, "-m", "embedded", "--db", "x.db", *beside)
 
         assert result.exit_code == 1
         assert "-m openai:MODEL or -m hf:MODEL" in result.stderr.replace("\n", " ")
@@ -760,7 +761,10 @@ def test_a_model_objects_to_predicates() -> None:
     count, warnings = lint_predicates(library, judge)
 
     assert count == 3
-    assert [(one.code, str(one.severity)) for one in warnings] == [("HPX501", "warning"), ("HPX502", "warning")]
+    assert [(warning.code, str(warning.severity)) for warning in warnings] == [
+        ("HPX501", "warning"),
+        ("HPX502", "warning"),
+    ]
     assert len(judge.claims) == 6
     assert "has_height(Tree A, Bush B)" in warnings[0].message
 
@@ -770,11 +774,11 @@ def test_lint_prints_warnings_with_places(place: Path) -> None:
     Path("judge.json").write_text(json.dumps({"defaults": {"critic": 0.1}}), encoding="utf-8")
 
     arguments = ("rules", "lint", "meta.rules", "-m", "scripted:judge.json", "--db", "x.db")
-    result, shown = run(*arguments), json.loads(run(*arguments, "--json").stdout)
+    result, shown = invoke(*arguments), json.loads(invoke(*arguments, "--json").stdout)
 
     assert result.exit_code == 0
     assert "meta.rules:8:1: warning HPX502" in result.stdout
-    assert [one["code"] for one in shown] == ["HPX502"]
+    assert [diagnostic["code"] for diagnostic in shown] == ["HPX502"]
 
 
 # The page
@@ -793,12 +797,12 @@ def test_the_worked_example_of_the_page(tmp_path: Path, monkeypatch: pytest.Monk
     (printed,) = (text for _, text in fences if text.startswith("Vehicle in operating_age"))
     Path("table5.json").write_text(script, encoding="utf-8")
 
-    result = run(*shlex.split(command)[1:])
+    result = invoke(*shlex.split(command)[1:])
 
     assert result.exit_code == 0
     assert result.stdout.strip() == printed.strip()
     assert Path("age.rules").read_text(encoding="utf-8") == rules
-    assert run("check", "age.rules", "rules").exit_code == 0
+    assert invoke("check", "age.rules", "rules").exit_code == 0
 
 
 def test_the_page_names_every_column_of_the_sheet() -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from grammar.checks import check_library
-from grammar.dependencies import plan, recursive_predicates, search_plans
-from grammar.errors import Severity
-from grammar.parser import load_library
-from grammar.rules import Domain, Library, PredicateKind, Principle, Rule
+from hapax.grammar.attributes import Domain, Principle
+from hapax.grammar.checks import check_library
+from hapax.grammar.dependencies import plan, recursive_predicates, search_plans
+from hapax.grammar.errors import Severity
+from hapax.grammar.parser import load_library
+from hapax.grammar.rules import Library, PredicateKind, Rule
 
 ROOT = Path(__file__).parent.parent
 RULES = load_library([ROOT / "rules"])
@@ -25,37 +26,38 @@ PAPER = {
 
 
 def beyond_link(rule: Rule, library: Library) -> frozenset[str]:
-    """Why LINK could not have run a rule: it knows positive binary atoms in a chain, each asked of a model."""
+    """The reasons why LINK could not run a rule: it has only positive binary atoms in a chain, all asked of a model."""
     signatures = [library.signature(literal.atom.indicator) for literal in rule.literals]
     reasons = {
         "arity": any(len(atom.arguments) != 2 for atom in rule.atoms),
         "constant": any(len(atom.variables) < len(atom.arguments) for atom in rule.atoms),
         "negation": any(literal.negated for literal in rule.literals),
-        "arithmetic": bool(rule.comparisons) or any(one.kind is PredicateKind.COMPUTED for one in signatures),
-        "recursion": bool({one.indicator for one in signatures} & recursive_predicates(library)),
+        "arithmetic": bool(rule.comparisons)
+        or any(signature.kind is PredicateKind.COMPUTED for signature in signatures),
+        "recursion": bool({signature.indicator for signature in signatures} & recursive_predicates(library)),
         "shape": not is_chain(rule),
     }
     return frozenset(reason for reason, holds in reasons.items() if holds)
 
 
 def is_chain(rule: Rule) -> bool:
-    """Whether the constraints lead from variable to variable without a fork or a circle."""
+    """True if the constraints lead from variable to variable without a fork or a cycle."""
     constraints = [item for item in rule.premise if not rule.is_information(item)]
     pairs = [tuple(sorted(variable.name for variable in item.variables)) for item in constraints]
     degree = Counter(name for pair in pairs for name in pair)
-    told = [literal for literal in rule.literals if rule.is_information(literal)]
+    information = [literal for literal in rule.literals if rule.is_information(literal)]
     forks = max(degree.values(), default=0) > 2
     circles = len(set(pairs)) >= max(len(degree), 1)
-    return not (forks or circles or len(told) > 1 or len(pairs) != len(set(pairs)))
+    return not (forks or circles or len(information) > 1 or len(pairs) != len(set(pairs)))
 
 
 def test_the_shipped_rules_pass_their_checks() -> None:
-    """No error; one warning about two rules that contradict each other in the paper itself, and notes on who is generic."""
+    """No error, one warning about two rules of the paper that contradict each other, and notes on generic variables."""
     found = check_library(RULES)
 
-    assert [one for one in found if one.severity is Severity.ERROR] == []
-    told = [(one.code, Path(one.place.file).name) for one in found]
-    assert told == [("HPX207", "paper.rules"), *4 * [("HPX302", "paper.rules")]]
+    assert [diagnostic for diagnostic in found if diagnostic.severity is Severity.ERROR] == []
+    codes = [(diagnostic.code, Path(diagnostic.place.file).name) for diagnostic in found]
+    assert codes == [("HPX207", "paper.rules"), *4 * [("HPX302", "paper.rules")]]
 
 
 def test_there_are_rules_enough_in_every_domain() -> None:
@@ -77,7 +79,7 @@ def test_every_rule_of_the_paper_is_there() -> None:
 
 
 def test_link_could_not_have_run_many_of_them() -> None:
-    """At least eight rules go beyond LINK, and each way of going beyond it is shown."""
+    """At least eight rules go beyond LINK, and together in every way."""
     beyond = {rule.name: reasons for rule in RULES.rules if (reasons := beyond_link(rule, RULES))}
 
     assert len(beyond) >= 8
@@ -102,7 +104,7 @@ def test_every_shipped_rule_can_be_searched() -> None:
 
 
 def test_every_predicate_has_its_three_sentences() -> None:
-    """Statements, negations and questions can be told for each predicate."""
+    """Every predicate has templates for statements, negations and questions."""
     for signature in RULES.signatures:
         assert signature.declared
         assert signature.templates is not None

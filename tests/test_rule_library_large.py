@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from cli_fixture import invoke
 
-import cli
-from commands.options import SHIPPED_RULES
-from grammar.checks import check_library
-from grammar.dependencies import search_plans
-from grammar.errors import Severity
-from grammar.parser import load_library
-from grammar.rules import Domain, PredicateKind, PredicateSignature, Rule, Templates
+from hapax.api.operations import SHIPPED_RULES
+from hapax.grammar.attributes import Domain
+from hapax.grammar.checks import check_library
+from hapax.grammar.dependencies import search_plans
+from hapax.grammar.errors import Severity
+from hapax.grammar.parser import load_library
+from hapax.grammar.rules import PredicateKind, PredicateSignature, Rule, Templates
 
 ROOT = Path(__file__).parent.parent
 SHIPPED_FOLDER = ROOT / "rules"
@@ -39,7 +39,7 @@ FILES = {
 
 
 def is_about_a_person(rule: Rule) -> bool:
-    """Whether the statement speaks about a PersonX."""
+    """True if statements speak about a PersonX."""
     return any(LARGE.is_person(variable.data_type) for variable in rule.variables if variable.name in rule.generic)
 
 
@@ -50,7 +50,7 @@ def test_each_domain_has_at_least_as_many_rules_as_lint(domain: Domain, least: i
 
 
 def test_there_are_at_least_as_many_rules_about_persons_as_in_lint() -> None:
-    """At least 149 rules speak about a PersonX; the others speak about things, and there are such in every domain."""
+    """At least 149 rules are about a PersonX; every domain also has rules about things."""
     about_persons = [rule for rule in LARGE.rules if is_about_a_person(rule)]
     about_things = Counter(rule.domain for rule in LARGE.rules if not is_about_a_person(rule))
 
@@ -59,20 +59,20 @@ def test_there_are_at_least_as_many_rules_about_persons_as_in_lint() -> None:
 
 
 def test_each_file_holds_the_rules_of_its_domain() -> None:
-    """Who looks for the rules of a domain finds all of them in one file."""
+    """All rules of a domain are in one file."""
     assert {(Path(rule.place.file).name, rule.domain) for rule in LARGE.rules} == set(FILES.items())
 
 
 def test_check_finds_nothing_in_the_folder() -> None:
     """No error, no warning, no note, and the exit code of rules that can be searched."""
-    result = CliRunner().invoke(cli.main, ["check", str(LARGE_FOLDER), "--json"])
+    result = invoke("check", LARGE_FOLDER, "--json")
 
     assert json.loads(result.stdout) == []
     assert result.exit_code == 0
 
 
 def test_every_rule_has_a_name_of_its_own() -> None:
-    """Unique in the library and beside the shipped rules, so that `--rule` picks one of either."""
+    """Names are unique in the library and among the shipped rules, so that `--rule` chooses one rule."""
     names = Counter(rule.name for rule in (*LARGE.rules, *SHIPPED.rules))
 
     assert [name for name, count in names.items() if count > 1] == []
@@ -80,7 +80,11 @@ def test_every_rule_has_a_name_of_its_own() -> None:
 
 def test_every_predicate_has_three_sentences() -> None:
     """Affirmative, negated and question form, each with a slot for every argument, and each different."""
-    assert {one.indicator: faults for one in LARGE.signatures if (faults := list(faults_of_sentences(one)))} == {}
+    assert {
+        signature.indicator: faults
+        for signature in LARGE.signatures
+        if (faults := list(faults_of_sentences(signature)))
+    } == {}
 
 
 def faults_of_sentences(signature: PredicateSignature) -> Iterator[str]:
@@ -105,7 +109,7 @@ def test_every_rule_is_one_that_the_paper_would_call_a_rule() -> None:
 
 def test_the_library_says_more_than_chains_of_two_place_predicates() -> None:
     """Two persons, things as generic variables, three arguments, negation, arithmetic and circles occur in it."""
-    computed = {one.indicator for one in LARGE.signatures if one.kind is PredicateKind.COMPUTED}
+    computed = {signature.indicator for signature in LARGE.signatures if signature.kind is PredicateKind.COMPUTED}
     shapes = {
         "two persons": [rule for rule in LARGE.rules if len(rule.generic) > 1],
         "generic thing": [rule for rule in LARGE.rules if rule.generic and not is_about_a_person(rule)],
@@ -121,7 +125,7 @@ def test_the_library_says_more_than_chains_of_two_place_predicates() -> None:
 
 
 def has_a_circle(rule: Rule) -> bool:
-    """Whether constraints over two variables each lead from a variable back to it."""
+    """True if constraints over two variables lead from a variable back to it."""
     constraints = [literal for literal in rule.literals if not rule.is_information(literal)]
     edges = {
         frozenset(variable.name for variable in literal.variables)
@@ -142,8 +146,10 @@ def test_the_library_loads_together_with_the_shipped_rules() -> None:
     found = check_library(TOGETHER)
     alone = set(check_library(SHIPPED))
 
-    assert [one for one in found if one.severity is Severity.ERROR] == []
-    assert [one for one in found if one.severity is Severity.WARNING and one not in alone] == []
+    assert [diagnostic for diagnostic in found if diagnostic.severity is Severity.ERROR] == []
+    assert [
+        diagnostic for diagnostic in found if diagnostic.severity is Severity.WARNING and diagnostic not in alone
+    ] == []
     assert len(TOGETHER.rules) == len(LARGE.rules) + len(SHIPPED.rules)
 
 
@@ -160,10 +166,10 @@ def test_every_searched_variable_gets_values_from_a_model_or_from_arithmetic() -
 
     def filled(rule: Rule) -> set[str]:
         asked = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-        atoms = [each.atom for each in rule.literals if not each.negated]
-        told = [atom for atom in atoms if LARGE.signature(atom.indicator).kind in asked]
-        equations = [each for each in rule.comparisons if each.operator == "="]
-        return {variable.name for item in (*told, *equations) for variable in item.variables}
+        atoms = [literal.atom for literal in rule.literals if not literal.negated]
+        asked_atoms = [atom for atom in atoms if LARGE.signature(atom.indicator).kind in asked]
+        equations = [comparison for comparison in rule.comparisons if comparison.operator == "="]
+        return {variable.name for item in (*asked_atoms, *equations) for variable in item.variables}
 
     unfilled = {rule.name: {v.name for v in rule.searched} - filled(rule) for rule in LARGE.rules}
 

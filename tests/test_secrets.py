@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
+from money_fixture import RULES, WORLD
 from openai_fake import Asked, FakeServer, Reply
-from test_oracle_openai import RULES, WORLD
 from test_oracle_openai_batch import answered
 
-import cli
-from engine.session import PrologSession
+from hapax.engine.inference.session import PrologSession
 
 OWN, ALIAS = "sk-planted-own-0123456789abcdef", "sk-planted-alias-fedcba9876543210"
 
 
 def world(key: str) -> dict[str, object]:
     """A server that says the key back among its values, in a text that is kept, and in one that is not."""
-    told = ["Oslo", "Lyon", key, f"Banjul {key}", f"{key}\x1b"]
-    return {**WORLD, "generate": {**WORLD["generate"], "'[A] is a city in [B]'": told}}
+    values = ["Oslo", "Lyon", key, f"Banjul {key}", f"{key}\x1b"]
+    return {**WORLD, "generate": {**WORLD["generate"], "'[A] is a city in [B]'": values}}
 
 
 def filtering(key: str) -> object:
@@ -41,27 +41,34 @@ def own() -> Iterator[FakeServer]:
 
 
 @pytest.fixture
-def other() -> Iterator[FakeServer]:
+def alias_server() -> Iterator[FakeServer]:
     with FakeServer(world(ALIAS), misbehave=filtering(ALIAS)) as server:
         yield server
 
 
 @pytest.fixture
-def planted(own: FakeServer, other: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def planted(own: FakeServer, alias_server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with rules and aliases; both keys are where users put them."""
     monkeypatch.setenv("OPENAI_API_KEY", OWN)
     monkeypatch.setenv("OPENAI_BASE_URL", own.url)
     monkeypatch.setenv("BIG_KEY", ALIAS)
     monkeypatch.chdir(tmp_path)
-    entry = {"model_id": "big", "model_name": "tiny", "api_base": other.url, "api_key_name": "BIG_KEY", "attempts": 1}
+    entry = {
+        "model_id": "big",
+        "model_name": "tiny",
+        "api_base": alias_server.url,
+        "api_key_name": "BIG_KEY",
+        "attempts": 1,
+    }
     (tmp_path / "models.yaml").write_text(json.dumps([entry]), encoding="utf-8")
     (tmp_path / "money.rules").write_text(RULES, encoding="utf-8")
     return tmp_path
 
 
 def run(*arguments: str) -> Result:
-    result = CliRunner().invoke(cli.main, arguments)
-    assert result.exception is None or isinstance(result.exception, SystemExit)
+    result = invoke(*arguments)
+    if result.exit_code:
+        assert isinstance(result.exception, SystemExit)
     return result
 
 
@@ -70,13 +77,13 @@ def leaks(folder: Path, results: list[Result]) -> list[str]:
     keys = (OWN, ALIAS)
     files = [path for path in folder.rglob("*") if path.is_file()]
     found = [str(path) for path in files if any(key.encode() in path.read_bytes() for key in keys)]
-    return found + [one.output[:200] for one in results if any(key in one.output for key in keys)]
+    return found + [result.output[:200] for result in results if any(key in result.output for key in keys)]
 
 
 SEARCH = ("search", "money.rules", "--aliases", "models.yaml", "--no-progress", "--db")
 
 
-def test_what_commands_write_holds_no_key(planted: Path, own: FakeServer, other: FakeServer) -> None:
+def test_what_commands_write_holds_no_key(planted: Path, own: FakeServer, alias_server: FakeServer) -> None:
     """Two servers quote their keys in answers and refusals: knowledge base, exports, sheets, datasets, pages and output
     hold neither."""
     results = [
@@ -99,9 +106,9 @@ def test_what_commands_write_holds_no_key(planted: Path, own: FakeServer, other:
         run("doctor", "--json"),
     ]
 
-    assert {one.key for one in own.asked} == {f"Bearer {OWN}"}
-    assert {one.key for one in other.asked} == {f"Bearer {ALIAS}"}
-    assert [one.output for one in results[:12] if one.exit_code] == []
+    assert {request.key for request in own.asked} == {f"Bearer {OWN}"}
+    assert {request.key for request in alias_server.asked} == {f"Bearer {ALIAS}"}
+    assert [result.output for result in results[:12] if result.exit_code] == []
     assert b"[key]" in (planted / "own.db").read_bytes()
     assert len([path for path in planted.rglob("*") if path.is_file()]) > 20
     assert leaks(planted, results) == []
@@ -122,17 +129,17 @@ def test_what_commands_write_holds_no_key(planted: Path, own: FakeServer, other:
         (200, {"choices": [{"message": {"content": None, "refusal": "not for {key}"}}], "model": "{key}"}),
     ],
 )
-def test_errors_quote_no_key(planted: Path, other: FakeServer, status: int, body: object) -> None:
+def test_errors_quote_no_key(planted: Path, alias_server: FakeServer, status: int, body: object) -> None:
     """Errors of all kinds that quote the key are told without it."""
     text = (body if isinstance(body, str) else json.dumps(body)).replace("{key}", ALIAS).encode()
-    other.misbehave = lambda number, asked: (status, text, {"Location": f"http://127.0.0.1:9/{ALIAS}"})
+    alias_server.misbehave = lambda number, asked: (status, text, {"Location": f"http://127.0.0.1:9/{ALIAS}"})
     result = run(*SEARCH, "alias.db", "-m", "openai:big")
 
     assert result.exit_code in (0, 1)
     assert leaks(planted, [result]) == []
 
 
-def test_the_offline_queue_holds_no_key(planted: Path, other: FakeServer) -> None:
+def test_the_offline_queue_holds_no_key(planted: Path, alias_server: FakeServer) -> None:
     """Neither the files of requests nor what is taken in from results, answers and refusals, that quote the key."""
     queue, given, results = planted / "next.jsonl", list[str](), list[Result]()
     entry = json.loads((planted / "models.yaml").read_text("utf-8"))[0]
@@ -142,7 +149,7 @@ def test_the_offline_queue_holds_no_key(planted: Path, other: FakeServer) -> Non
         if results[-1].exit_code != 3:
             break
         file = planted.with_name(f"{planted.name}-{number}.jsonl")  # what the server wrote does hold the key
-        answered(queue, file, other)
+        answered(queue, file, alias_server)
         given = ["--results", str(file)]
 
     assert results[-1].exit_code == 0, results[-1].output

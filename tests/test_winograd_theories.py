@@ -11,23 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from cli_fixture import invoke
+from click.testing import Result
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import cli
-from evaluation.winograd.data import WinogradItem
-from evaluation.winograd.theories.abstraction import MARKS, abstracted, entity_name, normalised
-from evaluation.winograd.theories.mapping import UnreadableMapping, Vocabulary, mapped_by
-from evaluation.winograd.theories.measure import answer_all, figures, uncovered
-from evaluation.winograd.theories.patterns import Example, Pattern, StatedAtom, load_patterns
-from evaluation.winograd.theories.proving import FOLDER, Lack, Referee, shipped_patterns, shipped_theories
-from grammar.checks import check_library
-from grammar.errors import HapaxError
-from grammar.parser import parse_library
-from kb import KnowledgeBase
-from llm_oracle.calls import Journal, JournaledGenerator
-from llm_oracle.scripted import ScriptedModel
+from hapax.evaluation.winograd.data import WinogradItem
+from hapax.evaluation.winograd.theories.abstraction import MARKS, abstracted, entity_name, normalised
+from hapax.evaluation.winograd.theories.mapping import UnreadableMapping, Vocabulary, mapped_by
+from hapax.evaluation.winograd.theories.measure import answer_all, figures, uncovered
+from hapax.evaluation.winograd.theories.patterns import EventPattern, PatternExample, StatedAtom, load_patterns
+from hapax.evaluation.winograd.theories.proving import FOLDER, Lack, Referee, shipped_patterns, shipped_theories
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.scripted import ScriptedModel
 
 WEAK = "The walrus couldn't lift the anvil because it was so weak."
 HEAVY = "The walrus couldn't lift the anvil because it was so heavy."
@@ -36,8 +37,8 @@ ENTITIES = ("the walrus", "the anvil")
 
 @pytest.fixture(scope="module")
 def referee() -> Iterator[Referee]:
-    with Referee() as one:
-        yield one
+    with Referee() as referee:
+        yield referee
 
 
 # --- the shipped theories ---------------------------------------------------------------------------------------------
@@ -48,23 +49,23 @@ def test_shipped_theories_pass_check() -> None:
     assert list(check_library(shipped_theories())) == []
 
 
-@pytest.mark.parametrize("example", shipped_patterns().examples, ids=lambda one: one.text)
-def test_examples_are_answered(referee: Referee, example: Example) -> None:
+@pytest.mark.parametrize("example", shipped_patterns().examples, ids=lambda example: example.text)
+def test_examples_are_answered(referee: Referee, example: PatternExample) -> None:
     """Each example of a pattern file means its first entity in one form and its second in the other."""
     first, second = (referee.resolve(sentence, example.options) for sentence in example.sentences)
 
     assert (first.answer, second.answer) == (0, 1)
 
 
-@pytest.mark.parametrize("example", shipped_patterns().undecided, ids=lambda one: one.text)
-def test_undecided_stay_open(referee: Referee, example: Example) -> None:
+@pytest.mark.parametrize("example", shipped_patterns().undecided, ids=lambda example: example.text)
+def test_undecided_stay_open(referee: Referee, example: PatternExample) -> None:
     """Where only the entities themselves could tell, both candidates are proved, and that is no answer."""
     resolution = referee.resolve(example.text, example.options)
 
     assert (resolution.answer, resolution.lack) == (None, Lack.BOTH_PROVED)
 
 
-def uses() -> Iterator[tuple[Example, tuple[Pattern, ...]]]:
+def uses() -> Iterator[tuple[PatternExample, tuple[EventPattern, ...]]]:
     """Which patterns read which example."""
     book = shipped_patterns()
     for example in (*book.examples, *book.undecided):
@@ -81,16 +82,16 @@ def test_patterns_are_general() -> None:
     events: dict[str, set[str]] = {}
     for example, by in read:
         events.setdefault(by[0].atoms[0][0], set()).add(example.text)
-    used = Counter(one.place for _, by in read for one in by)
+    used = Counter(pattern.place for _, by in read for pattern in by)
 
     assert {name: len(texts) for name, texts in events.items() if len(texts) < 3} == {}
-    assert [one.place for one in shipped_patterns().patterns if not used[one.place]] == []
+    assert [pattern.place for pattern in shipped_patterns().patterns if not used[pattern.place]] == []
 
 
 def test_patterns_name_no_entity() -> None:
     """No entity of an example stands in a pattern or a rule: the theories know roles only."""
-    entities = {entity_name(name).casefold() for one in shipped_patterns().examples for name in one.options}
-    written = [one.text.casefold() for one in shipped_patterns().patterns]
+    entities = {entity_name(name).casefold() for pattern in shipped_patterns().examples for name in pattern.options}
+    written = [pattern.text.casefold() for pattern in shipped_patterns().patterns]
     written += [path.read_text(encoding="utf-8").casefold() for path in FOLDER.glob("*.rules")]
     words = {word for text in written for word in re.findall(r"[a-z]+", text.replace("_", " "))}
 
@@ -102,21 +103,23 @@ names = st.from_regex(r"[A-Z][a-z]{3,9}( [a-z]{3,9})?", fullmatch=True)
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(shipped_patterns().examples), names, names, st.booleans())
-def test_entities_change_nothing(referee: Referee, example: Example, one: str, other: str, swapped: bool) -> None:
+def test_entities_change_nothing(
+    referee: Referee, example: PatternExample, first_name: str, second_name: str, swapped: bool
+) -> None:
     """Whatever the entities are called, and in whichever order they are offered, the same role is meant."""
-    first, second = (set(normalised(name).split()) for name in (one, other))
+    first, second = (set(normalised(name).split()) for name in (first_name, second_name))
     words = {word for text in example.sentences for word in normalised(text).split()}
     assume(not first & second and not (first | second) & words)
     for number, sentence in enumerate(example.sentences):
         abstract = abstracted(sentence, example.options)
         assert abstract is not None
-        renamed = abstract.shown((one, other))
-        options = (other, one) if swapped else (one, other)
+        renamed = abstract.shown((first_name, second_name))
+        options = (second_name, first_name) if swapped else (first_name, second_name)
 
         resolution = referee.resolve(renamed, options)
 
         assert resolution.answer is not None
-        assert options[resolution.answer] == (one, other)[number]
+        assert options[resolution.answer] == (first_name, second_name)[number]
 
 
 def test_proof_is_the_same_with_reversed_types(referee: Referee) -> None:
@@ -178,7 +181,7 @@ def test_any_text_is_read(text: str, options: tuple[str, str]) -> None:
     ],
 )
 def test_no_answer_says_why(referee: Referee, text: str, pronoun: str, lack: Lack) -> None:
-    """What the theories do not settle is left open, with the reason."""
+    """A pronoun that the theories do not settle is left open, with the reason."""
     resolution = referee.resolve(text, ENTITIES, pronoun)
 
     assert (resolution.answer, resolution.lack) == (None, lack)
@@ -209,28 +212,28 @@ def test_links_matter(referee: Referee) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ('[events]\n"{a} sees {b}" = "sees(a, c)"', "no atom"),
+        ('[events]\n"{a} sees {b}" = "sees(a, c)"', "is not an atom"),
         ('[events]\n"{a} sees" = "sees(a, b)"', "the pattern has no {b}"),
-        ('[events]\n"{a} <sees> {b}" = "sees(a, b)"', "no word list is called <sees>"),
-        ('[words]\nsees = "<sees>"\n[events]\n"{a} <sees> {b}" = "sees(a, b)"', "no word list is called <sees>"),
+        ('[events]\n"{a} <sees> {b}" = "sees(a, b)"', "there is no word list <sees>"),
+        ('[words]\nsees = "<sees>"\n[events]\n"{a} <sees> {b}" = "sees(a, b)"', "there is no word list <sees>"),
         ('[events]\n"{a} (sees {b}" = "sees(a, b)"', "cannot be read"),
         ('[events]\n"{a} {z} {b}" = "sees(a, b)"', "means nothing"),
-        ('[events]\n"{a} sees {b}" = 3', "is no text"),
-        ('[sayings]\n"{x} sings" = "sings(x)"', "names the pronoun"),
-        ("[verbs]", "no section is called 'verbs'"),
-        ("events = 3", "another form"),
-        ('examples = [["one"]]', "is no example"),
+        ('[events]\n"{a} sees {b}" = 3', "is not a text"),
+        ('[sayings]\n"{x} sings" = "sings(x)"', "must contain the pronoun"),
+        ("[verbs]", "unknown section 'verbs'"),
+        ("events = 3", "wrong form"),
+        ('examples = [["one"]]', "is not an example"),
         ("[events", "cannot be read"),
     ],
 )
-def test_faulty_pattern_files_are_told(tmp_path: Path, text: str, told: str) -> None:
+def test_faulty_pattern_files_are_told(tmp_path: Path, text: str, message: str) -> None:
     """A fault in a pattern file is told with file, line and remedy."""
     file = tmp_path / "own.toml"
     file.write_text(text, encoding="utf-8")
 
-    with pytest.raises(HapaxError, match=re.escape(told)) as raised:
+    with pytest.raises(HapaxError, match=re.escape(message)) as raised:
         load_patterns([file])
 
     assert "own.toml" in str(raised.value)
@@ -241,7 +244,7 @@ def test_word_lists_stand_once(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.toml").write_text('[words]\nbig = "big"\n', encoding="utf-8")
 
-    with pytest.raises(HapaxError, match="'big' stands twice"):
+    with pytest.raises(HapaxError, match="'big' is defined twice"):
         load_patterns(tmp_path.glob("*.toml"))
 
 
@@ -277,8 +280,8 @@ def test_a_model_maps_without_seeing_entities(referee: Referee) -> None:
     asked = items(WEAK, HEAVY)
     answers = answer_all(asked, mapped_by(mapper(model), referee, asked))
 
-    assert [one.resolution.answer for one in answers] == [0, 1]
-    assert all(one.kept for one in answers)
+    assert [answer.resolution.answer for answer in answers] == [0, 1]
+    assert all(answer.kept for answer in answers)
     assert len(model.prompts) == 2
     assert not any("walrus" in prompt or "anvil" in prompt for prompt in model.prompts)
     assert "cannot_lift(A, B): A cannot lift B" in model.prompts[0]
@@ -341,16 +344,16 @@ def test_figures_keep_coverage_and_accuracy_apart(referee: Referee) -> None:
     asked = items(WEAK, HEAVY, "The walrus met the anvil. It was blue.", WEAK, WEAK, HEAVY, answers=(0, 1))
     asked[5] = replace(asked[5], answer=0)
     answers = answer_all(asked, lambda item: referee.resolve(item.text, item.options, item.pronoun))
-    (one,) = figures(answers)
+    (source,) = figures(answers)
 
-    assert (one.coverage.value, one.coverage.count) == (5 / 6, 6)
-    assert (one.accuracy.value, one.accuracy.count) == (3 / 5, 5)
-    assert (one.pair_coverage.value, one.pair_coverage.count) == (2 / 3, 3)
-    assert (one.pair_accuracy.value, one.pair_accuracy.count) == (1 / 2, 2)
-    assert (one.consistency.value, one.consistency.count) == (0, 1)
-    assert one.invariance.value == 1
+    assert (source.coverage.value, source.coverage.count) == (5 / 6, 6)
+    assert (source.accuracy.value, source.accuracy.count) == (3 / 5, 5)
+    assert (source.pair_coverage.value, source.pair_coverage.count) == (2 / 3, 3)
+    assert (source.pair_accuracy.value, source.pair_accuracy.count) == (1 / 2, 2)
+    assert (source.consistency.value, source.consistency.count) == (0, 1)
+    assert source.invariance.value == 1
     assert [(gap.family, gap.unanswered, gap.reasons) for gap in uncovered(answers)] == [
-        ("own:0", 1, ("no pattern reads the sentence",))
+        ("own:0", 1, ("no pattern matches the sentence",))
     ]
 
 
@@ -358,7 +361,7 @@ def test_figures_keep_coverage_and_accuracy_apart(referee: Referee) -> None:
 
 
 def run(command: str, *arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, ["evaluate", "winograd", command, *arguments])
+    return invoke("evaluate", "winograd", command, *arguments)
 
 
 def test_prove_prints_the_proof() -> None:
@@ -401,7 +404,7 @@ def test_rules_prints_figures_and_proofs(own_file: Path) -> None:
     assert run("rules", str(own_file), "--item", "own:7").exit_code == 2
     assert "walrus couldn't lift" in proof.stdout
     assert printed["figures"][0]["right_of_answered"]["value"] == 1
-    assert [one["answer"] for one in printed["answers"]] == [0, 1]
+    assert [answer["answer"] for answer in printed["answers"]] == [0, 1]
 
 
 def test_rules_by_a_model(own_file: Path, tmp_path: Path) -> None:
@@ -412,7 +415,7 @@ def test_rules_by_a_model(own_file: Path, tmp_path: Path) -> None:
     result = run("rules", str(own_file), "--mapper", f"scripted:{script}", "--db", database, "--json")
     printed = json.loads(result.stdout)
 
-    assert [one["answer"] for one in printed["answers"]] == [0, None]
+    assert [answer["answer"] for answer in printed["answers"]] == [0, None]
     assert "refused" in printed["answers"][1]["lack"]
     with KnowledgeBase(database) as kb:
         assert kb.call_counts() == {"mapper": 2}

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.winograd.data import WinogradItem, read_items
-from evaluation.winograd.theories.abstraction import entity_name
-from evaluation.winograd.theories.measure import RuleAnswer, answer_all, figures, uncovered, wrong
-from evaluation.winograd.theories.patterns import PatternBook
-from evaluation.winograd.theories.proving import FOLDER, Referee, shipped_patterns
+from hapax.evaluation.winograd.data import WinogradItem, read_items
+from hapax.evaluation.winograd.theories.abstraction import entity_name
+from hapax.evaluation.winograd.theories.measure import RuleAnswer, answer_all, figures, uncovered, wrong
+from hapax.evaluation.winograd.theories.patterns import PatternBook
+from hapax.evaluation.winograd.theories.proving import FOLDER, Referee, shipped_patterns
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "cr_wsc"
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the published schemas lie beside the repository, not in it")
@@ -48,20 +48,20 @@ def answers() -> Iterator[list[RuleAnswer]]:
 
 def test_coverage_accuracy_and_consistency(answers: list[RuleAnswer]) -> None:
     """50 of CR-WSC-H's 51 pairs and 186 of CR-WSC-M's 205 are answered, all of them right, whoever stands where."""
-    found = {one.source: one for one in figures(answers)}
+    found = {source.source: source for source in figures(answers)}
     human, machine, original = (found[source] for source in ("CR-WSC-H", "CR-WSC-M", "WSC273"))
 
-    assert [round(one.pair_coverage.value * one.pair_coverage.count) for one in (human, machine)] == [50, 186]
-    assert [one.pair_coverage.count for one in (human, machine, original)] == [51, 205, 136]
-    assert {one.pair_accuracy.value for one in found.values()} == {1}
-    assert {one.consistency.value for one in found.values()} == {1}
-    assert {one.invariance.value for one in found.values()} == {1}
+    assert [round(source.pair_coverage.value * source.pair_coverage.count) for source in (human, machine)] == [50, 186]
+    assert [source.pair_coverage.count for source in (human, machine, original)] == [51, 205, 136]
+    assert {source.pair_accuracy.value for source in found.values()} == {1}
+    assert {source.consistency.value for source in found.values()} == {1}
+    assert {source.invariance.value for source in found.values()} == {1}
     assert (human.accuracy.value, original.accuracy.value) == (1, 1)
 
 
 def test_answers_that_differ_are_mislabelled_rows(answers: list[RuleAnswer]) -> None:
     """The only answers that differ say of the one who is stopped from cruelty that he is cruel; the rows say the other."""
-    texts = {one.item.text for one in wrong(answers)}
+    texts = {answer.item.text for answer in wrong(answers)}
 
     assert all("had to stop" in text and text.endswith("He is very cruel.") for text in texts)
     assert len(texts) == 5
@@ -71,8 +71,8 @@ def test_every_open_family_has_its_reason(answers: list[RuleAnswer]) -> None:
     """The families that are not covered are listed, each with why."""
     gaps = uncovered(answers)
 
-    assert [one.family for one in gaps if one.source == "CR-WSC-H"] == ["WSC273:265"]
-    assert all(one.reasons for one in gaps)
+    assert [family.family for family in gaps if family.source == "CR-WSC-H"] == ["WSC273:265"]
+    assert all(family.reasons for family in gaps)
 
 
 def frame(item: WinogradItem) -> set[str]:
@@ -101,8 +101,8 @@ def test_examples_are_our_own() -> None:
     """No example of a pattern file has an entity of a published item, and none is a published sentence."""
     book: PatternBook = shipped_patterns()
     entities = {word for item in published() for option in item.options for word in words(option)}
-    own = {word for one in book.examples for option in one.options for word in words(option)}
+    own = {word for example in book.examples for option in example.options for word in words(option)}
     texts = {item.text.casefold() for item in published()}
 
     assert own & entities <= FUNCTION_WORDS
-    assert not any(sentence.casefold() in texts for one in book.examples for sentence in one.sentences)
+    assert not any(sentence.casefold() in texts for example in book.examples for sentence in example.sentences)

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from evaluation.votes.questions import WORDINGS
-from grammar.parser import parse_library
-from kb import KnowledgeBase
-from kb.records import Distribution, PredicateRecord, RuleRecord, RunRecord, StatementRecord
+from hapax.evaluation.votes.questions import WORDINGS
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import Distribution, PredicateRecord, RuleRecord, RunRecord, StatementRecord
+from hapax.kb.store import KnowledgeBase
 
 RULES = """
 given is_allergic_to(Person, Allergen): "[1] is allergic to [2]"
@@ -54,7 +54,7 @@ def fill(kb: KnowledgeBase, *statements: StatementRecord) -> KnowledgeBase:
     rules = parse_library([("kitchen.rules", RULES)])
     kb.start_run(RunRecord("run", "evaluate lint", {"folder": "kitchen"}, "run", "2026-01-01"))
     kb.add_predicates(map(PredicateRecord.of, rules.completed().signatures))
-    kb.add_rules(RuleRecord(one.name, str(one), one.domain, one.principle, one.polarity) for one in rules.rules)
+    kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in rules.rules)
     kb.add_statements(statements)
     return kb
 
@@ -62,10 +62,10 @@ def fill(kb: KnowledgeBase, *statements: StatementRecord) -> KnowledgeBase:
 def right_answers() -> dict[tuple[str, str, str], str]:
     """The qualification's answers by kind, item and question."""
     return {
-        (kind.value, one.item.id, asked.key): answer
+        (kind.value, example.item.id, asked.key): answer
         for kind, wording in WORDINGS.items()
-        for one in wording.qualification
-        for asked, answer in zip(one.item.asked, one.answers, strict=True)
+        for example in wording.qualification
+        for asked, answer in zip(example.item.asked, example.answers, strict=True)
     }
 
 
@@ -128,7 +128,9 @@ class Page(HTMLParser):
             self.texts.append((self.tags[-1][0], data))
 
     def attributes(self, tag: str, name: str, value: str) -> dict[str, str | None]:
-        return next(attributes for one, attributes in self.tags if one == tag and attributes.get(name) == value)
+        return next(
+            attributes for tag_name, attributes in self.tags if tag_name == tag and attributes.get(name) == value
+        )
 
     @property
     def island(self) -> dict[str, Any]:

@@ -8,11 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner, Result
-
-import cli
-from evaluation.winograd.data import Pair, pairs_of, read_items
-from evaluation.winograd.prompts import question_block
+from hapax.evaluation.winograd.data import Pair, pairs_of, read_items
+from hapax.evaluation.winograd.prompts import question_block
 
 SCHEMAS = (
     ("The {a} couldn't push the {b} because he was so {q}.", "he", ("weak", "heavy")),
@@ -37,13 +34,6 @@ ASSOCIATED = {
 """What goes with what when nobody thinks of the sentence: always the wrong answer."""
 
 ROLES = ("first one", "second one")
-
-
-def run(*words: str | Path, code: int = 0) -> Result:
-    """One command line, which must end with this exit code."""
-    result = CliRunner().invoke(cli.main, [str(word) for word in words])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def write(path: Path, entities: tuple[tuple[str, str], ...]) -> Path:
@@ -76,16 +66,16 @@ def by_role(pair: Pair) -> str:
 
 def script(paths: list[Path], direct: Callable[[Pair], str]) -> dict[str, Any]:
     """A script for these files: `direct` to whatever asks at once; concepts, and answers about them, in stages."""
-    from evaluation.winograd.abstraction import abstract_pair
+    from hapax.evaluation.winograd.abstraction import abstract_pair
 
     replies = {}
     for path in paths:
         for pair in pairs_of(read_items(path)):
-            one, other = pair[0].options
+            first, second = pair[0].options
             block = question_block(pair)
             replies[block] = direct(pair)
             replies[f"{block}Conceptualization: "] = (
-                f"{one} can be conceptualized as a {ROLES[0]}, and {other} can be conceptualized as a {ROLES[1]}."
+                f"{first} can be conceptualized as a {ROLES[0]}, and {second} can be conceptualized as a {ROLES[1]}."
             )
             abstract = abstract_pair(pair, ROLES)
             assert abstract is not None

@@ -1,7 +1,7 @@
-"""Brings the workers' answers home, in batches and through the cluster: no folder has to be shared.
+"""Collects the workers' answers, in batches and through the cluster, so that no folder has to be shared.
 
-What is known when a run begins (the journal of the knowledge base, what earlier runs left here and in the workers'
-folders) is told to the workers first. All of it happens in one thread beside the search.
+The answers that are known when a run begins (those in the journal of the knowledge base, and those that earlier runs
+left here and in the workers' folders) are sent to the workers first. All of it happens in one thread beside the search.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from engine.cluster.owner import PLACE
-from engine.cluster.routing import Owners, owner_of
-from grammar.errors import HapaxError
-from kb.records import CallRecord
-from kb.store import KnowledgeBase
-from llm_oracle.calls import PROBE
+from hapax.engine.cluster.owner import PLACE
+from hapax.engine.cluster.routing import Owners, owner_of
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import CallRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.journal import PROBE
 
 ROWS = 2000
-"""Calls in one batch between a worker and home."""
+"""Calls in one batch between a worker and the search."""
 
 GATHERED, KEPT, LOCK = "gathered.db", "gathered.db.kept", "lock"
 
 MADE = b"This folder goes once nothing else is in it.\n"
-"""What the lock's file says in a folder that a search made, whichever: nobody else will miss it."""
+"""Content of the lock file in a folder that a search made. Any search may remove such a folder once it is empty."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """The folder for this run alone; one that a search made goes if nothing is left in it.
+    """Lock the folder for this run; at the end remove it if a search made it and nothing is left in it.
 
-    Raises HapaxError where another run uses it, or where it cannot be locked.
+    Raises HapaxError if another run uses the folder, or if it cannot be locked.
     """
     try:
-        file = _held(folder)
+        file = _lock_file(folder)
     except BlockingIOError:
         raise HapaxError(
-            f"{folder}: another search keeps its shards here. Wait for it, or name another folder by --shards."
+            f"{folder}: another search keeps its shards here. Wait for it to end, or name another folder with --shards."
         ) from None
     except OSError as error:
         raise HapaxError(
-            f"{folder}: shards cannot be kept here, because {error.filename or folder / LOCK} cannot be made and "
-            f"locked ({error.strerror}). Name a folder on a local disk that you may write to by --shards."
+            f"{folder}: shards cannot be kept here, because {error.filename or folder / LOCK} cannot be created and "
+            f"locked ({error.strerror}). Name a writable folder on a local disk with --shards."
         ) from error
     with file:
         try:
@@ -55,19 +55,19 @@ def locked(folder: Path) -> Iterator[None]:
                 (folder / PLACE).unlink(missing_ok=True)
                 if (folder / LOCK).read_bytes().startswith(MADE):
                     (folder / LOCK).unlink()
-                    with suppress(OSError):  # somebody has just put something there
+                    with suppress(OSError):  # a file was added meanwhile
                         folder.rmdir()
 
 
-def _held(folder: Path) -> IO[bytes]:
-    """The lock's file, open and locked."""
+def _lock_file(folder: Path) -> IO[bytes]:
+    """The lock file, open and locked."""
     while True:
         made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file.fileno()).st_nlink:
+            if os.fstat(file.fileno()).st_nlink:  # otherwise its last owner deleted it before it was locked here
                 if made:
                     file.write(MADE)
                     file.flush()
@@ -75,15 +75,15 @@ def _held(folder: Path) -> IO[bytes]:
         except BaseException:
             file.close()
             raise
-        file.close()  # its last holder has deleted it meanwhile
+        file.close()
 
 
 @dataclass
 class Gathering:
-    """What was gathered, in `folder`; `database` is the knowledge base. Its methods belong to one thread.
+    """Collected answers, in `folder`; `database` is the knowledge base. All methods belong to one thread.
 
-    `models`: of which the workers must know the answers, as the journal names them. `taken_in`: answers that earlier
-    runs left in the workers' folders; `restarted`: how often a worker came back without its shard.
+    `models`: names, as in the journal, of the models whose answers the workers must know. `taken_in`: number of answers
+    that earlier runs left in the workers' folders. `restarted`: number of workers that came back without a shard.
     """
 
     owners: Owners
@@ -100,31 +100,30 @@ class Gathering:
 
     @property
     def kept(self) -> Path:
-        """Where `end` sets aside what stays."""
+        """File in which `end` collects the answers to keep."""
         return self.folder / KEPT
 
     def begin(self) -> None:
-        """Take in what earlier runs left, then tell the workers all that is known."""
+        """Collect the answers that earlier runs left, then send all known answers to the workers."""
         with KnowledgeBase(self.pool) as pool:
-            self._take_back(pool)
+            if self.kept.exists():  # a run was killed during its `end`
+                with KnowledgeBase(self.kept) as kept:
+                    for calls in _batches(kept):
+                        pool.record_calls(calls)
+                _delete(self.kept)
+            # Workers on one machine share a folder: one of them is asked for what is in it.
             places: dict[str, int] = {}
             for number in range(self.owners.count):
                 places.setdefault(self._now(number, "place"), number)
             for number in places.values():
                 for name in self._now(number, "left_over"):
                     self._take_in(pool, number, name)
+        # `_seed` sets the row after which a worker's answers are new.
         self._rows = [0] * self.owners.count
-        self._tell(range(self.owners.count))
-
-    def _take_back(self, pool: KnowledgeBase) -> None:
-        """What a run had set aside that was killed at its end."""
-        if self.kept.exists():
-            with KnowledgeBase(self.kept) as kept:
-                for calls in _batches(kept):
-                    pool.record_calls(calls)
-            _delete(self.kept)
+        self._seed(range(self.owners.count))
 
     def _take_in(self, pool: KnowledgeBase, number: int, name: str) -> None:
+        """Collect the answers of a shard that an earlier run left, and delete it."""
         calls, row = self._now(number, "left_after", name, 0, ROWS)
         before = pool.counts()["calls"]
         while calls:
@@ -133,30 +132,32 @@ class Gathering:
         self.taken_in += pool.counts()["calls"] - before
         self._now(number, "forget", name)
 
-    def _tell(self, numbers: Collection[int]) -> None:
-        """Everything known goes to its worker, and what was found out about servers to all of them."""
+    def _seed(self, numbers: Collection[int]) -> None:
+        """Send each known answer to its worker, and the capabilities of servers to all workers."""
         for path in (self.pool, self.database):
             with KnowledgeBase(path, read_only=True) as source:
+                # Probes of servers are no answers to requests, and every worker needs them.
                 for calls in _batches(source):
-                    relevant = [one for one in calls if one.role == PROBE or one.model in self.models]
+                    relevant = [call for call in calls if call.role == PROBE or call.model in self.models]
                     self._send(relevant, numbers)
         for number in numbers:
             self._rows[number] = self._now(number, "finish_seeding")
 
     def _send(self, calls: Collection[CallRecord], numbers: Collection[int]) -> None:
-        told = []
+        count = self.owners.count
+        sent = []
         for number in numbers:
-            own = [one for one in calls if one.role == PROBE or owner_of(one.request_id, self.owners.count) == number]
+            own = [call for call in calls if call.role == PROBE or owner_of(call.request_id, count) == number]
             if own:
-                told.append(self.owners.begin(number, "take_in", own))
-        for one in told:
-            one.result()
+                sent.append(self.owners.begin(number, "take_in", own))
+        for pending in sent:
+            pending.result()
 
     def gather(self) -> None:
-        """What is new in the workers' shards. A worker that came back without its shard is told what is known."""
+        """Collect the new answers in the workers' shards, and seed workers that came back without their shard."""
         if lost := [number for number in range(self.owners.count) if not self._now(number, "is_seeded")]:
             self.restarted += len(lost)
-            self._tell(lost)
+            self._seed(lost)
         with KnowledgeBase(self.pool) as pool:
             for number in range(self.owners.count):
                 calls, row = self._now(number, "after", self._rows[number], ROWS)
@@ -166,29 +167,28 @@ class Gathering:
                     calls, row = self._now(number, "after", row, ROWS)
 
     def end(self) -> int:
-        """The search is over: delete shards and what was gathered but for answers that the knowledge base lacks.
-
-        Gives how many those are. Wherever it is killed, each answer is in some file that `begin` looks into.
-        """
+        """Delete shards and collected answers, except those that the knowledge base has not. Returns their number."""
         self.gather()
         count = self._set_aside()
+        # Wherever this is killed, each answer is in some file that `begin` reads.
         _delete(self.pool)
         if count:
             self.kept.replace(self.pool)
+        # Shards go last: until then they have every answer.
         for number in range(self.owners.count):
             self._now(number, "close")
         return count
 
     def _set_aside(self) -> int:
-        """Write the answers that the knowledge base lacks, if there are any, to a file of their own; gives how many."""
+        """Write the answers that are not in the knowledge base to a file of their own, and return their number."""
         count = 0
         with KnowledgeBase(self.pool, read_only=True) as pool, KnowledgeBase(self.database, read_only=True) as kb:
             for calls in _batches(pool):
-                known = kb.calls([one.request_id for one in calls])
-                if lacking := [one for one in calls if one.request_id not in known]:
+                known = kb.calls([call.request_id for call in calls])
+                if unknown := [call for call in calls if call.request_id not in known]:
                     with KnowledgeBase(self.kept) as kept:
-                        kept.record_calls(lacking)
-                    count += len(lacking)
+                        kept.record_calls(unknown)
+                    count += len(unknown)
         return count
 
     def _now(self, number: int, method: str, *arguments: Any) -> Any:
@@ -196,8 +196,8 @@ class Gathering:
 
 
 def _delete(database: Path) -> None:
-    for end in ("", "-wal", "-shm"):
-        database.with_name(database.name + end).unlink(missing_ok=True)
+    for suffix in ("", "-wal", "-shm"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
 
 
 def _batches(kb: KnowledgeBase) -> Iterator[list[CallRecord]]:

@@ -1,6 +1,6 @@
-"""A cluster on Ray: workers are actors, walks are tasks. Ray starts both again where they die.
+"""A cluster on Ray: workers are actors, walks are tasks. Ray restarts both when they die.
 
-Actors are not detached, so they end with the process that began them, however it ends.
+Actors are not detached, so they end with the process that started them, however it ends.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# Ray reads these when it is imported: nothing is reported to anybody, and what it logs of itself stays in its files.
+# Ray reads these when it is imported: it reports usage to nobody, and its own log stays in its files.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from engine.cluster.owner import Opening, Owner, Post, Reply
-from engine.cluster.routing import Owners
-from engine.cluster.walking import Ahead, walk
-from grammar.errors import HapaxError
-from llm_oracle.calls import Journal
-from llm_oracle.protocols import Models
+from hapax.engine.cluster.owner import Opening, Owner, OwnerReply, Post
+from hapax.engine.cluster.routing import Owners
+from hapax.engine.cluster.walking import Ahead, walk
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import Models
 
 RESTARTS = 100
-"""Of a worker, before its search gives up."""
+"""Restarts of a worker before its search fails."""
 
 ASKED_AT_ONCE = 16
-"""Calls to a worker that it answers side by side: those of the search do not wait behind those of walks."""
+"""Calls that a worker answers side by side, so that those of the search do not wait behind those of walks."""
 
 WALK_RETRIES = 3
-"""A walk that dies more often is left to the search."""
+"""Retries of a walk whose process dies; after that the search does its rules itself."""
 
 OBJECT_STORE_BYTES = 200_000_000
-"""Of a cluster that is started for one search: batches of answers pass through it, and the rules."""
+"""Object store of a cluster that is started for one search: batches of answers and the rules pass through it."""
 
 KNOCK_SECONDS = 5.0
 
@@ -49,9 +49,9 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class RayCluster:
-    """`address`: as `ray.init` takes it; `local` starts a cluster on this machine for this search alone.
+    """A Ray cluster. `address`: as for `ray.init`; `local` starts a cluster on this machine for this search alone.
 
-    `worker_count`: None: one for each processor of the cluster. `gpus`: what each worker reserves.
+    `worker_count`: None: one per processor of the cluster. `gpus`: reserved by each worker.
     """
 
     address: str = LOCAL
@@ -60,12 +60,12 @@ class RayCluster:
 
     @contextmanager
     def workers(self, opening: Opening, folder: Path) -> Iterator[Owners]:
-        """The workers. Raises HapaxError where there is no cluster, or too small a one."""
+        """The workers. Raises HapaxError if there is no cluster, or if it has too few GPUs."""
         _connect(self.address, self.worker_count)
         try:
             count = self._count()
             options = {
-                "num_cpus": 0,
+                "num_cpus": 0,  # processors are reserved by walks; workers mostly wait for models
                 "num_gpus": self.gpus,
                 "max_restarts": RESTARTS,
                 "max_task_retries": RESTARTS,
@@ -82,33 +82,35 @@ class RayCluster:
         return RayWalkers(ray.put(ahead), self._count())
 
     def _count(self) -> int:
-        there = ray.cluster_resources()
-        count = self.worker_count or max(1, int(there.get("CPU", 1)))
-        if count * self.gpus > there.get("GPU", 0):
+        resources = ray.cluster_resources()
+        count = self.worker_count or max(1, int(resources.get("CPU", 1)))
+        gpus = resources.get("GPU", 0)
+        if count * self.gpus > gpus:
             raise HapaxError(
-                f"{count} workers with {self.gpus:g} GPUs each are more than the cluster's {there.get('GPU', 0):g}. "
-                "Give fewer --workers or --worker-gpus."
+                f"{count} workers with {self.gpus:g} GPUs each need more than the cluster's {gpus:g} GPUs. "
+                "Reduce --workers or --worker-gpus."
             )
         return count
 
 
 class OwnerActor(Owner):
-    """A worker: what asks models has threads of its own, all else one other."""
+    """A worker: the methods that ask models share a pool of threads, all others have one thread."""
 
     @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]  # Ray is not read by mypy
-    def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> Reply:
+    def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
         return super().ask(role, asked, *parameters)
 
     @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]
-    def identities(self) -> Reply:
+    def identities(self) -> OwnerReply:
         return super().identities()
 
 
 @dataclass(frozen=True, slots=True)
 class RayOpening:
-    """An opening that the search keeps in Ray as long as it lasts: an actor that is started again must find it.
+    """An opening in Ray's object store, referenced by the search as long as it runs: a restarted actor needs it.
 
-    Ray keeps large arguments of actors no longer than their first start (its issue 53727)."""
+    Ray frees large arguments of actors after their first start (its issue 53727).
+    """
 
     reference: Any
 
@@ -120,7 +122,7 @@ class RayOpening:
 
 @dataclass(frozen=True, slots=True)
 class RayPending:
-    """What will come of a call to an actor, or of a task."""
+    """Result of a call to an actor, or of a task, once it is done."""
 
     reference: Any
 
@@ -128,26 +130,26 @@ class RayPending:
         return bool(ray.wait([self.reference], timeout=0)[0])
 
     def result(self) -> Any:
-        """Waits for it. Raises HapaxError where its process is gone for good."""
+        """Wait for the result. Raises HapaxError if its process is gone for good."""
         try:
             return ray.get(self.reference)
         except RayTaskError:
-            raise  # a defect, with the traceback of the process that it is in
+            raise  # a defect; it has the traceback of its process
         except RayError as fault:
-            told = str(fault).strip().partition("\n")[0]
+            reason = str(fault).strip().partition("\n")[0]
             raise HapaxError(
-                f"A process of the cluster is gone for good: {told}. Look at the cluster, then run the same command "
-                "again: nothing that was answered is lost."
+                f"A process of the cluster is gone for good: {reason}. Check the cluster, then run the same command "
+                "again: no answer is lost."
             ) from None
 
     def cancel(self) -> None:
-        """End it where it is."""
+        """Kill its process."""
         ray.cancel(self.reference, force=True)
 
 
 @dataclass(frozen=True, slots=True)
 class RayOwners:
-    """Actors by number; goes to tasks as it is."""
+    """Actors by number. It is sent to tasks as it is."""
 
     actors: Sequence[Any]
 
@@ -161,7 +163,7 @@ class RayOwners:
 
 @dataclass(frozen=True, slots=True)
 class RayWalkers:
-    """Tasks, one processor each; `ahead`: where Ray keeps what they have in common."""
+    """Tasks, one processor each. `ahead`: reference to their common data."""
 
     ahead: Any
     count: int
@@ -188,31 +190,32 @@ def _connect(address: str, worker_count: int | None) -> None:
         with _without_log_level():
             ray.init(address=address, **quiet)
     except (OSError, RayError, ValueError, ImportError) as fault:
-        told = str(fault).strip().partition("\n")[0].rstrip(".")
+        reason = str(fault).strip().partition("\n")[0].rstrip(".")
         raise HapaxError(
-            f"No Ray cluster at {address!r}: {told}. Start one by `ray start --head`, or give --ray-address local."
+            f"No Ray cluster at {address!r}: {reason}. Start one with `ray start --head`, or use --ray-address local."
         ) from None
 
 
 @contextmanager
 def _without_log_level() -> Iterator[None]:
-    """Within it stderr is held back, and lacks the line by which Ray's native part says what level it logs at."""
-    shown = os.dup(2)
-    with tempfile.TemporaryFile() as held:
-        os.dup2(held.fileno(), 2)
+    """Remove from stderr the line in which Ray's native part states its log level."""
+    # The line comes from C++, so the file descriptor itself has to be replaced, not sys.stderr.
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as buffer:
+        os.dup2(buffer.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(shown, 2)
-            os.close(shown)
-            held.seek(0)
-            for line in held:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            buffer.seek(0)
+            for line in buffer:
                 if b"RAY_BACKEND_LOG_LEVEL" not in line:
                     os.write(2, line)
 
 
 def _knock(address: str) -> None:
-    """Raises OSError where nobody listens at HOST:PORT, which Ray itself finds out after minutes."""
+    """Raises OSError if nothing listens at HOST:PORT, which Ray itself notices only after minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host, int(port)), KNOCK_SECONDS).close()

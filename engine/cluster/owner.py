@@ -1,7 +1,7 @@
-"""A worker of a cluster: opens the models, answers the requests that are its own, and keeps each answer in its shard.
+"""A worker of a cluster: it opens the models, answers the requests that it owns, and stores the answers in its shard.
 
-A shard is a knowledge base with nothing but calls. An answer is on the worker's disk before it is given out, so a
-worker that is killed and started again on its machine asks nothing twice.
+A shard is a knowledge base that has only calls. An answer is on the worker's disk before it is sent, so a worker that
+is killed and restarted on its machine asks nothing twice.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.oracle import journaled
-from grammar.errors import HapaxError
-from kb.records import CallRecord
-from kb.store import KnowledgeBase
-from llm_oracle.calls import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Journal
-from llm_oracle.protocols import ModelIdentity, Models, Streaming
-from llm_oracle.registry import OpeningOptions, open_models
+from hapax.engine.search.oracle import journaled
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import CallRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity, Models, Streaming
+from hapax.llm_oracle.registry import open_models
 
 SHARDS = "shard-*"
-"""Shards, and what lies beside them."""
+"""Pattern of shards and the files beside them."""
 
 PLACE = "place"
-"""The file with a folder's mark."""
+"""File with the mark of a folder."""
 
 SEEDED = ".seeded"
-"""The ending of the empty file that says that a shard has got what was known before it was begun."""
+"""Suffix of the empty file that marks a shard as seeded: it has the answers known before the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,14 @@ class Opening:
     options: OpeningOptions
 
     def open(self, journal: Journal, sharers: int) -> Models:
-        """The models of one of so many workers. Raises HapaxError as `open_models` does."""
+        """The models of one of `sharers` workers. Raises HapaxError as `open_models` does."""
         options = replace(self.options, journal=journal, sharers=sharers)
         return open_models(self.knowledge, self.critic, self.likelihood, self.evaluator, options)
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A worker's place: which of how many it is, the folder of its shard, and the run that begins the shard."""
+    """A worker's place: its number among `count`, the folder of its shard, and the run that the shard belongs to."""
 
     number: int
     count: int
@@ -68,8 +69,8 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """Answers in the order of their requests. `fault`: why there are none; `seeded` False: it is too early to ask."""
+class OwnerReply:
+    """Answers in the order of their requests. `fault`: why there are none; `seeded` False: ask again later."""
 
     answers: tuple[Any, ...] = ()
     fault: str = ""
@@ -77,10 +78,11 @@ class Reply:
 
 
 class Shard:
-    """The calls in a worker's file, for any thread: each has a connection of its own."""
+    """The calls in a worker's file, for use in all threads: each thread has a connection of its own."""
 
     def __init__(self, post: Post) -> None:
         self._post = post
+        # SQLite connections belong to the thread that opened them.
         self._open = threading.local()
 
     @property
@@ -99,16 +101,16 @@ class Shard:
 
 
 class Opens(Protocol):
-    """What opens a worker's models: an `Opening`, or what stands for one."""
+    """Opens a worker's models: an `Opening`, or a reference to one."""
 
     def open(self, journal: Journal, sharers: int) -> Models: ...
 
 
 class Owner:
-    """One worker. What fails is told in a `Reply`, because exceptions do not cross every cluster whole.
+    """One worker. Errors are returned in an `OwnerReply`, because not every cluster transports exceptions whole.
 
-    `ask` may be called from several threads at once; a request that one of them has sent the others wait for. All that
-    concerns shards is called from one other thread.
+    `ask` may be called from several threads at once; if two need the same request, one sends it and the other waits.
+    The methods about shards are called from one other thread.
     """
 
     def __init__(self, post: Post, opening: Opens) -> None:
@@ -117,20 +119,20 @@ class Owner:
         self._shard = Shard(post)
         self._opened: Models | None = None
         self._lock = threading.Lock()
-        self._one_by_one = threading.Lock()
+        self._local_model = threading.Lock()
         self._sent: dict[str, threading.Event] = {}
 
-    def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> Reply:
-        """What the role's model says to these requests, from the shard where it can."""
+    def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
+        """The answers of the role's model to these requests, from the shard if they are there."""
         if not self.is_seeded():
-            return Reply(seeded=False)
+            return OwnerReply(seeded=False)
         try:
             model, answers = _asking(self._models(), role)
-            # A model in this process answers one thread at a time; a server is what several threads are for.
-            with nullcontext() if isinstance(model.model, Streaming) else self._one_by_one:
-                return Reply(tuple(self._answers(model.call_ids(asked, *parameters), asked, parameters, answers)))
+            # A model in this process answers one thread at a time; only servers answer several.
+            with nullcontext() if isinstance(model.model, Streaming) else self._local_model:
+                return OwnerReply(tuple(self._answers(model.call_ids(asked, *parameters), asked, parameters, answers)))
         except HapaxError as fault:
-            return Reply(fault=str(fault))
+            return OwnerReply(fault=str(fault))
 
     def _answers(
         self,
@@ -139,42 +141,46 @@ class Owner:
         parameters: Sequence[Any],
         answers: Callable[..., Sequence[Any]],
     ) -> Sequence[Any]:
-        """The answers, no request being sent by two threads at a time.
-
-        What others were waited for is asked again here: the shard has it, unless their sending failed.
-        """
+        """The answers in the order of `ids`. No request is sent by two threads at a time."""
         requests = dict(zip(ids, asked, strict=True))
         found: dict[str, Any] = {}
-        while waiting := [one for one in requests if one not in found]:
+        while missing := [request_id for request_id in requests if request_id not in found]:
             with self._lock:
-                others = {one: self._sent[one] for one in waiting if one in self._sent}
-                own = [one for one in waiting if one not in others]
-                over = threading.Event()
-                self._sent.update(dict.fromkeys(own, over))
+                sent_elsewhere = {
+                    request_id: self._sent[request_id] for request_id in missing if request_id in self._sent
+                }
+                own = [request_id for request_id in missing if request_id not in sent_elsewhere]
+                answered = threading.Event()
+                self._sent.update(dict.fromkeys(own, answered))
             try:
                 if own:
-                    found.update(zip(own, answers([requests[one] for one in own], *parameters), strict=True))
+                    replies = answers([requests[request_id] for request_id in own], *parameters)
+                    found.update(zip(own, replies, strict=True))
             finally:
                 with self._lock:
-                    for one in own:
-                        del self._sent[one]
-                over.set()
-            for other in others.values():
-                other.wait()
-        return [found[one] for one in ids]
+                    for request_id in own:
+                        del self._sent[request_id]
+                # After a failure as well: the threads that wait then send the requests themselves.
+                answered.set()
+            # Only after its own requests: two threads that waited for each other first would never end.
+            for event in sent_elsewhere.values():
+                event.wait()
+            # The next round asks for what other threads sent: the shard has it, unless their sending failed.
+        return [found[request_id] for request_id in ids]
 
-    def identities(self) -> Reply:
+    def identities(self) -> OwnerReply:
         """The identities of the four models."""
         try:
             models = self._models()
         except HapaxError as fault:
-            return Reply(fault=str(fault))
-        return Reply(identities(models))
+            return OwnerReply(fault=str(fault))
+        return OwnerReply(identities(models))
 
     def _models(self) -> Models:
         with self._lock:
             if self._opened is None:
                 journal = Journal(self._shard)
+                # Opened at the first request, in the worker: models are not sent between processes.
                 self._opened = journaled(self._opening.open(journal, self._post.count), journal)
             return self._opened
 
@@ -185,26 +191,27 @@ class Owner:
         return os.getpid()
 
     def is_seeded(self) -> bool:
-        """Whether the shard holds what was known before it was begun. One on a machine that it is new to does not."""
+        """True if the shard has the answers known before the run. After a restart on another machine it has not."""
         return self._post.seeded.exists()
 
     def take_in(self, calls: Sequence[CallRecord]) -> None:
-        """Answers that are known already."""
+        """Store known answers in the shard."""
         self._shard.record_calls(calls)
 
     def finish_seeding(self) -> int:
-        """No more of these will come. Gives the row behind which answers will be new."""
+        """Mark the shard as seeded. Returns the row after which answers will be new."""
         self._post.seeded.touch()
         return self._shard.kb.last_call_row()
 
     def after(self, row: int, most: int) -> tuple[list[CallRecord], int]:
-        """As `KnowledgeBase.calls_after`, of the shard."""
+        """`KnowledgeBase.calls_after` of the shard."""
         return self._shard.kb.calls_after(row, most)
 
     def place(self) -> str:
-        """A mark of the folder, the same for all workers that share it."""
+        """The mark of the folder, which is the same for all workers that share it."""
         self._post.folder.mkdir(parents=True, exist_ok=True)
         mark = self._post.folder / PLACE
+        # Exclusive creation: of several workers in one folder, one writes the mark and all read it.
         with suppress(FileExistsError), mark.open("x", encoding="ascii") as stream:
             stream.write(uuid.uuid4().hex)
         return mark.read_text("ascii")
@@ -212,30 +219,32 @@ class Owner:
     # -- shards of earlier runs
 
     def left_over(self) -> list[str]:
-        """The shards in the folder that other runs have left, by file name; of some only what lay beside them."""
+        """File names of the shards that other runs left in the folder; of some only files beside them are left."""
+        # A shard may be deleted while its -wal or .seeded file is left.
         names = {f"{path.name.partition('.')[0]}.db" for path in self._post.folder.glob(SHARDS)}
         return sorted(name for name in names if not name.startswith(f"shard-{self._post.run}-"))
 
     def left_after(self, name: str, row: int, most: int) -> tuple[list[CallRecord], int]:
-        """As `after`, of a shard that was left."""
+        """`KnowledgeBase.calls_after` of a shard that another run left."""
         path = self._post.folder / name
-        if not path.exists():  # a run was killed as it deleted it: its answers are elsewhere
+        if not path.exists():  # a run was killed while it deleted the shard, after collecting its answers
             return [], row
         with KnowledgeBase(path, read_only=True) as kb:
             return kb.calls_after(row, most)
 
     def forget(self, name: str) -> None:
-        """Delete a shard that was left."""
+        """Delete a shard that another run left."""
         _delete(self._post.folder / name)
 
     def close(self) -> None:
-        """Delete this worker's shard: all of it is elsewhere."""
+        """Delete this worker's shard, whose answers have all been collected."""
         _delete(self._post.shard)
 
 
 def identities(models: Models) -> tuple[ModelIdentity, ...]:
-    """Of knowledge, critic, likelihood and evaluator."""
-    return tuple(one.identity for one in (models.knowledge, models.critic, models.likelihood, models.evaluator))
+    """Identities of the knowledge model, critic, likelihood model and evaluator, in this order."""
+    roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
+    return tuple(model.identity for model in roles)
 
 
 def _asking(models: Models, role: str) -> tuple[Any, Callable[..., Sequence[Any]]]:
@@ -249,5 +258,6 @@ def _asking(models: Models, role: str) -> tuple[Any, Callable[..., Sequence[Any]
 
 
 def _delete(shard: Path) -> None:
-    for path in (shard, *(shard.with_name(shard.name + end) for end in ("-wal", "-shm")), shard.with_suffix(SEEDED)):
+    beside = [shard.with_name(f"{shard.name}{suffix}") for suffix in ("-wal", "-shm")]
+    for path in (shard, *beside, shard.with_suffix(SEEDED)):
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Sends each request to the worker that owns it: models whose answers come from a cluster's workers."""
+"""Models that send each request to the worker that owns it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,16 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from engine.cluster.owner import Reply
-from grammar.errors import HapaxError
-from kb.records import CallRecord
-from llm_oracle.calls import (
+from hapax.engine.cluster.owner import OwnerReply
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import CallRecord
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood, TokenReserving
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import (
     CRITIC,
     EVALUATOR,
     KNOWLEDGE,
     LIKELIHOOD,
-    Journal,
-    JournaledCritic,
-    JournaledGenerator,
-    JournaledLikelihood,
-    Reserving,
-)
-from llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
@@ -32,23 +27,23 @@ from llm_oracle.protocols import (
     Models,
     Stream,
     Usage,
-    gathered,
+    in_request_order,
 )
 
 AT_ONCE = 32
 """Requests in one call to a worker."""
 
 CALLS_AHEAD = 8
-"""Calls to each worker that one asker has under way, so that no call's slowest answer keeps the others waiting."""
+"""Pending calls of one request stream to each worker, so that the slowest answer of one call delays no other."""
 
 SEEDING_SECONDS = 600.0
-"""How long a worker that was started again may take to learn what is known."""
+"""Time limit for seeding a worker that was restarted."""
 
 PAUSE_SECONDS = 0.2
 
 
 class Pending(Protocol):
-    """What will come of a call to a worker. `result` waits, and raises HapaxError where the worker is gone for good."""
+    """A call to a worker. `result` waits for it, and raises HapaxError if the worker is gone for good."""
 
     def done(self) -> bool: ...
 
@@ -58,7 +53,7 @@ class Pending(Protocol):
 
 
 class Owners(Protocol):
-    """The workers: methods of `Owner` by the worker's number. Those that ask models do not hold up the others."""
+    """The workers. `begin` calls a method of `Owner` by name; methods that ask models do not delay the others."""
 
     @property
     def count(self) -> int: ...
@@ -67,22 +62,22 @@ class Owners(Protocol):
 
 
 def owner_of(request_id: str, count: int) -> int:
-    """Which of so many workers a request belongs to, by its journal id."""
+    """Number of the worker, of `count`, that owns a request, by its journal id."""
     return int(request_id, 16) % count
 
 
 class Nothing:
-    """A store of calls that holds none."""
+    """An empty store of calls that stays empty."""
 
     def calls(self, request_ids: Sequence[str]) -> Mapping[str, CallRecord]:  # noqa: ARG002  # it knows none
         return {}
 
     def record_calls(self, calls: Sequence[CallRecord]) -> None:
-        """Nothing is kept."""
+        """Discard the calls."""
 
 
 class Routed:
-    """A model whose requests are answered by the workers; it goes to other processes with all it needs."""
+    """A model whose requests the workers answer. It can be sent to other processes."""
 
     role = ""
 
@@ -91,21 +86,21 @@ class Routed:
         self.owners = owners
 
     def stream(self, asked: Sequence[Any], *parameters: GenerationParameters) -> Stream[Any]:
-        """Answers as calls to workers come back, in order. Raises HapaxError with a worker's message."""
-        own: list[list[int]] = [[] for _ in range(self.owners.count)]
-        for place, request_id in enumerate(self.call_ids(asked, *parameters)):
-            own[owner_of(request_id, self.owners.count)].append(place)
-        calls = [
-            (number, places[start : start + AT_ONCE])
-            for start in range(0, max(map(len, own)), AT_ONCE)
-            for number, places in enumerate(own)
-            if places[start : start + AT_ONCE]
-        ]
+        """Answers in batches, as the calls to workers return in order. Raises HapaxError with a worker's message."""
+        owned: list[list[int]] = [[] for _ in range(self.owners.count)]
+        for position, request_id in enumerate(self.call_ids(asked, *parameters)):
+            owned[owner_of(request_id, self.owners.count)].append(position)
+        # The first chunk of each worker, then the second ones: all workers are busy from the start.
+        calls: list[tuple[int, list[int]]] = []
+        for start in range(0, max(map(len, owned)), AT_ONCE):
+            for number, positions in enumerate(owned):
+                if chunk := positions[start : start + AT_ONCE]:
+                    calls.append((number, chunk))
         under_way: deque[tuple[int, list[int], Sequence[Any], Pending]] = deque()
         waiting = iter(calls)
         while True:
             for number, chunk in islice(waiting, CALLS_AHEAD * self.owners.count - len(under_way)):
-                question: Sequence[Any] = (self.role, [asked[place] for place in chunk], *parameters)
+                question: Sequence[Any] = (self.role, [asked[position] for position in chunk], *parameters)
                 under_way.append((number, chunk, question, self.owners.begin(number, "ask", *question)))
             if not under_way:
                 return
@@ -119,49 +114,50 @@ class Routed:
         """The journal's ids of the requests."""
         raise NotImplementedError
 
-    def _seeded(self, number: int, question: Sequence[Any], pending: Pending) -> Reply:
-        """The reply, asked for again while the worker, started again elsewhere, learns what is known."""
-        patience = time.monotonic() + SEEDING_SECONDS
-        reply: Reply = pending.result()
+    def _seeded(self, number: int, question: Sequence[Any], pending: Pending) -> OwnerReply:
+        """The reply, repeated until the worker is seeded, if it was restarted on another machine."""
+        deadline = time.monotonic() + SEEDING_SECONDS
+        reply: OwnerReply = pending.result()
         while not reply.seeded:
-            if time.monotonic() > patience:
+            if time.monotonic() > deadline:
                 raise HapaxError(
-                    "A worker that was started again was not told what is known. Run the same command again: nothing "
-                    "that was gathered is asked twice."
+                    f"A worker that was restarted did not receive the known answers in {SEEDING_SECONDS:g} s. "
+                    "Run the same command again: no collected answer is asked for twice."
                 )
+            # Meanwhile `Gathering.gather` seeds the worker, in its own thread.
             time.sleep(PAUSE_SECONDS)
             reply = self.owners.begin(number, "ask", *question).result()
         return reply
 
 
 class RoutedGenerator(Routed):
-    """The knowledge model."""
+    """The knowledge model of the workers."""
 
     role = KNOWLEDGE
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        return gathered(self.stream(requests, parameters), len(requests))
+        return in_request_order(self.stream(requests, parameters), len(requests))
 
     def call_ids(self, asked: Sequence[Any], *parameters: GenerationParameters) -> list[str]:
         return JournaledGenerator(self, Journal(Nothing())).call_ids(asked, *parameters)
 
 
 class RoutedCritic(Routed):
-    """The critic."""
+    """The critic of the workers."""
 
     role = CRITIC
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        return gathered(self.stream(claims), len(claims))
+        return in_request_order(self.stream(claims), len(claims))
 
     def call_ids(self, asked: Sequence[Any], *_: GenerationParameters) -> list[str]:
         return JournaledCritic(self, Journal(Nothing())).call_ids(asked)
 
 
 class ReservingCritic(RoutedCritic):
-    """A critic that needs more for a claim than is usual. Stays in the process that minds the budget."""
+    """A critic that reserves tokens as the opened one does. It stays in the process that keeps the budget."""
 
-    def __init__(self, identity: ModelIdentity, owners: Owners, opened: Reserving) -> None:
+    def __init__(self, identity: ModelIdentity, owners: Owners, opened: TokenReserving) -> None:
         super().__init__(identity, owners)
         self._opened = opened
 
@@ -170,21 +166,21 @@ class ReservingCritic(RoutedCritic):
 
 
 class RoutedLikelihood(Routed):
-    """The ranker, or the evaluator."""
+    """The ranker or the evaluator of the workers."""
 
     def __init__(self, identity: ModelIdentity, owners: Owners, role: str) -> None:
         super().__init__(identity, owners)
         self.role = role
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        return gathered(self.stream(texts), len(texts))
+        return in_request_order(self.stream(texts), len(texts))
 
     def call_ids(self, asked: Sequence[Any], *_: GenerationParameters) -> list[str]:
         return JournaledLikelihood(self, Journal(Nothing())).call_ids(asked)
 
 
 def routed(models: Models, owners: Owners) -> Models:
-    """The workers in the models' place, for this process and any other."""
+    """Models of the same identities that the workers answer for, in this process or another."""
     return Models(
         RoutedGenerator(models.knowledge.identity, owners),
         RoutedCritic(models.critic.identity, owners),
@@ -194,9 +190,9 @@ def routed(models: Models, owners: Owners) -> Models:
 
 
 def budgeted(models: Models, opened: Models) -> Models:
-    """Routed models that reserve what the opened ones do."""
+    """Routed models with a critic that reserves tokens if the opened one does."""
     critic = opened.critic
-    if not isinstance(critic, Reserving):
+    if not isinstance(critic, TokenReserving):
         return models
     assert isinstance(models.critic, RoutedCritic)  # noqa: S101  # `routed` made it
     reserving = ReservingCritic(models.critic.identity, models.critic.owners, critic)

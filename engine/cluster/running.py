@@ -1,41 +1,43 @@
-"""The ordinary search with a cluster's workers as its models: same rows, same report, and nothing asked twice.
+"""A search with a cluster's workers as its models: the same rows and report as in one process, and nothing asked twice.
 
-The search writes the knowledge base as it always does, from answers in the order in which it asks for them. Workers and
-walks only have the answers ready. With a budget there are no walks, because they would spend what the search may not.
+The search writes the knowledge base as always, from answers in the order in which it asks for them. Workers and walks
+only prepare the answers. Under a budget there are no walks: they would spend what the search may not.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from engine.cluster.gathering import Gathering, locked
-from engine.cluster.owner import Opening, Reply, identities
-from engine.cluster.routing import Owners, budgeted, routed
-from engine.cluster.walking import Ahead, Walkers, Walking, Watched
-from engine.oracle import model_name
-from engine.report import SearchProgress, SearchReport, SearchSettings, Tally
-from engine.search import search, unanswerable
-from grammar.errors import HapaxError
-from grammar.rules import Library, Rule
-from kb.records import Source
-from kb.store import KnowledgeBase
-from llm_oracle.calls import Journal
-from llm_oracle.protocols import Models
+from hapax.engine.cluster.gathering import Gathering, locked
+from hapax.engine.cluster.owner import Opening, OwnerReply, identities
+from hapax.engine.cluster.routing import Owners, budgeted, routed
+from hapax.engine.cluster.walking import Ahead, Walkers, Walking, Watched
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.oracle import model_name
+from hapax.engine.search.progress import ProgressCounter
+from hapax.engine.search.report import SearchReport
+from hapax.engine.search.search import search, unanswerable
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Source
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import Models
 
 GATHERING_SECONDS = 2.0
+"""Interval at which answers are gathered from the shards."""
+
 WALKING_SECONDS = 0.1
-"""Between two looks at the shards, and at the walks."""
+"""Interval at which finished walks are replaced by new ones."""
 
 
 class Cluster(Protocol):
-    """Processes that answer and walk, from `workers` on until the block of `workers` ends."""
+    """Processes that answer and walk, from `workers` on until its block ends."""
 
     def workers(self, opening: Opening, folder: Path) -> AbstractContextManager[Owners]: ...
 
@@ -44,7 +46,7 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a search is spread: over which cluster, which models its workers open, and where shards are kept."""
+    """Where and how a search is spread: the cluster, the models that its workers open, and the folder of shards."""
 
     cluster: Cluster
     opening: Opening
@@ -53,11 +55,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """What the cluster did beside the search.
+    """Work of the cluster beside the search.
 
-    `walks`, `walks_failed`: rules searched ahead; `faults`: why walks failed. `taken_in`: answers of an earlier run
-    that was killed; `restarted`: workers that came back without their shard; `kept`: answers that this search did not
-    need.
+    `walks`, `walks_failed`: numbers of walks, each some rules searched ahead; `faults`: why walks failed. `taken_in`:
+    answers of an earlier run that was killed. `restarted`: workers that came back without their shard. `kept`: answers
+    that this search did not need.
     """
 
     workers: int
@@ -69,44 +71,36 @@ class ClusterReport:
     kept: int
 
 
-def search_spread(
-    library: Library,
-    rules: Sequence[Rule],
-    kb: KnowledgeBase,
-    models: Models,
-    spread: Spread,
-    *,
-    settings: SearchSettings,
-    progress: SearchProgress | None = None,
-    journal: Journal | None = None,
-) -> tuple[SearchReport, ClusterReport]:
-    """As `engine.search.search`; `models` are those that `spread.opening` opens, which are asked by the workers alone.
+def search_spread(job: SearchJob, spread: Spread) -> tuple[SearchReport, ClusterReport]:
+    """Search a job on a cluster; the result is that of `engine.search.search`.
 
-    From beginning to end no other process asks models for the knowledge base, because it could not see what walks ask.
-    Raises HapaxError for a knowledge base in memory, where another process keeps asking for it, and where a worker
-    opens other models or is gone for good. Whatever ends it early, the same call again goes on from what the workers
-    answered.
+    The job's models are those that `spread.opening` opens; only the workers ask them. No other process may ask models
+    for the knowledge base meanwhile, because it could not see what walks ask. After any interruption, the same call
+    goes on from what the workers answered.
+
+    Raises HapaxError for a knowledge base in memory, if another process is asking for it, if a worker opens other
+    models, and if a worker is gone for good.
     """
-    if kb.path is None:
-        raise HapaxError("A search on a cluster needs a knowledge base in a file. Name one.")
-    journal = journal or Journal(kb)
-    roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
-    names = {model_name(one) for one in roles}
-    with locked(spread.folder), kb.asking(), spread.cluster.workers(spread.opening, spread.folder) as owners:
-        gathering = Gathering(owners, spread.folder, kb.path, names)
+    if job.kb.path is None:
+        raise HapaxError("A search on a cluster needs a knowledge base in a file. Give the file's name.")
+    journal, models = job.journal or Journal(job.kb), job.models
+    names = {model_name(model) for model in (models.knowledge, models.critic, models.likelihood, models.evaluator)}
+    with locked(spread.folder), job.kb.asking(), spread.cluster.workers(spread.opening, spread.folder) as owners:
+        gathering = Gathering(owners, spread.folder, job.kb.path, names)
+        # Walks get the routed models as they are; the search's own keep the budget (`budgeted`).
         remote = routed(models, owners)
-        ahead = Ahead(library, tuple(one for one in kb.facts() if one.source is Source.GIVEN), remote, settings)
-        searched = [one.name for one in rules if unanswerable(one, library, remote) is None]
-        walking = Walking(
-            searched if journal.budget.is_unlimited else [], settings.rules_together, spread.cluster.walkers(ahead)
-        )
+        given = tuple(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
+        walkers = spread.cluster.walkers(Ahead(job.library, given, remote, job.settings))
+        searched = [rule.name for rule in job.rules if unanswerable(rule, job.library, remote) is None]
+        walking = Walking(searched if journal.budget.is_unlimited else [], job.settings.rules_together, walkers)
+        # SQLite connections belong to one thread, so everything about the shards happens in this one.
         with ThreadPoolExecutor(1, "gathering") as thread:
             thread.submit(gathering.begin).result()
-            _check(owners, models)
+            # Checked after seeding, because probing servers again would cost requests.
+            _check_models(owners, models)
             with _beside(thread, gathering, walking):
-                watched = Watched(progress or Tally(), walking)
-                spending = budgeted(remote, models)
-                report = search(library, rules, kb, spending, settings, progress=watched, journal=journal)
+                display = Watched(job.progress or ProgressCounter(), walking)
+                report = search(replace(job, models=budgeted(remote, models), journal=journal, progress=display))
             kept = thread.submit(gathering.end).result()
     return report, ClusterReport(
         owners.count,
@@ -119,9 +113,10 @@ def search_spread(
     )
 
 
-def _check(owners: Owners, models: Models) -> None:
-    """Raises HapaxError where a worker cannot open the models, or opens others under their names."""
-    replies: list[Reply] = [one.result() for one in [owners.begin(each, "identities") for each in range(owners.count)]]
+def _check_models(owners: Owners, models: Models) -> None:
+    """Raises HapaxError if a worker cannot open the models, or opens others under their names."""
+    pending = [owners.begin(number, "identities") for number in range(owners.count)]
+    replies: list[OwnerReply] = [call.result() for call in pending]
     for number, reply in enumerate(replies):
         if reply.fault:
             raise HapaxError(f"Worker {number}: {reply.fault}")
@@ -136,12 +131,12 @@ def _check(owners: Owners, models: Models) -> None:
 
 @contextmanager
 def _beside(thread: ThreadPoolExecutor, gathering: Gathering, walking: Walking) -> Iterator[None]:
-    """Walks go on and answers are gathered while the block runs; whatever ends it, what is answered is gathered."""
-    over = threading.Event()
+    """Advance the walks and gather answers while the block runs, and once more when it ends in whatever way."""
+    ended = threading.Event()
 
-    def look() -> None:
+    def work() -> None:
         due = time.monotonic()
-        while not over.wait(WALKING_SECONDS):
+        while not ended.wait(WALKING_SECONDS):
             walking.advance()
             if time.monotonic() >= due:
                 gathering.gather()
@@ -149,13 +144,13 @@ def _beside(thread: ThreadPoolExecutor, gathering: Gathering, walking: Walking) 
         walking.end()
         gathering.gather()
 
-    looking = thread.submit(look)
+    working = thread.submit(work)
     try:
         yield
     except BaseException:
-        over.set()
+        ended.set()
         with suppress(HapaxError):  # what ended the block is what matters; the shards stay
-            looking.result()
+            working.result()
         raise
-    over.set()
-    looking.result()
+    ended.set()
+    working.result()

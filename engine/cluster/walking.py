@@ -1,7 +1,7 @@
-"""Rules searched ahead of the search that counts, so that the workers have requests to answer.
+"""Rules searched ahead of the real search, so that the workers always have requests to answer.
 
-A walk searches some rules in a knowledge base in memory, with the workers as its models, and throws away what it finds:
-the answers stay in the workers' shards. A walk that fails costs time alone.
+A walk searches some rules in a knowledge base in memory, with the workers as its models, and discards its result: the
+answers stay in the workers' shards. A walk that fails costs nothing but time.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from engine.cluster.routing import Pending
-from engine.report import SearchProgress, SearchSettings
-from engine.search import search
-from grammar.errors import HapaxError
-from grammar.rules import Library
-from kb.records import FactRecord
-from kb.store import KnowledgeBase
-from llm_oracle.calls import Journal
-from llm_oracle.protocols import Models
+from hapax.engine.cluster.routing import Pending
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.progress import SearchProgress
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.kb.records import FactRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import Models
 
 WALKS_PER_WORKER = 4
-"""At least so many walks for each worker, where the rules suffice, so that all are busy to the end."""
+"""Walks for each worker at least, if there are enough rules, so that all workers are busy to the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What all walks of a run have in common. `given`: the facts that users gave; `models` lead to the workers."""
+    """Common data of all walks of a run. `given`: the facts that users gave; `models` ask the workers."""
 
     library: Library
     given: tuple[FactRecord, ...]
@@ -35,19 +37,19 @@ class Ahead:
 
 
 def walk(ahead: Ahead, names: Sequence[str]) -> str:
-    """Search the rules with these names, for the workers' sake; gives why it ended early, if it did."""
+    """Search the rules with these names, and return the error that ended it early, or an empty text."""
     try:
         with KnowledgeBase() as kb:
             kb.add_facts(ahead.given)
             rules = [ahead.library.rule(name) for name in names]
-            search(ahead.library, rules, kb, ahead.models, ahead.settings, journal=Journal(kb))
+            search(SearchJob(ahead.library, rules, kb, ahead.models, ahead.settings, Journal(kb)))
     except HapaxError as fault:
         return str(fault)
     return ""
 
 
 class Walkers(Protocol):
-    """Where walks are done: at most `count` at a time."""
+    """Processes that walk, at most `count` walks at a time."""
 
     @property
     def count(self) -> int: ...
@@ -57,9 +59,10 @@ class Walkers(Protocol):
 
 @dataclass
 class Walking:
-    """The walks of a run: rules in the order of the search, ahead of those that it has in hand.
+    """The walks of a run, which keep ahead of the rules that the search itself has reached.
 
-    `done` and `failed` count walks; one that the search caught up with before it began is neither.
+    `names`: of the rules, in the order of the search. `together`: the most rules in one walk. `done` and `failed` count
+    walks; rules that the search reached before a walk began are in neither.
     """
 
     names: Sequence[str]
@@ -70,53 +73,55 @@ class Walking:
     faults: dict[str, None] = field(default_factory=dict)
     _reached: int = 0
     _next: int = 0
-    _begun: list[Pending] = field(default_factory=list)
+    _walks: list[Pending] = field(default_factory=list)
 
     @property
     def size(self) -> int:
-        """Rules in one walk."""
+        """Number of rules in one walk."""
         return max(1, min(self.together, len(self.names) // (WALKS_PER_WORKER * self.walkers.count)))
 
     def reached(self, names: Sequence[str]) -> None:
-        """The search has these rules in hand now, and needs no help with them. May be told in another thread."""
+        """Leave out these rules, whose search begins now. May be called from another thread."""
         self._reached = self.names.index(names[-1]) + 1 if self.names else 0
 
     def advance(self) -> None:
-        """See to walks that are over, and begin others in their place."""
-        going_on = []
-        for one in self._begun:
-            if one.done():
-                self._finish(one)
+        """Count the walks that ended, and begin others in their place."""
+        running = []
+        for pending in self._walks:
+            if pending.done():
+                self._count(pending)
             else:
-                going_on.append(one)
+                running.append(pending)
+        # The search has overtaken the walks: what it reached needs no walk.
         self._next = max(self._next, self._reached)
-        while self._next < len(self.names) and len(going_on) < self.walkers.count:
+        while self._next < len(self.names) and len(running) < self.walkers.count:
             names = self.names[self._next : self._next + self.size]
             self._next += len(names)
-            going_on.append(self.walkers.begin(names))
-        self._begun = going_on
-
-    def _finish(self, one: Pending) -> None:
-        try:
-            fault = one.result()
-        except HapaxError as gone:
-            fault = str(gone)
-        self.failed += bool(fault)
-        self.done += not fault
-        if fault:
-            self.faults[fault] = None
+            running.append(self.walkers.begin(names))
+        self._walks = running
 
     def end(self) -> None:
-        """The search is over; so are all walks."""
+        """Cancel all walks, because the search is over."""
         self._next = len(self.names)
-        for one in self._begun:
-            one.cancel()
-        self._begun = []
+        for pending in self._walks:
+            pending.cancel()
+        self._walks = []
+
+    def _count(self, pending: Pending) -> None:
+        try:
+            fault = pending.result()
+        except HapaxError as error:
+            fault = str(error)
+        if fault:
+            self.failed += 1
+            self.faults[fault] = None
+        else:
+            self.done += 1
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A display of progress; `walking` learns from it where the search is."""
+    """A display of progress that tells `walking` how far the search is."""
 
     display: SearchProgress
     walking: Walking

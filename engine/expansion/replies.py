@@ -1,6 +1,6 @@
-"""From a model's replies to data types and verbs. A reply is untrusted text: what does not fit is dropped, with reason.
+"""Parse data types and verbs from a model's replies. A reply is untrusted text: a part that does not fit is dropped.
 
-The knowledge prompt asks for lines that end in a full stop; these prompts do not, so `llm_oracle.answers` reads others.
+The parser of knowledge replies (`llm_oracle.answers`) expects lines that end in a full stop, which these do not.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from grammar.assemble import VARIABLE_NAME
-from llm_oracle.answers import without_numbering
+from hapax.grammar.assemble import VARIABLE_NAME
+from hapax.llm_oracle.answers import without_numbering
 
-LONGEST_REPLY = 20_000
-"""Characters of a reply that are read."""
+MAX_REPLY_CHARACTERS = 20_000
+"""Characters of a reply that are read; the rest is ignored."""
 
-LONGEST_TYPE, MOST_TYPE_WORDS = 40, 5
-LONGEST_NAME, MOST_VERB_WORDS = 60, 9
+MAX_TYPE_CHARACTERS, MAX_TYPE_WORDS = 40, 5
+MAX_NAME_CHARACTERS, MAX_VERB_WORDS = 60, 9
 
 _TYPE_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _SMALL_WORDS = frozenset(("a", "an", "and", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
 _TALK = frozenset(
     ("are", "can", "cannot", "could", "here", "i", "is", "it", "not", "some", "sorry", "sure", "that", "there")
 )
-"""Words of sentences about a list, or instead of one."""
+"""Words that occur in sentences before or instead of a list, and not in names of types."""
 
 _SINGULAR_ENDINGS = re.compile(r"(?:as|ics|is|lens|ss|us)$", re.IGNORECASE)
-"""Of words that look like plurals and mostly are none: atlas, cosmetics, axis, glass, cactus."""
+"""Endings of words that look like plurals and mostly are not: atlas, cosmetics, axis, glass, cactus."""
 
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 _LAST_ARTICLE = re.compile(r" (?:an?|the)$")
@@ -41,8 +41,8 @@ _SLOT = re.compile(r"\[\d{1,3}\]")
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """What a model said and why it is of no use."""
+class UnusableReply:
+    """A part of a reply that cannot be used, and the reason."""
 
     said: str
     reason: str
@@ -50,7 +50,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A predicate's name and, where the model wrote a sentence with it, that sentence with slots."""
+    """A predicate's name, and the sentence with slots in which the model used it, if there is one."""
 
     name: str
     sentence: str | None = None
@@ -60,33 +60,37 @@ class Verb:
         return self.name.replace("_", " ")
 
 
-def read_types(reply: str) -> Iterator[str | LeftOut]:
-    """The data types of a list, one a line or parted by commas, in the spelling of rule files: `Tattoo Equipment`."""
-    lines = [line.strip() for line in reply[:LONGEST_REPLY].splitlines() if line.strip()]
+def read_types(reply: str) -> Iterator[str | UnusableReply]:
+    """The data types of a list, on lines or separated by commas, spelled as in rule files: `Tattoo Equipment`."""
+    lines = [line.strip() for line in reply[:MAX_REPLY_CHARACTERS].splitlines() if line.strip()]
     if len(lines) == 1:
         lines = re.split(r"[,;]", without_numbering(lines[0]))
     for line in lines:
         if line.endswith(":") or not line.strip(_MARKS):
-            continue  # the sentence before a list
+            continue  # a sentence that introduces the list
         name = _type_name(line)
-        yield name or LeftOut(_shown(line), "is no name of a data type")
+        yield name or UnusableReply(_shown(line), "is not a name of a data type")
 
 
 def _type_name(line: str) -> str | None:
+    """The type that a line of a list names, without number, article and explanation; None if it names none."""
     text = without_numbering(unicodedata.normalize("NFC", line).strip(_MARKS)).strip(_MARKS)
     words = _ARTICLE.sub("", _EXPLANATION.sub("", text).strip(_MARKS), count=1).split()
-    fits = 0 < len(words) <= MOST_TYPE_WORDS and all(map(_TYPE_WORD.fullmatch, words)) and ":-" not in line
-    if not fits or len(" ".join(words)) > LONGEST_TYPE or {words[0].casefold(), words[-1].casefold()} & _SMALL_WORDS:
+    fits = 0 < len(words) <= MAX_TYPE_WORDS and all(map(_TYPE_WORD.fullmatch, words)) and ":-" not in line
+    if not fits or len(" ".join(words)) > MAX_TYPE_CHARACTERS:
+        return None
+    if {words[0].casefold(), words[-1].casefold()} & _SMALL_WORDS:
         return None
     if _TALK.intersection(map(str.casefold, words)):
         return None
     singular = _singular(" ".join(words)).split()
     name = " ".join(word if word in _SMALL_WORDS else word[0].upper() + word[1:] for word in singular)
-    return None if VARIABLE_NAME.fullmatch(name.rpartition(" ")[2]) else name  # `Vitamin C`: the type Vitamin of C
+    # `Vitamin C` would be read as a variable C of the type Vitamin.
+    return None if VARIABLE_NAME.fullmatch(name.rpartition(" ")[2]) else name
 
 
 def _singular(noun: str) -> str:
-    """`Vehicles` as `Vehicle`: a critic is asked whether a value is *a vehicle*."""
+    """The singular of a noun. Critics are asked whether a value is *a vehicle*, not *a vehicles*."""
     import inflect
 
     if _SINGULAR_ENDINGS.search(noun):
@@ -95,50 +99,57 @@ def _singular(noun: str) -> str:
 
 
 def read_predicate(reply: str) -> Verb | None:
-    """The one predicate of a reply such as `cannot_drive`, `cannot_drive(Person A, Vehicle B)` or `cannot drive`."""
-    lines = [line for line in reply[:LONGEST_REPLY].splitlines() if line.strip()]
+    """The predicate of a reply such as `cannot_drive`, `cannot_drive(Person A, Vehicle B)` or `cannot drive`."""
+    lines = [line for line in reply[:MAX_REPLY_CHARACTERS].splitlines() if line.strip()]
     if not lines:
         return None
     line = lines[0].lower()
     named = dict.fromkeys(_SNAKE.findall(line))
     if len(named) > 1:
-        return None
+        return None  # it is ambiguous
     text = next(iter(named), None) or without_numbering(line.split("(")[0].strip(_MARKS)).strip(_MARKS)
     return read_verb(text.replace("_", " "))
 
 
 def read_verb(words: str, slots: int = 0) -> Verb | None:
-    """The verb of words such as `cannot drive`, or of a sentence with as many slots: `[1] cannot pay [2] for [3]`."""
+    """The verb of words such as `cannot drive`, or of a sentence with `slots` slots: `[1] cannot pay [2] for [3]`.
+
+    None if it has other slots, or characters that a predicate's name cannot have.
+    """
     plain = words
     for pattern, full in _CONTRACTIONS:
         plain = re.sub(pattern, full, plain, flags=re.IGNORECASE)
     found = sorted(_SLOT.findall(plain))
     if found and found != [f"[{number}]" for number in range(1, slots + 1)]:
         return None
-    told = " ".join(_SLOT.sub(" ", plain).split()).lower()
-    name = _LAST_ARTICLE.sub("", told).replace(" ", "_")
-    fits = _VERB_WORDS.fullmatch(told) and len(told.split()) <= MOST_VERB_WORDS and len(name) <= LONGEST_NAME
+    verb = " ".join(_SLOT.sub(" ", plain).split()).lower()
+    name = _LAST_ARTICLE.sub("", verb).replace(" ", "_")
+    fits = _VERB_WORDS.fullmatch(verb) and len(verb.split()) <= MAX_VERB_WORDS and len(name) <= MAX_NAME_CHARACTERS
     if not fits or not _NAME.fullmatch(name):
         return None
     return Verb(name, " ".join(plain.split()) if found else None)
 
 
-def read_conclusions(reply: str, arguments: Sequence[str]) -> Iterator[Verb | LeftOut]:
+def read_conclusions(reply: str, arguments: Sequence[str]) -> Iterator[Verb | UnusableReply]:
     """The verbs of statements that end in the conclusion: `If ..., then Person A cannot drive Vehicle B.`
 
     `arguments`: how the prompt named the conclusion's arguments, in order.
     """
-    for line in reply[:LONGEST_REPLY].splitlines():
+    for line in reply[:MAX_REPLY_CHARACTERS].splitlines():
         if not line.strip() or line.strip().endswith(":"):
             continue
         verb = read_verb(_slotted(line, arguments), len(arguments))
-        yield (
-            verb if verb and verb.sentence else LeftOut(_shown(line), "is no sentence about the conclusion's arguments")
-        )
+        if verb is not None and verb.sentence:
+            yield verb
+        else:
+            yield UnusableReply(_shown(line), "is not a sentence about the conclusion's arguments")
 
 
 def _slotted(line: str, arguments: Sequence[str]) -> str:
-    """What follows the last `then`, its arguments as slots; what is said twice stays twice and will not fit."""
+    """The part of the line after the last `then`, with slots in place of the arguments.
+
+    An argument that occurs twice gives two equal slots, which `read_verb` rejects.
+    """
     text = re.split(r"\bthen\b", without_numbering(line.strip()), flags=re.IGNORECASE)[-1].strip(_MARKS)
     for number, argument in enumerate(arguments, 1):
         text = re.sub(rf"(?<!\w){re.escape(argument)}(?!\w)", f"[{number}]", text, flags=re.IGNORECASE)
@@ -146,6 +157,6 @@ def _slotted(line: str, arguments: Sequence[str]) -> str:
 
 
 def _shown(text: str) -> str:
-    """A piece of a reply that can be printed on one line."""
+    """The beginning of a text, printable on one line."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= 60 else f"{line[:57]}..."

@@ -1,4 +1,4 @@
-"""The file of accepted rules: complete beside its library, and never written over once a person changed it."""
+"""Write the file of accepted rules, which works beside its library and is not overwritten once a person changed it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.expansion.verdicts import joined
-from grammar.checks import check_library
-from grammar.errors import HapaxError, RulesRejected, Severity
-from grammar.parser import load_library, parse_addition, rule_files
-from grammar.printing import rule_text, signature_text
-from grammar.rules import Library, PredicateSignature, Rule, type_key
-from kb.records import content_id
+from hapax.engine.expansion.verdicts import with_additions
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import HapaxError, RulesRejected, Severity
+from hapax.grammar.parser import load_library, parse_addition, rule_files
+from hapax.grammar.printing import rule_text, signature_text
+from hapax.grammar.rules import Library, PredicateSignature, Rule, type_key
+from hapax.kb.records import content_id
 
 _FIRST_LINE = "# Written by `hapax rules expand`, {checksum}. Once it is changed by hand it is not written over."
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where new rules come from and where they go.
+    """The files of an expansion.
 
-    `beside`: the library that they will be used with; `whole`: that and the file of the meta-rules.
+    `beside`: the library with which the new rules will be used; `whole`: that library with the meta-rules.
     """
 
     whole: Library
@@ -31,60 +31,53 @@ class Sources:
 
     @classmethod
     def read(cls, meta_file: Path, paths: Sequence[Path], output: Path) -> Sources:
-        """The output may lie in one of the paths: what an earlier run wrote there is left out. Raises RulesRejected."""
-        files = [one for one in rule_files(paths) if one.resolve() != output.resolve()]
-        inside = any(one.resolve() == meta_file.resolve() for one in files)
+        """Load the rule files, without the output of an earlier run. Raises RulesRejected for errors."""
+        files = [file for file in rule_files(paths) if file.resolve() != output.resolve()]
+        inside = any(file.resolve() == meta_file.resolve() for file in files)
         whole = load_library(files if inside else [meta_file, *files])
-        errors = [one for one in check_library(whole) if one.severity is Severity.ERROR]
-        if errors:
-            raise RulesRejected(errors)
+        _refuse_errors(whole)
         return cls(whole, whole if inside else load_library(files), meta_file, output)
 
     def meta_rules(self, names: Sequence[str]) -> tuple[Rule, ...]:
-        """The rules of the meta-rules' file, or those named."""
-        own = tuple(one for one in self.whole.rules if Path(one.place.file).resolve() == self.meta_file.resolve())
-        known = {one.name: one for one in own}
+        """The meta-rules of these names; without names all of them."""
+        meta_file = self.meta_file.resolve()
+        known = {rule.name: rule for rule in self.whole.rules if Path(rule.place.file).resolve() == meta_file}
         for name in names:
             if name not in known:
                 raise HapaxError(f"{self.meta_file} has no rule {name!r}. It has {', '.join(known) or 'none'}.")
-        if not own:
-            raise HapaxError(f"{self.meta_file} has no rule to expand. Write a meta-rule over a wide type into it.")
-        return tuple(known[name] for name in names) if names else own
+        if not known:
+            raise HapaxError(f"{self.meta_file} has no rule to expand. Add a meta-rule over a wide type to it.")
+        return tuple(known[name] for name in names or known)
 
 
-def refuse_foreign(path: Path) -> None:
-    """A file that Hapax did not write, or that a person changed since, is not ours to write over."""
+def refuse_overwrite(path: Path) -> None:
+    """Raise HapaxError if Hapax did not write the file, or if a person changed it since."""
     if not path.exists():
         return
     first, _, body = path.read_text("utf-8", errors="replace").partition("\n")
     if first != _first_line(body):
-        raise HapaxError(
-            f"{path} was written or changed by hand, so it is not written over. Name another file with -o."
-        )
+        raise HapaxError(f"{path} was written or changed by hand and is not overwritten. Name another file with -o.")
 
 
 def file_text(accepted: Sequence[tuple[Library, str]], sources: Sources) -> str:
-    """The additions, each with a line of comment, as one rule file. Raises RulesRejected where they do not agree."""
-    additions = list(_with_own_names((one for one, _ in accepted), sources.beside))
-    whole = joined(replace(sources.whole, rules=()), additions)
+    """The text of a rule file with the additions and their comments. Raises RulesRejected if they contradict."""
+    additions = list(_with_own_names((addition for addition, _ in accepted), sources.beside))
+    whole = with_additions(replace(sources.whole, rules=()), additions)
     signatures = _declarations(whole, sources.beside)
     blocks = [
         "\n".join(f"type {lower} < {upper}" for lower, upper in _subtypes(whole, signatures, sources.beside)),
         "\n".join(map(signature_text, signatures)),
-        *(
-            f"# {_one_line(comment)}\n{rule_text(rule, whole)}"
-            for rule, (_, comment) in zip(whole.rules, accepted, strict=True)
-        ),
     ]
+    for rule, (_, comment) in zip(whole.rules, accepted, strict=True):
+        blocks.append(f"# {_one_line(comment)}\n{rule_text(rule, whole)}")
     body = "\n" + "\n\n".join(filter(None, blocks)) + "\n"
-    _refuse_faulty(body, sources)
+    # Each addition was accepted alone; read back as a whole they may still clash with each other.
+    _refuse_errors(with_additions(sources.beside, [parse_addition(str(sources.output), body, sources.beside)]))
     return f"{_first_line(body)}\n{body}"
 
 
-def _refuse_faulty(text: str, sources: Sources) -> None:
-    file = str(sources.output)
-    whole = joined(sources.beside, [parse_addition(file, text, sources.beside)])
-    errors = [one for one in check_library(whole) if one.severity is Severity.ERROR]
+def _refuse_errors(library: Library) -> None:
+    errors = [diagnostic for diagnostic in check_library(library) if diagnostic.severity is Severity.ERROR]
     if errors:
         raise RulesRejected(errors)
 
@@ -98,33 +91,40 @@ def _one_line(text: str) -> str:
 
 
 def _with_own_names(additions: Iterable[Library], library: Library) -> Iterator[Library]:
-    """A rule whose name is taken by the library or an earlier one gets a number."""
+    """The additions; a rule whose name is taken by the library or an earlier addition gets a number."""
     taken = {rule.name for rule in library.rules}
     for addition in additions:
         (rule,) = addition.rules
         names = (rule.name, *(f"{rule.name}_{number}" for number in range(2, len(taken) + 3)))
-        name = next(one for one in names if one not in taken)
+        name = next(name for name in names if name not in taken)
         taken.add(name)
         yield replace(addition, rules=(rule.named(name),))
 
 
 def _declarations(whole: Library, beside: Library) -> tuple[PredicateSignature, ...]:
-    """What the rules use and the library beside does not declare in the same way."""
-    known = {one.indicator: (one.kind, one.argument_types) for one in beside.signatures if one.declared}
-    used = {atom.indicator for rule in whole.rules for atom in rule.atoms}
-    return tuple(
-        one
-        for one in whole.signatures
-        if one.declared and one.indicator in used and known.get(one.indicator) != (one.kind, one.argument_types)
-    )
+    """Declarations that the rules need and that the library beside them does not contain in the same form."""
+    known = {item.indicator: (item.kind, item.argument_types) for item in beside.signatures if item.declared}
+    used: set[str] = set()
+    for rule in whole.rules:
+        used.update(atom.indicator for atom in rule.atoms)
+    found: list[PredicateSignature] = []
+    for signature in whole.signatures:
+        is_known = known.get(signature.indicator) == (signature.kind, signature.argument_types)
+        if signature.declared and signature.indicator in used and not is_known:
+            found.append(signature)
+    return tuple(found)
 
 
 def _subtypes(whole: Library, signatures: Sequence[PredicateSignature], beside: Library) -> tuple[tuple[str, str], ...]:
-    """The declarations of types that the rules rest on and the library beside does not make."""
-    keys = {type_key(one) for signature in signatures for one in signature.argument_types}
-    keys |= {type_key(variable.data_type) for rule in whole.rules for variable in rule.variables}
+    """Declarations of types that the rules need and that the library beside them does not contain."""
+    keys: set[str] = set()
+    for signature in signatures:
+        keys.update(map(type_key, signature.argument_types))
+    for rule in whole.rules:
+        keys.update(type_key(variable.data_type) for variable in rule.variables)
     pairs = [pair for pair in whole.subtypes if pair not in beside.subtypes]
     found: dict[tuple[str, str], None] = {}
+    # A supertype may have a declared supertype itself.
     while new := [pair for pair in pairs if pair not in found and type_key(pair[0]) in keys]:
         found |= dict.fromkeys(new)
         keys |= {type_key(upper) for _, upper in new}

@@ -1,6 +1,6 @@
-"""A predicate's three sentences: by grammar where it has a verb that grammar knows, else by a model.
+"""Write a predicate's three sentence templates, by grammar rules if they know its verb, otherwise by a model.
 
-LINK has every sentence corrected by a model with minimal edits, in up to five tries until all slots are there.
+LINK has a model correct every sentence with minimal edits, in up to five tries until all slots are there.
 """
 
 from __future__ import annotations
@@ -8,67 +8,71 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from grammar.rules import Library, PredicateKind, PredicateSignature, Templates
-from grammar.terms import Atom
-from grammar.verbalize import IMPROVISED, has_known_verb, negated_template, question_template, spelled_template
-from llm_oracle.calls import GoingOn
-from llm_oracle.rewriting import TRIES, FormWriter
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
+from hapax.grammar.terms import Atom
+from hapax.grammar.verbalize import IMPROVISED, has_known_verb, negated_template, question_template, spelled_template
+from hapax.llm_oracle.budget import DeferralCollector
+from hapax.llm_oracle.rewriting import TRIES, FormWriter
 
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """All three forms. `notes` name those that a model was asked for in vain, so that a person looks at them."""
+    """The templates of a predicate. `notes` name those that the model failed to write, for a person to look at."""
 
     templates: Templates
     notes: tuple[str, ...] = ()
 
 
 def sentences_for(atom: Atom, given: Templates | None, writer: FormWriter) -> Sentences:
-    """The sentences of a predicate, those that are `given` kept."""
+    """Write the templates of a predicate that `given` does not contain."""
     notes: list[str] = []
 
-    def told(written: str | None, made: str, what: str) -> str:
+    def checked(written: str | None, improvised: str, form: str) -> str:
         if written is None:
-            notes.append(f"no {what} in {TRIES} tries that keeps every slot: '{made}'")
-            return made
+            notes.append(f"the model wrote no {form} with every slot in {TRIES} tries: '{improvised}'")
+            return improvised
+        # A template stands within a sentence.
         return written[0].lower() + written[1:]
 
     affirmative = given.affirmative if given else spelled_template(atom.predicate, len(atom.arguments))
     if given is None and not has_known_verb(affirmative):
-        affirmative = told(writer.correction(affirmative), affirmative, "sentence")
+        affirmative = checked(writer.correction(affirmative), affirmative, "sentence")
     negated = (given and given.negated) or negated_template(affirmative)
     if negated.startswith(IMPROVISED):
-        negated = told(writer.negation(affirmative), negated, "negation")
+        negated = checked(writer.negation(affirmative), negated, "negation")
     question = (given and given.question) or question_template(affirmative)
     if question.startswith(IMPROVISED):
-        question = told(writer.question(affirmative), question, "question").rstrip("?") + "?"
+        question = checked(writer.question(affirmative), question, "question").rstrip("?") + "?"
     return Sentences(Templates(affirmative, negated, question), tuple(notes))
 
 
 def guessed_kind(atom: Atom, library: Library) -> PredicateKind:
-    """Of a predicate that no file declares: given where it is only concluded or said of a generic variable."""
-    asked = any(
-        literal.atom.indicator == atom.indicator and not rule.is_information(literal)
-        for rule in library.rules
-        for literal in rule.literals
-    )
-    return PredicateKind.ORACLE if asked else PredicateKind.GIVEN
+    """The kind of an undeclared predicate: given if rules only conclude it or use it about generic variables."""
+    for rule in library.rules:
+        for literal in rule.literals:
+            if literal.atom.indicator == atom.indicator and not rule.is_information(literal):
+                return PredicateKind.ORACLE
+    return PredicateKind.GIVEN
 
 
 def declarations(library: Library, writer: FormWriter) -> Iterator[tuple[PredicateSignature, tuple[str, ...]]]:
-    """Every predicate that is not declared or lacks sentences, with all of them, and what could not be written."""
-    atoms = {atom.indicator: atom for rule in library.rules for atom in rule.atoms}
-    going_on = GoingOn()
-    for signature in dict.fromkeys(map(library.signature, (*(one.indicator for one in library.signatures), *atoms))):
+    """Signatures with all templates for every predicate that lacks some, each with notes on templates that failed."""
+    atoms: dict[str, Atom] = {}
+    for rule in library.rules:
+        atoms |= {atom.indicator: atom for atom in rule.atoms}
+    indicators = [*(signature.indicator for signature in library.signatures), *atoms]
+    deferrals = DeferralCollector()
+    for signature in dict.fromkeys(map(library.signature, indicators)):
         given = signature.templates
         if given and given.negated and given.question:
             continue
+        # A declared predicate may occur in no rule.
         atom = atoms.get(signature.indicator) or Atom(signature.name, signature.parameters)
         made = None
-        with going_on:
+        with deferrals:
             made = sentences_for(atom, given, writer)
         if made is None:
             continue
         kind = signature.kind if signature.declared else guessed_kind(atom, library)
         yield replace(signature, kind=kind, templates=made.templates, declared=True), made.notes
-    going_on.settle()
+    deferrals.raise_first()

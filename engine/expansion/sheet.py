@@ -1,7 +1,7 @@
-"""The sheet of proposals: a CSV or JSONL file in which people decide, and the memory of what they decided.
+"""The review sheet: a CSV or JSONL file in which people decide on proposals, and which keeps their decisions.
 
-One row a proposal. A person fills `decision` (accept or reject), and may fill `verb`, `by` and `note` and edit `rules`.
-Columns that Hapax does not know are kept.
+Each row is a proposal. A person fills in `decision` (accept or reject), and may fill in `verb`, `by` and `note` and
+edit `rules`. Additional columns are kept.
 """
 
 from __future__ import annotations
@@ -10,49 +10,49 @@ import csv
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
-from engine.expansion.propose import Proposal
-from grammar.errors import HapaxError
+from hapax.engine.expansion.propose import Proposal
+from hapax.grammar.errors import HapaxError
 
 ACCEPT, REJECT, WAITING = "accept", "reject", ""
 _READ_AS = {"": "", "accept": ACCEPT, "accepted": ACCEPT, "reject": REJECT, "rejected": REJECT}
 
 
 @dataclass(slots=True)
-class Row:
-    """A proposal and what was decided about it; everything is text.
-
-    `verb`: what the conclusion should say instead, empty once it does; `verbs`: what else the model said; `remarks`:
-    sentences that a model could not write.
-    """
+class ReviewedProposal:
+    """A row of the sheet: a proposal and the decision about it, all as text."""
 
     proposal: str
     decision: str = ""
     verb: str = ""
+    """Another verb for the conclusion; empty again once `rules` has it."""
     by: str = ""
     note: str = ""
     meta: str = ""
     type: str = ""
     model: str = ""
     verbs: str = ""
+    """Other verbs that the model proposed."""
     statement: str = ""
     verdict: str = ""
     remarks: str = ""
+    """Sentences that the model failed to write."""
     rules: str = ""
-    other: dict[str, str] = field(default_factory=dict)
+    additional: dict[str, str] = field(default_factory=dict)
 
 
-COLUMNS = tuple(one.name for one in fields(Row) if one.name != "other")
+COLUMNS = tuple(column.name for column in fields(ReviewedProposal) if column.name != "additional")
 
 
-class Sheet:
-    """The rows of a file, in its order. A file that is not there yet has none."""
+class ReviewSheet:
+    """The rows of a sheet, in the order of its file. A file that does not exist yet has none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rows: list[Row] = []
+        self.rows: list[ReviewedProposal] = []
         if not path.exists():
             return
         try:
@@ -67,7 +67,7 @@ class Sheet:
         return self.path.suffix.lower() in (".jsonl", ".ndjson")
 
     def _entries(self, file: TextIO) -> Iterator[tuple[int, dict[str, str]]]:
-        """Each row with the line at which it ends."""
+        """Each row with the number of its last line."""
         if self._is_jsonl:
             for number, line in enumerate(file, 1):
                 if line.strip():
@@ -81,29 +81,30 @@ class Sheet:
         if isinstance(entries, dict) and {"proposal", "decision", "rules"} <= set(entries) and "" not in entries:
             return {str(name): "" if value is None else str(value) for name, value in entries.items()}
         raise HapaxError(
-            f"{self.path}:{number}: a row has at least the columns proposal, decision and rules, and a name for each "
-            "column. Take back what changed the columns."
+            f"{self.path}:{number}: the columns proposal, decision and rules are required, and every column needs a "
+            "name. Restore the columns."
         )
 
-    def _row(self, number: int, entries: dict[str, str]) -> Row:
-        row = Row(**{name: entries.pop(name, "") for name in COLUMNS}, other=entries)
+    def _row(self, number: int, entries: dict[str, str]) -> ReviewedProposal:
+        row = ReviewedProposal(**{name: entries.pop(name, "") for name in COLUMNS}, additional=entries)
         decision = _READ_AS.get(row.decision.strip().lower())
         if decision is None:
             raise HapaxError(
                 f"{self.path}:{number}: the decision {row.decision[:40]!r} is neither accept nor reject. Write one of "
-                "them, or nothing to decide later."
+                "them, or leave it empty to decide later."
             )
-        if not row.proposal or any(one.proposal == row.proposal for one in self.rows):
-            fault = f"proposal {row.proposal} stands twice" if row.proposal else "the row names no proposal"
-            raise HapaxError(f"{self.path}:{number}: {fault}. Take one row out.")
+        if not row.proposal:
+            raise HapaxError(f"{self.path}:{number}: the row names no proposal. Remove it.")
+        if any(earlier.proposal == row.proposal for earlier in self.rows):
+            raise HapaxError(f"{self.path}:{number}: proposal {row.proposal} is there twice. Remove one of the rows.")
         row.decision, row.verb = decision, row.verb.strip()
         return row
 
     def add(self, proposal: Proposal, model: str, rules: str, statement: str) -> None:
-        """A row for a proposal, unless the sheet has it."""
+        """Add a row for a proposal, unless the sheet has one."""
         if all(row.proposal != proposal.id for row in self.rows):
             self.rows.append(
-                Row(
+                ReviewedProposal(
                     proposal.id,
                     meta=proposal.meta,
                     type=proposal.data_type,
@@ -115,27 +116,28 @@ class Sheet:
                 )
             )
 
-    def decided(self, decision: str) -> list[Row]:
+    def decided(self, decision: str) -> list[ReviewedProposal]:
         """The rows with that decision."""
         return [row for row in self.rows if row.decision == decision]
 
     def write(self) -> None:
-        """Replaces the file at once, so that a kill leaves the old one or the new one."""
+        """Replace the file atomically: a kill leaves the old one or the new one."""
         table = [entries_of(row) for row in self.rows]
         beside = self.path.with_name(f"{self.path.name}.new")
         with beside.open("w", encoding="utf-8", newline="") as file:
             if self._is_jsonl:
-                file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in table)
+                file.writelines(json.dumps(entries, ensure_ascii=False) + "\n" for entries in table)
             else:
-                columns = dict.fromkeys((*COLUMNS, *(name for one in table for name in one)))
-                writer = csv.DictWriter(file, columns, restval="")  # ends lines with \r\n, and so quotes both
+                columns = dict.fromkeys(chain(COLUMNS, *table))
+                # The default dialect ends lines with \r\n, and so quotes cells that contain either character.
+                writer = csv.DictWriter(file, columns, restval="")
                 writer.writeheader()
                 writer.writerows(table)
         beside.replace(self.path)
 
 
-def entries_of(row: Row) -> dict[str, str]:
-    """The row as the file has it."""
+def entries_of(row: ReviewedProposal) -> dict[str, str]:
+    """The cells of a row by column."""
     entries = asdict(row)
-    other = entries.pop("other")
-    return {**entries, **other}
+    additional = entries.pop("additional")
+    return {**entries, **additional}

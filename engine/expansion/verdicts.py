@@ -1,68 +1,66 @@
-"""What `check` says of a proposed rule beside the library, and whether anything stands against it."""
+"""Check a proposed rule together with the library, and decide whether it can be accepted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from grammar import faults
-from grammar.checks import check_library
-from grammar.errors import Diagnostic, Severity
-from grammar.rules import OBJECT, Library, PredicateSignature
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import Diagnostic, Severity
+from hapax.grammar.pair_checks import DUPLICATE, SUBSUMED
+from hapax.grammar.rules import OBJECT, Library, PredicateSignature
 
 
-def joined(library: Library, additions: Iterable[Library]) -> Library:
-    """The library with the additions. A predicate that two of them declare over different types takes both."""
-    listed = list(additions)
-    pairs = (*library.subtypes, *(pair for one in listed for pair in one.subtypes))
-    whole = replace(library, subtypes=tuple(dict.fromkeys(pairs)))
-    declared = {one.indicator: one for one in library.signatures if one.declared}
+def with_additions(library: Library, additions: Iterable[Library]) -> Library:
+    """The library with the additions. A predicate declared over different types by two of them gets wider types."""
+    rules, subtypes, signatures = list(library.rules), list(library.subtypes), list[PredicateSignature]()
+    for addition in additions:
+        rules += addition.rules
+        subtypes += addition.subtypes
+        signatures += addition.signatures
+    whole = replace(library, rules=tuple(rules), subtypes=tuple(dict.fromkeys(subtypes)))
+    declared = {signature.indicator: signature for signature in library.signatures if signature.declared}
     added: dict[str, PredicateSignature] = {}
-    for signature in (signature for one in listed for signature in one.signatures):
+    for signature in signatures:
         known = declared.get(signature.indicator)
         if known is None:
             first = added.setdefault(signature.indicator, signature)
-            added[signature.indicator] = replace(first, argument_types=_wider(first, signature, whole))
+            types = zip(first.argument_types, signature.argument_types, strict=True)
+            wider = tuple(_common_supertype(pair, whole) for pair in types)
+            added[signature.indicator] = replace(first, argument_types=wider)
         elif (known.kind, known.argument_types) != (signature.kind, signature.argument_types):
-            added[signature.indicator] = signature  # a clash, which `check` tells
-    return replace(
-        whole,
-        rules=(*library.rules, *(rule for one in listed for rule in one.rules)),
-        signatures=(
-            *(one for one in library.signatures if one.declared or one.indicator not in added),
-            *added.values(),
-        ),
-    )
+            added[signature.indicator] = signature  # a clash, which `check` reports
+    kept = (item for item in library.signatures if item.declared or item.indicator not in added)
+    return replace(whole, signatures=(*kept, *added.values()))
 
 
-def _wider(one: PredicateSignature, other: PredicateSignature, library: Library) -> tuple[str, ...]:
-    return tuple(_common(pair, library) for pair in zip(one.argument_types, other.argument_types, strict=True))
+def _common_supertype(types: tuple[str, str], library: Library) -> str:
+    """The first supertype of both types: one of the two, else a declared type, else Object."""
+    for candidate in (*types, *(upper for _, upper in library.subtypes), OBJECT):
+        if all(library.is_subtype(data_type, candidate) for data_type in types):
+            return candidate
+    return types[0]
 
 
-def _common(types: tuple[str, str], library: Library) -> str:
-    """The first type that has both below it: one of the two, else a declared one, else Object."""
-    above = (*types, *(upper for _, upper in library.subtypes), OBJECT)
-    return next((one for one in above if all(library.is_subtype(lower, one) for lower in types)), types[0])
+def check_addition(addition: Library, library: Library, earlier: Sequence[Library] = ()) -> tuple[Diagnostic, ...]:
+    """Diagnostics of the addition's rule and declarations, checked together with the library and earlier additions.
 
-
-def verdict(addition: Library, library: Library, earlier: Sequence[Library] = ()) -> tuple[Diagnostic, ...]:
-    """What `check` finds in the addition's one rule and its declarations, beside the library and earlier additions.
-
-    These must be without errors: an error that appears is the addition's.
+    The library and the earlier additions must be free of errors: every error is taken to be the addition's.
     """
-    here = addition.rules[0].place.file
-    return tuple(
-        one
-        for one in check_library(joined(library, (*earlier, addition)))
-        if here in (one.place.file, *(place.file for place in one.related)) or one.severity is Severity.ERROR
-    )
+    file = addition.rules[0].place.file
+    found: list[Diagnostic] = []
+    for diagnostic in check_library(with_additions(library, (*earlier, addition))):
+        files = {diagnostic.place.file, *(place.file for place in diagnostic.related)}
+        if file in files or diagnostic.severity is Severity.ERROR:
+            found.append(diagnostic)
+    return tuple(found)
 
 
-def refusal(addition: Library, diagnostics: Sequence[Diagnostic]) -> str | None:
-    """Why the rule is of no use: an error, or a rule that says as much already. None: nothing stands against it."""
-    here = addition.rules[0].place.file
-    for one in diagnostics:
-        redundant = one.code in (faults.DUPLICATE.code, faults.SUBSUMED.code) and one.place.file == here
-        if redundant or one.severity is Severity.ERROR:
-            return f"{one.code}: {one.message}"
+def objection_to(addition: Library, diagnostics: Sequence[Diagnostic]) -> str | None:
+    """Why the addition cannot be accepted: it has an error, or a rule states as much already. None if it can be."""
+    file = addition.rules[0].place.file
+    for diagnostic in diagnostics:
+        redundant = diagnostic.code in (DUPLICATE.code, SUBSUMED.code) and diagnostic.place.file == file
+        if redundant or diagnostic.severity is Severity.ERROR:
+            return f"{diagnostic.code}: {diagnostic.message}"
     return None

@@ -1,4 +1,4 @@
-"""From a corpus of triples to dev and test, step by step, with what each step dropped and why (section 5)."""
+"""Build the dev and test questions from a corpus of triples, and count what each step drops (section 5)."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ import random
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from evaluation.booqa.corpus import DAYS, Pair, Sentence, SlicedCorpus, sentences
-from evaluation.booqa.filters import Between, Positive, Predicate, Unit, pair_faults, positives, predicate_of
-from evaluation.booqa.negatives import PredicateIndex, Replacer
-from evaluation.booqa.records import DEV, REPORT, TEST, Question, write_questions
-from evaluation.booqa.sampling import Item, allotments, drawn, halves, mapped, with_negatives
-from evaluation.entailment.lexicon import Lexicon, SenseChoice
-from grammar.errors import HapaxError
+from hapax.evaluation.booqa.corpus import DAYS, Pair, Sentence, SlicedCorpus, sentences
+from hapax.evaluation.booqa.filters import Between, Positive, Predicate, Unit, pair_faults, positives, predicate_of
+from hapax.evaluation.booqa.negatives import PredicateIndex, Replacer
+from hapax.evaluation.booqa.records import DEV, REPORT, TEST, Proposition, write_questions
+from hapax.evaluation.booqa.sampling import BalancedPositive, allotments, drawn, halves, mapped, with_negatives
+from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable, json_value
+from hapax.grammar.errors import HapaxError
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """The release's, by reading its code and README."""
+    """Settings of a build. The defaults are the release's, according to its code and README."""
 
     language: str = "EN"
     days: int = DAYS
@@ -39,15 +41,15 @@ class BuildSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Where hyponyms come from, and which sense of a word is meant."""
+class HyponymSource:
+    """A lexicon of hyponyms, and a choice among the senses of a word."""
 
     lexicon: Lexicon
     choose: SenseChoice
 
 
 class Step(NamedTuple):
-    """One step's outcome: how many of what are left, and how many it dropped for which reason."""
+    """The outcome of a step: the number of items kept, the noun for them, and the number dropped by reason."""
 
     name: str
     kept: int
@@ -57,39 +59,34 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The questions of dev and test, and the steps that led there."""
+    """The questions of dev and test, the set of each slice, and the steps of the build."""
 
-    sets: Mapping[str, Sequence[Question]]
+    sets: Mapping[str, Sequence[Proposition]]
     slices: Mapping[str, str]
     steps: Sequence[Step]
 
-    def rows(self) -> Iterator[tuple[str, ...]]:
-        """Step, what is left, and what was dropped."""
+    def result(self, settings: BuildSettings) -> ExperimentResult:
+        """The steps as a table; the settings, the steps, and the number of questions in each set as figures."""
+        rows = []
         for step in self.steps:
-            told = ", ".join(f"{count} {reason}" for reason, count in step.dropped.items())
-            yield step.name, f"{step.kept} {step.noun}", told
-
-    def to_json(self, settings: BuildSettings) -> dict[str, Any]:
-        """Settings, steps, and how many questions each set has."""
-        return {
-            "settings": {**asdict(settings), "pair": list(settings.pair), "predicate": list(settings.predicate)},
-            "steps": [{**step._asdict(), "dropped": dict(step.dropped)} for step in self.steps],
-            "sets": {
-                name: {
-                    "positives": sum(one.label for one in questions),
-                    "negatives": sum(not one.label for one in questions),
-                    "slices": sum(home == name for home in self.slices.values()),
-                }
-                for name, questions in self.sets.items()
-            },
-        }
+            dropped = ", ".join(f"{count} {reason}" for reason, count in step.dropped.items())
+            rows.append((step.name, f"{step.kept} {step.noun}", dropped))
+        sets = {}
+        for name, questions in self.sets.items():
+            sets[name] = {
+                "positives": sum(question.label for question in questions),
+                "negatives": sum(not question.label for question in questions),
+                "slices": sum(home == name for home in self.slices.values()),
+            }
+        figures = {"settings": settings, "steps": [step._asdict() for step in self.steps], "sets": sets}
+        return ExperimentResult([ResultTable("", ("step", "left", "dropped"), rows)], figures)
 
 
-def build(paths: Sequence[Path], words: Words, settings: BuildSettings, scratch: Path) -> Built:
-    """Read the corpus once into a file for each slice below `scratch`, then work slice by slice.
+def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, scratch: Path) -> Built:
+    """Copy the corpus into a file for each slice below `scratch`, then work slice by slice.
 
-    In memory are one slice, the occurrences of predicates, and what the filters leave. Raises HapaxError for a corpus
-    without a triple that has a date.
+    Memory holds one slice, the predicate counts, and the mentions that pass the filters. Raises HapaxError for a corpus
+    without a dated triple.
     """
     dropped: Counter[str] = Counter()
     occurrences: Counter[Predicate] = Counter()
@@ -101,46 +98,47 @@ def build(paths: Sequence[Path], words: Words, settings: BuildSettings, scratch:
     replacer = Replacer(
         words.lexicon, words.choose, index, _said(corpus, found, index, words.lexicon), settings.predicate
     )
-    with_some = {key: _items(some, replacer, settings) for key, some in found.items()}
-    sampled, beyond = _sampled({key: items for key, (items, _) in with_some.items()}, settings)
-    homes = halves({key: len(items) for key, items in sampled.items()}, random.Random(f"{settings.seed} halves"))  # noqa: S311  # no secret
-    sets = {
-        name: [one for key in sorted(sampled) if homes[key] == name for item in sampled[key] for one in item.questions]
-        for name in (DEV, TEST)
-    }
+    items, unused = _balanced(found, replacer, settings)
+    sampled, beyond = _sampled(items, settings)
+    homes = halves({key: len(kept) for key, kept in sampled.items()}, random.Random(f"{settings.seed} halves"))  # noqa: S311  # no secret
+    sets: dict[str, list[Proposition]] = {DEV: [], TEST: []}
+    for key in sorted(sampled):
+        for item in sampled[key]:
+            sets[homes[key]] += item.questions
+    balanced = list(chain.from_iterable(items.values()))
     steps = (
         Step("time slices", occurrences.total(), "triples", dict(dropped)),
         Step("entity pairs and predicates", sum(map(len, found.values())), "positives", dict(filtered)),
-        Step(
-            "WordNet", sum(len(items) for items, _ in with_some.values()), "positives with negatives", _sum(with_some)
-        ),
-        Step("replacements", sum(map(_negatives, with_some.values())), "negatives", dict(replacer.dropped)),
+        Step("WordNet", len(balanced), "positives with negatives", dict(unused)),
+        Step("replacements", sum(len(item.negatives) for item in balanced), "negatives", dict(replacer.dropped)),
         Step("sample", sum(map(len, sampled.values())), "positives", dict(beyond)),
-        *(Step(name, sum(one.label for one in some), "positives", {}) for name, some in sets.items()),
+        *(Step(name, sum(question.label for question in chosen), "positives", {}) for name, chosen in sets.items()),
     )
     return Built(sets, homes, steps)
 
 
-def build_into(folder: Path, paths: Sequence[Path], words: Words, settings: BuildSettings) -> Built:
-    """Build, and write `dev.jsonl`, `test.jsonl` and `report.json`. The slices are on disk only meanwhile."""
+def build_into(folder: Path, paths: Sequence[Path], words: HyponymSource, settings: BuildSettings) -> Built:
+    """Build, and write `dev.jsonl`, `test.jsonl` and `report.json`. The files of the slices are temporary."""
     folder.mkdir(parents=True, exist_ok=True)
+    # Beside the output: a corpus may be too large for the system's temporary folder.
     with tempfile.TemporaryDirectory(dir=folder, prefix="slices-") as scratch:
         built = build(paths, words, settings, Path(scratch))
     for name, questions in built.sets.items():
         write_questions(questions, folder / f"{name}.jsonl", settings.language)
-    text = json.dumps(built.to_json(settings), ensure_ascii=False, indent=2)
+    text = json.dumps(json_value(built.result(settings).figures), ensure_ascii=False, indent=2)
     (folder / REPORT).write_text(text + "\n", "utf-8")
     return built
 
 
 def _nothing_to_build_from(paths: Sequence[Path], dropped: Mapping[str, int]) -> str:
-    told = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
-    left_out = f" that can be used (left out: {told})" if told else ""
-    return f"{', '.join(map(str, paths))}: no triple{left_out}. Name a corpus; docs/booqa.md tells its form."
+    reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
+    left_out = f" that can be used (left out: {reasons})" if reasons else ""
+    return f"{', '.join(map(str, paths))}: no triple{left_out}. Name a corpus; docs/booqa.md describes its format."
 
 
-def _counting(found: Iterable[Sentence], occurrences: Counter[Predicate]) -> Iterator[Sentence]:
-    for sentence in found:
+def _counting(corpus: Iterable[Sentence], occurrences: Counter[Predicate]) -> Iterator[Sentence]:
+    """The sentences of the corpus, which `occurrences` counts as they pass."""
+    for sentence in corpus:  # passes on while it counts, so that the corpus is read only once
         occurrences.update(map(predicate_of, sentence.triples))
         yield sentence
 
@@ -151,9 +149,9 @@ def _positives(
     found: dict[str, list[Positive]] = {}
     dropped: Counter[str] = Counter()
     for key in corpus.slices:
-        some = corpus.read(key)
-        faults = pair_faults(some, settings.pair, settings.unit)
-        found[key], filtered = positives(some, faults, occurrences, settings.predicate, settings.language)
+        in_slice = corpus.read(key)
+        faults = pair_faults(in_slice, settings.pair, settings.unit)
+        found[key], filtered = positives(in_slice, faults, occurrences, settings.predicate, settings.language)
         dropped += filtered
     return found, dropped
 
@@ -161,66 +159,63 @@ def _positives(
 def _said(
     corpus: SlicedCorpus, found: Mapping[str, Sequence[Positive]], index: PredicateIndex, lexicon: Lexicon
 ) -> dict[Pair, frozenset[str]]:
-    """What the whole corpus says of the pairs that are asked about."""
-    pairs = {one.mention.pair for some in found.values() for one in some}
+    """Keys of all predicates that the whole corpus has for each entity pair of a positive."""
+    pairs = {positive.mention.pair for positive in chain.from_iterable(found.values())}
     said: defaultdict[Pair, set[str]] = defaultdict(set)
     for key in corpus.slices:
-        for one in (one for sentence in corpus.read(key) for one in sentence.triples):
-            if one.pair in pairs:
-                said[one.pair].add(index.key(lexicon.words(one.relation)))
+        for sentence in corpus.read(key):
+            for mention in sentence.triples:
+                if mention.pair in pairs:
+                    said[mention.pair].add(index.key(lexicon.words(mention.relation)))
     return {pair: frozenset(keys) for pair, keys in said.items()}
 
 
-def _items(found: Sequence[Positive], replacer: Replacer, settings: BuildSettings) -> tuple[list[Item], Counter[str]]:
-    """The positives of one slice that have negatives, one for each sentence, in an order drawn."""
-    items: list[Item] = []
+def _balanced(
+    found: Mapping[str, Sequence[Positive]], replacer: Replacer, settings: BuildSettings
+) -> tuple[dict[str, list[BalancedPositive]], Counter[str]]:
+    """The positives of each slice that have negatives, at most one a sentence, in random order."""
+    items: dict[str, list[BalancedPositive]] = {}
     dropped: Counter[str] = Counter()
-    taken: set[int] = set()
-    draw = random.Random(f"{settings.seed} {found[0].slice if found else ''}")  # noqa: S311  # no secret
-    for one in draw.sample(list(found), len(found)):
-        if one.sentence in taken:
-            dropped[SAME_SENTENCE] += 1
-            continue
-        item = _item(one, replacer)
-        if item is None:
-            dropped[NO_NEGATIVE] += 1
-            continue
-        taken.add(one.sentence)
-        items.append(with_negatives(item, settings.negatives, draw))
+    for key, in_slice in found.items():
+        items[key] = []
+        taken: set[int] = set()
+        draw = random.Random(f"{settings.seed} {key if in_slice else ''}")  # noqa: S311  # no secret
+        for positive in draw.sample(list(in_slice), len(in_slice)):
+            if positive.sentence in taken:
+                dropped[SAME_SENTENCE] += 1
+                continue
+            item = _item(positive, replacer)
+            if item is None:
+                dropped[NO_NEGATIVE] += 1
+                continue
+            taken.add(positive.sentence)
+            items[key].append(with_negatives(item, settings.negatives, draw))
     return items, dropped
 
 
-def _item(one: Positive, replacer: Replacer) -> Item | None:
-    negatives = replacer.negatives(one.mention)
+def _item(positive: Positive, replacer: Replacer) -> BalancedPositive | None:
+    negatives = replacer.negatives(positive.mention)
     if not negatives.relations:
         return None
-    question = partial(Question, slice=one.slice, sentence=one.sentence, senses=negatives.senses)
-    mentions = [one.mention._replace(relation=relation) for relation in negatives.relations]
-    return Item(
-        question(one.mention, label=True),
-        tuple(question(each, label=False, positive=one.mention.relation) for each in mentions),
-        replacer.index.count(one.mention),
+    question = partial(Proposition, slice=positive.slice, sentence=positive.sentence, senses=negatives.senses)
+    mentions = [positive.mention._replace(relation=relation) for relation in negatives.relations]
+    return BalancedPositive(
+        question(positive.mention, label=True),
+        tuple(question(mention, label=False, positive=positive.mention.relation) for mention in mentions),
+        replacer.index.count(positive.mention),
         tuple(map(replacer.index.count, mentions)),
     )
 
 
 def _sampled(
-    items: Mapping[str, Sequence[Item]], settings: BuildSettings
-) -> tuple[dict[str, list[Item]], Counter[str]]:
-    shares = allotments({key: len(some) for key, some in items.items()}, settings.sample)
+    items: Mapping[str, Sequence[BalancedPositive]], settings: BuildSettings
+) -> tuple[dict[str, list[BalancedPositive]], Counter[str]]:
+    shares = allotments({key: len(in_slice) for key, in_slice in items.items()}, settings.sample)
     take = mapped if settings.frequency_map else drawn
-    sampled: dict[str, list[Item]] = {}
+    sampled: dict[str, list[BalancedPositive]] = {}
     dropped: Counter[str] = Counter()
-    for key, some in items.items():
+    for key, in_slice in items.items():
         draw = random.Random(f"{settings.seed} sample {key}")  # noqa: S311  # no secret
-        sampled[key], beyond = take(some, shares[key], draw)
+        sampled[key], beyond = take(in_slice, shares[key], draw)
         dropped += beyond
     return sampled, dropped
-
-
-def _sum(with_some: Mapping[str, tuple[Sequence[Item], Counter[str]]]) -> dict[str, int]:
-    return dict(sum((dropped for _, dropped in with_some.values()), Counter[str]()))
-
-
-def _negatives(found: tuple[Sequence[Item], Counter[str]]) -> int:
-    return sum(len(item.negatives) for item in found[0])

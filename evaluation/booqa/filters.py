@@ -1,4 +1,4 @@
-"""Which mentions become questions: entity pairs, vague predicates, rare ones. Each drop has its reason."""
+"""Filters that decide which mentions become questions, and the reasons for dropping the others."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from evaluation.booqa.corpus import Mention, Pair, Sentence
-from evaluation.entailment.wording import predicate_words
+from hapax.evaluation.booqa.corpus import Mention, Pair, Sentence
+from hapax.evaluation.entailment.wording import predicate_words
 
 PRONOUN, VAGUE = "pronoun", "vague predicate"
 
@@ -18,15 +18,15 @@ _PRONOUNS = """
     him his hers our ours your yours their theirs its anyone anybody every everyone everybody
 """
 PRONOUNS = frozenset(_PRONOUNS.split())
-"""As in the release."""
+"""Entities that are not asked about, as in the release."""
 
 _VAGUE_WORDS = "是 还是 也是 都是 有 的 X x 's ' has have had is are was were of in on at be for with"
 VAGUE_WORDS = frozenset(_VAGUE_WORDS.split())
-"""As in the release: a predicate of such words alone asks nothing. X is the place of a Chinese object."""
+"""Words that by themselves make no useful predicate, as in the release. X is the place of a Chinese object."""
 
 
 class Unit(StrEnum):
-    """What mentions are counted by: each once, once a sentence, or once a document."""
+    """The unit in which mentions of an entity pair are counted."""
 
     TRIPLE = "triple"
     SENTENCE = "sentence"
@@ -34,13 +34,13 @@ class Unit(StrEnum):
 
 
 class Between(NamedTuple):
-    """A count from `start`, and below `below`; 0: without limit."""
+    """A range of counts: at least `start` and less than `below`, where 0 means no limit."""
 
     start: int
     below: int
 
     def fault(self, count: int, noun: str) -> str:
-        """`too few mentions`, `too many mentions`, or nothing."""
+        """`too few NOUN`, `too many NOUN`, or an empty text if the count is in the range."""
         if count < self.start:
             return f"too few {noun}"
         return f"too many {noun}" if 0 < self.below <= count else ""
@@ -50,39 +50,38 @@ Predicate = tuple[str, str, str]
 """A relation with the types of its arguments."""
 
 
-def predicate_of(one: Mention) -> Predicate:
-    """What occurrences are counted by."""
-    return (one.relation, *one.types)
+def predicate_of(mention: Mention) -> Predicate:
+    """The typed predicate of a mention, by which occurrences are counted."""
+    return (mention.relation, *mention.types)
 
 
-def pair_faults(found: Sequence[Sentence], wanted: Between, unit: Unit) -> dict[Pair, str]:
-    """Of each entity pair in a slice, why it is not asked about; empty where it is.
-
-    It takes so many mentions, and as many different predicates, or else there is too little to judge by. A pair with a
-    pronoun is none.
-    """
+def pair_faults(sentences: Sequence[Sentence], wanted: Between, unit: Unit) -> dict[Pair, str]:
+    """The reason why each entity pair of a slice is not asked about, or an empty text if it is."""
     mentions: defaultdict[Pair, set[object]] = defaultdict(set)
     predicates: defaultdict[Pair, set[str]] = defaultdict(set)
-    for sentence in found:
-        for number, one in enumerate(sentence.triples):
-            marks = {Unit.TRIPLE: (sentence.index, number), Unit.SENTENCE: sentence.index}
-            mentions[one.pair].add(marks.get(unit, sentence.document))
-            predicates[one.pair].add(one.relation.casefold())
-    return {
-        pair: PRONOUN
-        if not PRONOUNS.isdisjoint(pair[:2])
-        else wanted.fault(len(marks), "mentions") or wanted.fault(len(predicates[pair]), "different predicates")
-        for pair, marks in mentions.items()
-    }
+    for sentence in sentences:
+        for number, mention in enumerate(sentence.triples):
+            mark_by_unit: dict[Unit, object] = {Unit.TRIPLE: (sentence.index, number), Unit.SENTENCE: sentence.index}
+            mentions[mention.pair].add(mark_by_unit.get(unit, sentence.document))
+            predicates[mention.pair].add(mention.relation.casefold())
+    faults: dict[Pair, str] = {}
+    for pair, counted in mentions.items():
+        if not PRONOUNS.isdisjoint(pair[:2]):
+            faults[pair] = PRONOUN
+            continue
+        # The range holds for different predicates, too: many mentions of a single predicate give little to judge by.
+        count_fault = wanted.fault(len(counted), "mentions")
+        faults[pair] = count_fault or wanted.fault(len(predicates[pair]), "different predicates")
+    return faults
 
 
 def is_vague(relation: str, language: str) -> bool:
-    """Whether every word is one of `VAGUE_WORDS`."""
+    """True if all words of the relation are in `VAGUE_WORDS`."""
     return VAGUE_WORDS.issuperset(predicate_words(relation, language))
 
 
 class Positive(NamedTuple):
-    """A mention that can be asked about, and where it stands."""
+    """A mention that can be asked about, with its slice and the index of its sentence."""
 
     mention: Mention
     slice: str
@@ -90,23 +89,24 @@ class Positive(NamedTuple):
 
 
 def positives(
-    found: Sequence[Sentence],
+    sentences: Sequence[Sentence],
     faults: Mapping[Pair, str],
     occurrences: Mapping[Predicate, int],
     wanted: Between,
     language: str,
 ) -> tuple[list[Positive], Counter[str]]:
-    """The mentions of a slice that no filter drops, and how many each one dropped."""
+    """The mentions of a slice that pass all filters, and the number dropped for each reason."""
     kept: list[Positive] = []
     dropped: Counter[str] = Counter()
-    for sentence in found:
-        for one in sentence.triples:
-            fault = faults[one.pair]
-            if not fault and is_vague(one.relation, language):
+    for sentence in sentences:
+        for mention in sentence.triples:
+            fault = faults[mention.pair]
+            # The first fault found is the one that is counted.
+            if not fault and is_vague(mention.relation, language):
                 fault = VAGUE
-            fault = fault or wanted.fault(occurrences[predicate_of(one)], "occurrences of the predicate")
+            fault = fault or wanted.fault(occurrences[predicate_of(mention)], "occurrences of the predicate")
             if fault:
                 dropped[fault] += 1
             else:
-                kept.append(Positive(one, sentence.slice, sentence.index))
+                kept.append(Positive(mention, sentence.slice, sentence.index))
     return kept, dropped

@@ -1,6 +1,6 @@
-"""Negatives: a positive's predicate with some words replaced by a hyponym, which the corpus never says of these two.
+"""Negatives: a positive with words of its predicate replaced by a hyponym that the corpus never uses of these entities.
 
-What is narrower does not follow from what is said, and would have been said.
+A narrower proposition does not follow from a positive; if it were true, the corpus would probably have it.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from evaluation.booqa.corpus import Mention, Pair
-from evaluation.booqa.filters import Between, Predicate
-from evaluation.entailment.lexicon import Lexicon, Sense, SenseChoice, Way, replacements, spans
-from evaluation.entailment.scorers import Measure
-from grammar.errors import HapaxError
+from hapax.evaluation.booqa.corpus import Mention, Pair
+from hapax.evaluation.booqa.filters import Between, Predicate
+from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, Sense, SenseChoice, replacements, spans
+from hapax.evaluation.entailment.scorers import Measure
+from hapax.grammar.errors import HapaxError
 
 SAID = "said of these two"
 UNUSUAL = "predicate too rare"
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
-    """The corpus' most frequent form of a predicate, and how often all its forms occur."""
+class UsualForm:
+    """The most frequent form of a predicate in the corpus, and the number of occurrences of all its forms."""
 
     relation: str
     count: int
 
 
 class PredicateIndex:
-    """The corpus' predicates by types and lemmas."""
+    """The predicates of a corpus by lemmas and types."""
 
     def __init__(self, occurrences: Mapping[Predicate, int], lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -40,25 +40,25 @@ class PredicateIndex:
             self._forms[(self.key(lexicon.words(relation)), types[0], types[1])][relation] += count
 
     def key(self, words: Iterable[str]) -> str:
-        """What the forms of one predicate share."""
+        """The lemmas of a predicate, which all its forms have in common."""
         return self._lexicon.joint.join(map(self._lexicon.lemma, words))
 
-    def usual(self, key: str, types: tuple[str, str]) -> Usual | None:
-        """Of a key with these types; None where the corpus has none. Ties go to the first in the alphabet."""
+    def usual(self, key: str, types: tuple[str, str]) -> UsualForm | None:
+        """The usual form of a predicate with these types, None if the corpus has none. Ties go by the alphabet."""
         forms = self._forms.get((key, *types))
         if forms is None:
             return None
-        return Usual(min(forms, key=lambda form: (-forms[form], form)), forms.total())
+        return UsualForm(min(forms, key=lambda form: (-forms[form], form)), forms.total())
 
-    def count(self, one: Mention) -> int:
-        """How often a mention's predicate occurs with these types, in any form."""
-        usual = self.usual(self.key(self._lexicon.words(one.relation)), one.types)
+    def count(self, mention: Mention) -> int:
+        """Number of occurrences of a mention's predicate with these types, in any form."""
+        usual = self.usual(self.key(self._lexicon.words(mention.relation)), mention.types)
         return usual.count if usual else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Negatives:
-    """Relations that stand in for a positive's, and by replaced words the senses that were chosen."""
+    """Relations that replace a positive's, and the chosen senses by the words that were replaced."""
 
     relations: tuple[str, ...]
     senses: Mapping[str, tuple[str, ...]]
@@ -66,7 +66,10 @@ class Negatives:
 
 @dataclass(frozen=True, slots=True)
 class Replacer:
-    """Finds negatives. `said`: by entity pair the keys of all predicates that the corpus has for it, in any slice."""
+    """Finds the negatives of a positive.
+
+    `said` maps an entity pair to the keys of all predicates that the corpus has for it, in any slice.
+    """
 
     lexicon: Lexicon
     choose: SenseChoice
@@ -74,57 +77,59 @@ class Replacer:
     said: Mapping[Pair, frozenset[str]]
     wanted: Between
     dropped: Counter[str] = field(default_factory=Counter)
-    """How many replacements the corpus says of the pair, itself or by a synonym, and how many it hardly knows."""
+    """Number of replacements that were dropped, by reason: `SAID` or `UNUSUAL`."""
 
-    def negatives(self, one: Mention) -> Negatives:
-        """Of each run of words, the longest first; a run inside one that was replaced is not tried again."""
-        words = self.lexicon.words(one.relation)
+    def negatives(self, mention: Mention) -> Negatives:
+        """The negatives of a mention by replacing each run of its words, the longest first."""
+        words = self.lexicon.words(mention.relation)
         found: dict[str, None] = {}
         senses: dict[str, tuple[str, ...]] = {}
         done: list[tuple[int, int]] = []
         for span in spans(len(words)):
             known = self.lexicon.of(words, span)
+            # Words inside a run that was replaced are not replaced again.
             if not known or any(start <= span[0] and span[1] <= end for start, end in done):
                 continue
             chosen = self.choose(words, span, known)
             senses[self.lexicon.joint.join(words[slice(*span)])] = tuple(sense.id for sense in chosen)
-            fitting = self._fitting(one, words, span, chosen)
+            fitting = self._fitting(mention, words, span, chosen)
             if fitting:
                 done.append(span)
                 found.update(dict.fromkeys(fitting))
         return Negatives(tuple(found), senses)
 
     def _fitting(
-        self, one: Mention, words: tuple[str, ...], span: tuple[int, int], chosen: Sequence[Sense]
+        self, mention: Mention, words: tuple[str, ...], span: tuple[int, int], chosen: Sequence[Sense]
     ) -> list[str]:
-        """Relations that the corpus has often enough, and never for this pair, not by a synonym either."""
-        found = []
-        for replacement in replacements(words, span, chosen, Way.NARROWER, self.lexicon):
+        """Narrower relations that the corpus has often enough, but not for this pair, nor a synonym of them."""
+        relations: list[str] = []
+        for replacement in replacements(words, span, chosen, ReplacementDirection.NARROWER, self.lexicon):
+            # All synonyms together: the corpus may state the same with another lemma of the sense.
             keys = list(dict.fromkeys(map(self.index.key, replacement.wordings)))
-            if not self.said[one.pair].isdisjoint(keys):
+            if not self.said[mention.pair].isdisjoint(keys):
                 self.dropped[SAID] += 1
                 continue
-            usual = [self.index.usual(key, one.types) for key in keys]
-            fitting = [each.relation for each in usual if each and not self.wanted.fault(each.count, "")]
+            usual = [self.index.usual(key, mention.types) for key in keys]
+            fitting = [form.relation for form in usual if form and not self.wanted.fault(form.count, "")]
             self.dropped[UNUSUAL] += not fitting
-            found += fitting
-        return found
+            relations += fitting
+        return relations
 
 
 def senses_from_file(path: Path) -> SenseChoice:
-    """As a model or a person chose them: lines of {"predicate": "...", "words": "...", "synsets": ["..."]}.
+    """Read the senses chosen by a model or a person: lines of {"predicate": "...", "words": "...", "synsets": ["..."]}.
 
-    Words that the file does not name for a predicate, or at all, have their first sense. Raises HapaxError for a faulty
-    line.
+    A line without a predicate applies to the words in any predicate; words without a line keep their first sense.
+    Raises HapaxError for a faulty line.
     """
     chosen: dict[tuple[str, str], frozenset[str]] = {}
     number = 0
     try:
         for line in path.read_text("utf-8").splitlines():
             number += 1
-            said = json.loads(line)
-            key = (_joined(str(said.get("predicate", ""))), _joined(str(said["words"])))
-            chosen[key] = frozenset(map(str, said["synsets"]))
+            content = json.loads(line)
+            key = (_joined(str(content.get("predicate", ""))), _joined(str(content["words"])))
+            chosen[key] = frozenset(map(str, content["synsets"]))
     except (OSError, UnicodeDecodeError) as fault:
         raise HapaxError(f"{path}: cannot be read ({fault}). Name a file of senses.") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -133,27 +138,28 @@ def senses_from_file(path: Path) -> SenseChoice:
         ) from None
 
     def choose(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[Sense]) -> Sequence[Sense]:
-        predicate, some = "".join(words), "".join(words[slice(*span)])
-        wanted = chosen.get((predicate, some), chosen.get(("", some)))
+        predicate, phrase = "".join(words), "".join(words[slice(*span)])
+        wanted = chosen.get((predicate, phrase), chosen.get(("", phrase)))
         return senses[:1] if wanted is None else [sense for sense in senses if sense.id in wanted]
 
     return choose
 
 
 def _joined(text: str) -> str:
-    """Words without what parts them, which in Chinese is nothing, or a dot."""
+    """The words without separators: blanks, or in Chinese a dot or nothing."""
     return "".join(text.replace("·", " ").split())
 
 
 def senses_by_critic(measure: Measure) -> SenseChoice:
-    """The sense whose definition a critic finds most likely; of several the lexicon's first."""
+    """Choose the sense whose definition a critic finds most likely; among equals, the lexicon's first."""
 
     @cache
     def choose(words: tuple[str, ...], span: tuple[int, int], senses: tuple[Sense, ...]) -> Sequence[Sense]:
         if len(senses) < 2:
             return senses
-        some, whole = " ".join(words[slice(*span)]), " ".join(words)
-        found = measure([f'In "Someone {whole} something", "{some}" means: {one.definition}.' for one in senses])
-        return (senses[found.index(max(found))],)
+        phrase, predicate = " ".join(words[slice(*span)]), " ".join(words)
+        context = f'In "Someone {predicate} something", "{phrase}" means'
+        scores = measure([f"{context}: {sense.definition}." for sense in senses])
+        return (senses[scores.index(max(scores))],)
 
-    return lambda words, span, senses: choose(words, span, tuple(senses))
+    return lambda words, span, senses: choose(words, span, tuple(senses))  # a list cannot be cached

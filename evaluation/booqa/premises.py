@@ -1,4 +1,4 @@
-"""What a corpus says of a question's two entities in its slice: the premises that may entail it."""
+"""Collect the premises of questions: triples or sentences of the same slice about the same entities."""
 
 from __future__ import annotations
 
@@ -8,48 +8,52 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from evaluation.booqa.corpus import Mention, Sentence
-from evaluation.booqa.records import Question
-from evaluation.booqa.retrieval import Library
-from evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple
-from evaluation.entailment.wording import predicate_words
-from grammar.errors import HapaxError
+from hapax.evaluation.booqa.corpus import Mention, Sentence
+from hapax.evaluation.booqa.records import Proposition
+from hapax.evaluation.booqa.retrieval import DocumentIndex
+from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple
+from hapax.evaluation.entailment.wording import predicate_words
+from hapax.grammar.errors import HapaxError
 
 MOST = 3200
-"""Premises of a question at most, as in the release; of more, so many are drawn."""
+"""Most premises of a question, as in the release. From more, this many are drawn at random."""
 
 DOCUMENTS = 5
-"""Documents that are searched for a question, as the release's English runs do."""
+"""Number of documents retrieved for a question, as in the release's English runs."""
 
 LONGEST_DOCUMENT = 100
-"""Sentences of such a document."""
+"""Most sentences used of a retrieved document."""
 
 
 class Context(StrEnum):
-    """What a premise is: a proposition about the same entities, the sentence it is from, or sentences of documents like
-    the question (the released bert3A, bert2A and bert1A)."""
+    """The kind of premises."""
 
     TRIPLE = "triple"
+    """A proposition about the same entities (bert3A in the release)."""
+
     SENTENCE = "sentence"
+    """The sentence that contains it (bert2A)."""
+
     DOCUMENTS = "documents"
+    """The sentences of documents similar to the question (bert1A)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question with its premises, and how often its predicate occurs in the corpus with these types.
+class QuestionWithPremises:
+    """A question with its premises."""
 
-    `alone`: what is asked without a premise.
-    """
-
-    question: Question
+    question: Proposition
     alone: EntailmentPair
+    """The question without a premise."""
+
     pairs: tuple[EntailmentPair, ...]
     occurrences: int
+    """Number of occurrences of its predicate in the corpus with the same types."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """How premises are found."""
+class PremiseSettings:
+    """Settings for collecting premises: at most `most` of them, and `documents` retrieved for each question."""
 
     language: str = "EN"
     context: Context = Context.TRIPLE
@@ -60,89 +64,97 @@ class Asking:
 
 @dataclass
 class _Gathered:
-    """What one pass over the corpus finds for the questions."""
+    """Results of a pass over the corpus: premises by question number, predicate counts, and sentences by slice."""
 
     premises: defaultdict[int, list[Triple]] = field(default_factory=lambda: defaultdict(list))
     occurrences: Counter[tuple[str, ...]] = field(default_factory=Counter)
     sentences: defaultdict[str, list[Sentence]] = field(default_factory=lambda: defaultdict(list))
 
 
-def ask(questions: Sequence[Question], corpus: Iterable[Sentence], asking: Asking) -> list[Asked]:
-    """The questions with their premises, by one pass over the corpus.
+def ask(
+    questions: Sequence[Proposition], corpus: Iterable[Sentence], settings: PremiseSettings
+) -> list[QuestionWithPremises]:
+    """The questions with their premises, collected in one pass over the corpus.
 
-    A premise speaks of the same two entities in the same slice, in either order, by other words and in another sentence
-    than the question's. For `documents` all sentences of the questions' slices are kept in memory.
+    A premise is about the same two entities, in either order, in the same slice, with another predicate and in another
+    sentence. For `Context.DOCUMENTS` all sentences of the questions' slices are kept in memory.
     """
-    gathered = _gathered(questions, corpus, asking)
-    retrieved = _retrieved(questions, gathered.sentences, asking) if asking.context is Context.DOCUMENTS else None
-    found = []
-    for number, one in enumerate(questions):
+    gathered = _gathered(questions, corpus, settings)
+    retrieved = _retrieved(questions, gathered.sentences, settings) if settings.context is Context.DOCUMENTS else None
+    asked = []
+    for number, question in enumerate(questions):
         premises = list(dict.fromkeys(gathered.premises[number] if retrieved is None else retrieved[number]))
-        if len(premises) > asking.most:
-            premises = random.Random(f"{asking.seed} {number}").sample(premises, asking.most)  # noqa: S311  # no secret
-        alone = EntailmentPair(ANYTHING, one.mention.told(asking.language), one.label, asking.language)
+        # Seeded by question, so that a question has the same premises whatever precedes it.
+        if len(premises) > settings.most:
+            premises = random.Random(f"{settings.seed} {number}").sample(premises, settings.most)  # noqa: S311  # no secret
+        alone = EntailmentPair(ANYTHING, question.mention.triple(settings.language), question.label, settings.language)
         pairs = tuple(replace(alone, premise=premise) for premise in premises)
-        found.append(Asked(one, alone, pairs, gathered.occurrences[_predicate(one.mention, asking.language)]))
-    return found
+        asked.append(
+            QuestionWithPremises(
+                question, alone, pairs, gathered.occurrences[_predicate(question.mention, settings.language)]
+            )
+        )
+    return asked
 
 
-def _gathered(questions: Sequence[Question], corpus: Iterable[Sentence], asking: Asking) -> _Gathered:
+def _gathered(questions: Sequence[Proposition], corpus: Iterable[Sentence], settings: PremiseSettings) -> _Gathered:
     wanted: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for number, one in enumerate(questions):
-        for pair in dict.fromkeys((_entities(one.mention), _entities(one.mention)[::-1])):
-            wanted[(one.slice, *pair)].append(number)
-    own = [predicate_words(one.mention.relation, asking.language) for one in questions]
-    slices = {one.slice for one in questions} if asking.context is Context.DOCUMENTS else set()
+    for number, question in enumerate(questions):
+        # Both orders, but only once if the entities are equal.
+        for pair in dict.fromkeys((_entities(question.mention), _entities(question.mention)[::-1])):
+            wanted[(question.slice, *pair)].append(number)
+    predicates = [predicate_words(question.mention.relation, settings.language) for question in questions]
+    slices = {question.slice for question in questions} if settings.context is Context.DOCUMENTS else set()
     found = _Gathered()
     for sentence in corpus:
         if sentence.slice in slices:
             found.sentences[sentence.slice].append(sentence)
         for mention in sentence.triples:
-            found.occurrences[_predicate(mention, asking.language)] += 1
+            found.occurrences[_predicate(mention, settings.language)] += 1
             for number in wanted.get((sentence.slice, *_entities(mention)), ()):
-                other = predicate_words(mention.relation, asking.language) != own[number]
-                if other and sentence.index != questions[number].sentence:
-                    found.premises[number].append(_premise(mention, sentence, asking))
+                is_reworded = predicate_words(mention.relation, settings.language) != predicates[number]
+                if is_reworded and sentence.index != questions[number].sentence:
+                    found.premises[number].append(_premise(mention, sentence, settings))
     return found
 
 
-def _premise(one: Mention, sentence: Sentence, asking: Asking) -> Triple:
-    if asking.context is Context.TRIPLE:
-        return one.told(asking.language)
+def _premise(mention: Mention, sentence: Sentence, settings: PremiseSettings) -> Triple:
+    if settings.context is Context.TRIPLE:
+        return mention.triple(settings.language)
     if not sentence.text:
         raise HapaxError(
             f"A sentence of document {sentence.document} has no text, so it cannot be a premise. Give each line of the "
-            'corpus its "sentence", or leave --context at triple.'
+            'corpus a "sentence", or use --context triple.'
         )
     return whole(sentence.text)
 
 
 def whole(text: str) -> Triple:
-    """A sentence in the place of a triple, as the release hands it to a model."""
+    """A sentence in place of a triple, as the release passes it to a model."""
     return Triple(text, "", "")
 
 
-def _entities(one: Mention) -> tuple[str, str]:
-    return one.subject.casefold(), one.object.casefold()
+def _entities(mention: Mention) -> tuple[str, str]:
+    return mention.subject.casefold(), mention.object.casefold()
 
 
-def _predicate(one: Mention, language: str) -> tuple[str, ...]:
-    return (*one.types, *predicate_words(one.relation, language))
+def _predicate(mention: Mention, language: str) -> tuple[str, ...]:
+    return (*mention.types, *predicate_words(mention.relation, language))
 
 
 def _retrieved(
-    questions: Sequence[Question], by_slice: Mapping[str, Sequence[Sentence]], asking: Asking
+    questions: Sequence[Proposition], by_slice: Mapping[str, Sequence[Sentence]], settings: PremiseSettings
 ) -> list[list[Triple]]:
-    """The sentences of the documents most like each question, the question's own left out."""
-    libraries = {key: Library(some, asking.language) for key, some in by_slice.items()}
-    return [
-        [
-            whole(sentence.text)
-            for document in libraries[one.slice].like(one.proposition(asking.language), asking.documents)
-            for sentence in document[:LONGEST_DOCUMENT]
-            if sentence.index != one.sentence
-        ]
-        if one.slice in libraries
-        else []
-        for one in questions
-    ]
+    """The sentences of the documents most similar to each question, without the question's own sentence."""
+    indexes = {key: DocumentIndex(sentences, settings.language) for key, sentences in by_slice.items()}
+    premises: list[list[Triple]] = []
+    for question in questions:
+        premises.append([])
+        index = indexes.get(question.slice)
+        if index is None:
+            continue
+        for document in index.like(question.proposition(settings.language), settings.documents):
+            for sentence in document[:LONGEST_DOCUMENT]:
+                if sentence.index != question.sentence:
+                    premises[-1].append(whole(sentence.text))
+    return premises

@@ -1,4 +1,4 @@
-"""The questions of a finished set: a proposition and whether the corpus says so, in the release's form."""
+"""Questions and their files, in the release's format: a proposition and whether the corpus states it."""
 
 from __future__ import annotations
 
@@ -8,35 +8,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluation.booqa.corpus import Mention, read_relation, write_relation
-from evaluation.entailment.prompts import chinese_sentence
-from grammar.errors import HapaxError
+from hapax.evaluation.booqa.corpus import Mention, read_relation, write_relation
+from hapax.evaluation.entailment.prompts import chinese_sentence
+from hapax.grammar.errors import HapaxError
 
 DEV, TEST = "dev", "test"
+REPORT = "report.json"
+"""File beside the questions with the number of items that each step of a build dropped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One proposition. `sentence` is the index in its slice of the sentence that says it, or what it was made from.
-
-    `senses`: by replaced words, the ids of the synsets chosen for them. `positive`: the relation that a negative stands
-    in for; empty for a positive.
-    """
+class Proposition:
+    """A question: a proposition, and a label that is true if the corpus states it."""
 
     mention: Mention
     slice: str
     sentence: int
+    """Index in the slice of the sentence that states the proposition, or the positive that it was made from."""
+
     label: bool
     senses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Ids of the synsets chosen, by the words of the positive that were looked up."""
+
     positive: str = ""
+    """The relation that a negative replaces; empty for a positive."""
 
     def proposition(self, language: str) -> str:
-        """As a sentence."""
-        told = self.mention.told(language)
-        return chinese_sentence(told) if language == "ZH" else told.sentence
+        """The proposition as a sentence."""
+        triple = self.mention.triple(language)
+        return chinese_sentence(triple) if language == "ZH" else triple.sentence
 
     def to_json(self, language: str) -> dict[str, Any]:
-        """The release's keys; `posi_upred` in negatives alone."""
+        """The question under the release's keys; only negatives have `posi_upred`."""
         return {
             "r": write_relation(self.mention),
             "partition_key": self.slice,
@@ -48,14 +51,14 @@ class Question:
         }
 
 
-def write_questions(questions: Iterable[Question], path: Path, language: str) -> None:
-    """One JSON object a line."""
-    lines = (json.dumps(one.to_json(language), ensure_ascii=False) for one in questions)
+def write_questions(questions: Iterable[Proposition], path: Path, language: str) -> None:
+    """Write the questions, one JSON object a line."""
+    lines = (json.dumps(question.to_json(language), ensure_ascii=False) for question in questions)
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def read_questions(path: Path) -> list[Question]:
-    """Our files and the release's. Raises HapaxError for a line that is no question."""
+def read_questions(path: Path) -> list[Proposition]:
+    """Read a file of `write_questions` or of the release. Raises HapaxError for a line that is not a question."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as fault:
@@ -63,38 +66,34 @@ def read_questions(path: Path) -> list[Question]:
     return [_question(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def read_set(folder: Path) -> dict[str, list[Question]]:
-    """The questions of `dev.jsonl` and `test.jsonl`, or of all `.json` and `.jsonl` files, by the file's name."""
-    own = [folder / f"{name}.jsonl" for name in (DEV, TEST)]
-    paths = [path for path in own if path.is_file()] or sorted(
+def read_set(folder: Path) -> dict[str, list[Proposition]]:
+    """The questions in `dev.jsonl` and `test.jsonl`, else in all `.json` and `.jsonl` files, by file name."""
+    built = [folder / f"{name}.jsonl" for name in (DEV, TEST)]
+    paths = [path for path in built if path.is_file()] or sorted(
         path for path in folder.glob("*.json*") if path.name != REPORT
     )
-    found = {path.stem: read_questions(path) for path in paths}
-    if not any(found.values()):
-        raise HapaxError(f"{folder}: holds no questions. Build them by `hapax evaluate booqa build`.")
-    return {name: questions for name, questions in found.items() if questions}
+    sets = {path.stem: read_questions(path) for path in paths}
+    if not any(sets.values()):
+        raise HapaxError(f"{folder}: the folder contains no questions. Build some with `hapax evaluate booqa build`.")
+    return {name: questions for name, questions in sets.items() if questions}
 
 
-REPORT = "report.json"
-"""What a build dropped and why, beside the questions."""
-
-
-def _question(line: str, place: str) -> Question:
+def _question(line: str, place: str) -> Proposition:
     try:
-        said = json.loads(line)
-        if not isinstance(said["label"], bool):
-            raise TypeError(f"the label is {said['label']!r}; write true or false")
-        return Question(
-            read_relation(said["r"]),
-            str(said["partition_key"]),
-            int(said["in_partition_sidx"]),
-            said["label"],
-            {words: tuple(map(str, ids)) for words, ids in (said.get("wn_synsets") or {}).items()},
-            str(said.get("posi_upred", "")),
+        content = json.loads(line)
+        if not isinstance(content["label"], bool):
+            raise TypeError(f"the label is {content['label']!r}; write true or false")
+        return Proposition(
+            read_relation(content["r"]),
+            str(content["partition_key"]),
+            int(content["in_partition_sidx"]),
+            content["label"],
+            {words: tuple(map(str, ids)) for words, ids in (content.get("wn_synsets") or {}).items()},
+            str(content.get("posi_upred", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        told = f"lacks {fault}" if isinstance(fault, KeyError) else str(fault)
+        problem = f"key {fault} is missing" if isinstance(fault, KeyError) else str(fault)
         raise HapaxError(
-            f"{place}: no question: {told}. Its keys are r, partition_key, in_partition_sidx, wn_synsets, label and "
-            "proposition."
+            f"{place}: not a question: {problem}. Write an object with the keys r, partition_key, in_partition_sidx, "
+            "wn_synsets, label and proposition."
         ) from None

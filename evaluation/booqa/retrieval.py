@@ -1,27 +1,25 @@
-"""Documents like a question, by TF-IDF."""
+"""Retrieval of documents similar to a question, by TF-IDF."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from importlib.util import find_spec
 
-from evaluation.booqa.corpus import Sentence
-from grammar.errors import HapaxError
+from hapax.evaluation.booqa.corpus import Sentence
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import missing_of
 
 
-class Library:
-    """The documents of one slice, searched by words and pairs of words; Chinese ones by signs and pairs of signs."""
+class DocumentIndex:
+    """A TF-IDF index of the documents of a slice: unigrams and bigrams of words, or of characters in Chinese."""
 
-    def __init__(self, found: Sequence[Sentence], language: str) -> None:
-        if find_spec("sklearn") is None:
-            raise HapaxError(
-                "scikit-learn is not installed. Run `pip install scikit-learn`, or take another --context."
-            )
+    def __init__(self, sentences: Sequence[Sentence], language: str) -> None:
+        if missing := missing_of("retrieval"):
+            raise HapaxError(f"{missing} Or choose another --context.")
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         documents: defaultdict[str, list[Sentence]] = defaultdict(list)
-        for sentence in found:
+        for sentence in sentences:
             if sentence.text.strip():
                 documents[sentence.document].append(sentence)
         self._documents = list(documents.values())
@@ -29,11 +27,11 @@ class Library:
         texts = [" ".join(sentence.text for sentence in document) for document in self._documents]
         try:
             self._matrix = self._vectors.fit_transform(texts)
-        except ValueError:  # no text, or none with a word
+        except ValueError:  # no document has a word
             self._matrix = None
 
     def like(self, text: str, count: int) -> list[list[Sentence]]:
-        """So many documents that share a word with the text, the most similar first; equal ones as they came."""
+        """At most `count` documents that share a word with the text, the most similar first, ties in corpus order."""
         if self._matrix is None:
             return []
         scores = (self._matrix @ self._vectors.transform([text]).T).toarray().ravel()

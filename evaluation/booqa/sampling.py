@@ -1,4 +1,4 @@
-"""The sample: its share for each slice, negatives as frequent as positives, and whole slices for dev and for test."""
+"""Draw the sample: a share of each slice, negatives as frequent as positives, and whole slices for dev or test."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evaluation.booqa.records import DEV, TEST, Question
+from hapax.evaluation.booqa.records import DEV, TEST, Proposition
 
 BARS = (
     *(30, 60, 100, 300, 500, 700, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000, 20_000),
     *(30_000, 50_000, 100_000, 100_000_000),
 )
-"""The release's bounds between frequencies that count as alike."""
+"""Bounds of the frequency buckets of the release."""
 
 SPARE = 0.95
-"""How much of the negatives that positives ask for may be taken of each frequency: 1.9 for 2, as in the release."""
+"""Share of the negatives of a frequency bucket that may be used: 1.9 for 2 negatives a positive, as in the release."""
 
 BEYOND, MAPPED = "beyond the sample", "negatives of another frequency"
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """A positive with its negatives, and how often their predicates occur."""
+class BalancedPositive:
+    """A positive with its negatives, and the frequencies of their predicates."""
 
-    positive: Question
-    negatives: tuple[Question, ...]
+    positive: Proposition
+    negatives: tuple[Proposition, ...]
     frequency: int
     negative_frequencies: tuple[int, ...]
 
     @property
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Proposition, ...]:
         """The positive, then its negatives."""
         return (self.positive, *self.negatives)
 
 
-def with_negatives(item: Item, count: int, draw: random.Random) -> Item:
-    """No more than so many negatives, drawn."""
+def with_negatives(item: BalancedPositive, count: int, draw: random.Random) -> BalancedPositive:
+    """The item with at most `count` negatives, drawn at random from more."""
     if len(item.negatives) <= count:
         return item
     chosen = draw.sample(range(len(item.negatives)), count)
@@ -51,44 +51,48 @@ def with_negatives(item: Item, count: int, draw: random.Random) -> Item:
 
 
 def allotments(sizes: Mapping[str, int], sample: int) -> dict[str, int]:
-    """How many of each slice's items are taken: all, or in proportion so many that they are `sample` together."""
+    """Number of items to take from each slice, in proportion to its size, so that the total is at most `sample`."""
     total = sum(sizes.values())
     if total <= sample:
         return dict(sizes)
-    found: dict[str, int] = {}
+    shares: dict[str, int] = {}
     passed = taken = 0
     for key in sorted(sizes):
+        # Rounding the running total instead of each share makes the shares add up to `sample` exactly.
         passed += sizes[key]
-        found[key] = passed * sample // total - taken
-        taken += found[key]
-    return found
+        shares[key] = passed * sample // total - taken
+        taken += shares[key]
+    return shares
 
 
-def drawn(items: Sequence[Item], allotment: int, draw: random.Random) -> tuple[list[Item], Counter[str]]:
-    """So many items by chance, and what was dropped."""
+def drawn(
+    items: Sequence[BalancedPositive], allotment: int, draw: random.Random
+) -> tuple[list[BalancedPositive], Counter[str]]:
+    """`allotment` items drawn at random, and the number dropped."""
     chosen = draw.sample(list(items), min(allotment, len(items)))
     return chosen, Counter({BEYOND: len(items) - len(chosen)})
 
 
-def mapped(items: Sequence[Item], allotment: int, draw: random.Random) -> tuple[list[Item], Counter[str]]:
-    """So many items whose negatives are together as frequent as the slice's positives.
+def mapped(
+    items: Sequence[BalancedPositive], allotment: int, draw: random.Random
+) -> tuple[list[BalancedPositive], Counter[str]]:
+    """`allotment` items drawn at random so that their negatives are as frequent as the slice's positives.
 
-    Otherwise a hypothesis' frequency alone would tell positives, which are general, from their hyponyms. Items come in
-    an order drawn; one whose negatives no longer fit is dropped.
+    Otherwise the frequency of a hypothesis alone would separate positives, which are general, from their hyponyms. An
+    item whose negatives no longer fit into their frequency buckets is dropped.
     """
     most = max((len(item.negatives) for item in items), default=0)
     shares = Counter(_bucket(item.frequency) for item in items)
-    left = {
-        bucket: _rounded(count / len(items) * allotment * most * SPARE, draw)
-        for bucket, count in sorted(shares.items())
-    }
-    kept: list[Item] = []
+    left: dict[int, int] = {}
+    for bucket, count in sorted(shares.items()):  # sorted, because rounding draws random numbers
+        left[bucket] = _rounded(count / len(items) * allotment * most * SPARE, draw)
+    kept: list[BalancedPositive] = []
     dropped: Counter[str] = Counter()
     for item in draw.sample(list(items), len(items)):
         wanted = Counter(map(_bucket, item.negative_frequencies))
         if len(kept) == allotment:
             dropped[BEYOND] += 1
-        elif any(count > left.get(bucket, 0) for bucket, count in wanted.items()):
+        elif any(count > left.get(bucket, 0) for bucket, count in wanted.items()):  # all its negatives or none
             dropped[MAPPED] += 1
         else:
             kept.append(item)
@@ -98,14 +102,14 @@ def mapped(items: Sequence[Item], allotment: int, draw: random.Random) -> tuple[
 
 
 def halves(sizes: Mapping[str, int], draw: random.Random) -> dict[str, str]:
-    """Which slices are dev's and which test's: in an order drawn, dev takes what keeps it within half."""
-    found: dict[str, str] = {}
+    """The set of each slice: in random order, slices go to dev as long as it stays within half of all items."""
+    homes: dict[str, str] = {}
     taken = 0
     total = sum(sizes.values())
     for key in draw.sample(sorted(sizes), len(sizes)):
-        found[key] = DEV if taken + sizes[key] <= total / 2 else TEST
-        taken += sizes[key] if found[key] == DEV else 0
-    return found
+        homes[key] = DEV if taken + sizes[key] <= total / 2 else TEST
+        taken += sizes[key] if homes[key] == DEV else 0
+    return homes
 
 
 def _bucket(frequency: int) -> int:
@@ -113,6 +117,6 @@ def _bucket(frequency: int) -> int:
 
 
 def _rounded(number: float, draw: random.Random) -> int:
-    """Up or down by chance, so that the mean stays."""
+    """The number rounded up or down at random, so that its expectation stays the same."""
     whole = math.floor(number)
     return whole + (draw.random() < number - whole)

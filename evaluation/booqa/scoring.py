@@ -1,158 +1,164 @@
-"""Scorers on BoOQA: the best premise answers a question (section 5)."""
+"""Answer BoOQA questions with entailment scorers, by the best premise, and measure the answers (section 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from evaluation.booqa.premises import Asked, Context
-from evaluation.entailment import report
-from evaluation.entailment.metrics import curve, estimate, normalised_area
-from evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
-from evaluation.entailment.scorers import Scorer, Shown
-from evaluation.estimates import NOTHING
-from llm_oracle.calls import GoingOn
+from hapax.evaluation.booqa.premises import Context, QuestionWithPremises
+from hapax.evaluation.entailment import report
+from hapax.evaluation.entailment.metrics import curve, estimate, normalised_area
+from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
+from hapax.evaluation.entailment.scorers import EntailmentScorer, Shown
+from hapax.evaluation.shared.estimates import NOTHING
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.llm_oracle.budget import DeferralCollector
 
 
-class Method(Protocol):
-    """Answers questions; only the order of the scores counts."""
+class AnswerScorer(Protocol):
+    """Scores questions; only the order of the scores matters."""
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
 
-    def answers(self, asked: Sequence[Asked]) -> list[float]:
+    def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
         """One finite number for each question, in order."""
 
 
 @runtime_checkable
 class GroupScorer(Protocol):
-    """A scorer that looks at all premises of a hypothesis at once."""
+    """A scorer that takes all premises of a hypothesis at once."""
 
     def grouped(self, groups: Sequence[Sequence[EntailmentPair]]) -> list[float]:
-        """One number for each group."""
+        """One number for each group of pairs with the same hypothesis."""
 
 
 @dataclass(frozen=True, slots=True)
 class BestPremise:
-    """The most that any premise gives by a scorer. A question without premises stands with the lowest.
+    """Scores a question by the highest score of its premises; a question without premises gets the lowest of all.
 
-    A scorer that sees hypotheses alone is asked without premises.
+    A scorer that sees only hypotheses scores the question itself.
     """
 
-    scorer: Scorer
+    scorer: EntailmentScorer
     context: Context = Context.TRIPLE
 
     @property
     def name(self) -> str:
         return self.scorer.name if self.context is Context.TRIPLE else f"{self.scorer.name}, {self.context}"
 
-    def answers(self, asked: Sequence[Asked]) -> list[float]:
+    def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
         if isinstance(self.scorer, GroupScorer):
-            return self.scorer.grouped([one.pairs for one in asked])
+            return self.scorer.grouped([question.pairs for question in asked])
         if self.scorer.sees is Shown.HYPOTHESIS:
-            return self.scorer.scores([one.alone for one in asked])
-        scores = iter(self.scorer.scores([pair for one in asked for pair in one.pairs]))
-        told = [[next(scores) for _ in one.pairs] for one in asked]
-        lowest = min((score for some in told for score in some), default=0.0)
-        return [max(some, default=lowest) for some in told]
+            return self.scorer.scores([question.alone for question in asked])
+        scores = self.scorer.scores(list(chain.from_iterable(question.pairs for question in asked)))
+        lowest = min(scores, default=0.0)
+        # The scores of all questions follow each other, so each question takes as many as it has premises.
+        remaining = iter(scores)
+        return [max(islice(remaining, len(question.pairs)), default=lowest) for question in asked]
 
 
 @dataclass(frozen=True, slots=True)
 class Frequency:
-    """1 - 1/n for a predicate that the corpus has n times with the same types: what a set must not give away."""
+    """Scores 1 - 1/n for a predicate that the corpus has n times with the same types, a baseline for artefacts."""
 
     name: str = "frequency"
 
-    def answers(self, asked: Sequence[Asked]) -> list[float]:
-        return [1 - 1 / one.occurrences if one.occurrences else 0.0 for one in asked]
+    def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
+        return [1 - 1 / question.occurrences if question.occurrences else 0.0 for question in asked]
 
 
 @dataclass(frozen=True, slots=True)
 class Null:
-    """Says the same of every question."""
+    """Scores all questions the same."""
 
     name: str = "null"
 
-    def answers(self, asked: Sequence[Asked]) -> list[float]:
+    def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
         return [0.0] * len(asked)
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """What a method said of one set, and how it did."""
+class ScoredAnswers:
+    """The scores of a method on a set, and its figures."""
 
     result: report.SubsetResult
     truth: tuple[bool, ...]
     scores: tuple[float, ...]
 
 
-def measure(methods: Sequence[Method], sets: Mapping[str, Sequence[Asked]], seed: int = 0) -> Iterator[Answers]:
-    """Each method on each set. A positive and its negatives are resampled together."""
-    going_on = GoingOn()
+def measure(
+    methods: Sequence[AnswerScorer], sets: Mapping[str, Sequence[QuestionWithPremises]], seed: int = 0
+) -> Iterator[ScoredAnswers]:
+    """The scored answers of each method on each set. A positive and its negatives are resampled together."""
+    deferrals = DeferralCollector()
     for method in methods:
         for name, asked in sets.items():
-            truth = [one.question.label for one in asked]
-            with going_on:
+            truth = [question.question.label for question in asked]
+            with deferrals:
                 scores = method.answers(asked)
-            if going_on.first is not None:
+            # Once a request waits in a queue, nothing is measured, but later methods add their requests to it, too.
+            if deferrals.first is not None:
                 continue
-            clusters = [(one.question.slice, one.question.sentence, one.question.mention.pair) for one in asked]
+            clusters = []  # a positive and its negatives share slice, sentence and entities
+            for question in asked:
+                proposition = question.question
+                clusters.append((proposition.slice, proposition.sentence, proposition.mention.pair))
             norm = estimate(truth, scores, normalised_area, clusters, seed)
             shape = curve(truth, scores)
             result = report.SubsetResult(method.name, name, None, len(asked), shape, None, norm, NOTHING, NOTHING)
-            yield Answers(result, tuple(truth), tuple(scores))
-    going_on.settle()
+            yield ScoredAnswers(result, tuple(truth), tuple(scores))
+    deferrals.raise_first()
 
 
-COLUMNS = ("scorer", "set", "questions", *report.COLUMNS[3:8])
+def experiment_result(
+    scored: Sequence[ScoredAnswers], sets: Mapping[str, Sequence[QuestionWithPremises]]
+) -> ExperimentResult:
+    """The scored answers as a table, all figures, and a note on the number of premises."""
+    columns = ("scorer", "set", "questions", *report.FIGURE_COLUMNS)
+    results = [answers.result for answers in scored]
+    rows = [(result.scorer, result.subset, str(result.pairs), *report.figure_cells(result)) for result in results]
+    figures = [report.main_figures(result) for result in results]
+    return ExperimentResult([ResultTable("", columns, rows)], figures, notes=[premise_summary(sets)])
 
 
-def rows(found: Sequence[Answers]) -> Iterator[tuple[str, ...]]:
-    """The table's rows under `COLUMNS`."""
-    yield from (row[: len(COLUMNS)] for row in report.rows([one.result for one in found]))
-
-
-def to_json(found: Sequence[Answers]) -> list[dict[str, Any]]:
-    """Every figure."""
-    names = ("scorer", "subset", "pairs", "true", "auc50", "auc_rel", "f1", "auc_norm")
-    return [{name: one[name] for name in names} for one in report.to_json([each.result for each in found])]
-
-
-def write_answers(found: Sequence[Answers], folder: Path) -> list[Path]:
-    """The curves, and each method's scores as lines of `truth score`."""
-    written = report.write_curves([one.result for one in found], folder)
-    for one in found:
-        path = folder / f"scores-{report.file_name(one.result.scorer)}-{one.result.subset}.txt"
-        lines = zip(one.truth, one.scores, strict=True)
+def write_answers(scored: Sequence[ScoredAnswers], folder: Path) -> list[Path]:
+    """Write the curves, and each method's scores as lines of `truth score`; return the paths."""
+    written = report.write_curves([answers.result for answers in scored], folder)
+    for answers in scored:
+        path = folder / f"scores-{report.file_name(answers.result.scorer)}-{answers.result.subset}.txt"
+        lines = zip(answers.truth, answers.scores, strict=True)
         path.write_text("".join(f"{int(truth)} {score!r}\n" for truth, score in lines), "utf-8")
         written.append(path)
     return written
 
 
-def write_pairs(asked: Sequence[Asked], path: Path) -> int:
-    """Every premise with its question in LevyHolt's form, for scorers elsewhere; how many there are.
+def write_pairs(asked: Sequence[QuestionWithPremises], path: Path) -> int:
+    """Write each premise with its question in LevyHolt's format, for external scorers; return the number of pairs.
 
-    Commas, tabs and line breaks in arguments become blanks, since the form has no place for them.
+    Commas, tabs and line breaks in arguments, which the format cannot represent, become blanks.
     """
-    pairs = [
-        EntailmentPair(_plain(pair.premise), _plain(pair.hypothesis), pair.entailed, pair.language)
-        for one in asked
-        for pair in one.pairs
-    ]
+    pairs = []
+    for question in asked:
+        for pair in question.pairs:
+            premise, hypothesis = _plain(pair.premise), _plain(pair.hypothesis)
+            pairs.append(EntailmentPair(premise, hypothesis, pair.entailed, pair.language))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_levy_holt(pairs, path)
     return len(pairs)
 
 
-def premises_told(sets: Mapping[str, Sequence[Asked]]) -> str:
-    """How many premises the questions have."""
-    counts = [len(one.pairs) for asked in sets.values() for one in asked]
-    none = counts.count(0)
-    return f"{sum(counts) / len(counts):.1f} premises a question; {none} of {len(counts)} have none."
+def premise_summary(sets: Mapping[str, Sequence[QuestionWithPremises]]) -> str:
+    """A sentence on the number of premises of the questions."""
+    counts = [len(question.pairs) for question in chain.from_iterable(sets.values())]
+    return f"{sum(counts) / len(counts):.1f} premises per question; {counts.count(0)} of {len(counts)} have none."
 
 
-def _plain(one: Triple) -> Triple:
-    return Triple(*(" ".join(part.replace(",", " ").split()) for part in (one.subject, one.predicate, one.object)))
+def _plain(triple: Triple) -> Triple:
+    parts = (triple.subject, triple.predicate, triple.object)
+    return Triple(*(" ".join(part.replace(",", " ").split()) for part in parts))

@@ -1,1 +1,5 @@
-"""A knowledge base as a dataset in the shape of LINT: rows, and the formats that they are written in."""
+"""Datasets like LINT from a knowledge base.
+
+`selection.py` chooses statements, `rows.py` makes their rows, the sinks of `formats.py` write them, and `build.py` runs
+these in turn.
+"""

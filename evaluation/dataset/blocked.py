@@ -1,4 +1,4 @@
-"""The block list: terms and patterns whose statements are left out."""
+"""The block list: terms and patterns; statements that match one are left out of a dataset."""
 
 from __future__ import annotations
 
@@ -8,47 +8,56 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grammar.errors import HapaxError
+from hapax.grammar.errors import HapaxError
 
 
 @dataclass(frozen=True, slots=True)
 class BlockList:
-    """One term or `/regular expression/` a line; blank lines and lines that begin with # say nothing.
+    """Patterns from a file with a term or `/regular expression/` per line, blank lines and `#` comments.
 
-    A term blocks where it stands as whole words. Case and compatibility forms of letters (NFKC) do not count.
+    A term matches whole words. Case and compatibility forms of letters (NFKC) are ignored.
     """
 
     patterns: tuple[re.Pattern[str], ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> BlockList:
-        """Raises HapaxError, naming the line, for an expression that is none, and for a file that cannot be read."""
+        """Raises HapaxError for a file that cannot be read and, with its line, for an invalid regular expression."""
         try:
             lines = path.read_text(encoding="utf-8-sig").splitlines()
         except OSError as fault:
             raise HapaxError(f"{path}: {fault.strerror}. Name a block list that can be read.") from None
         except UnicodeDecodeError:
             raise HapaxError(f"{path}: this is not UTF-8. Save the block list as UTF-8.") from None
-        told = ((number, line.strip()) for number, line in enumerate(lines, 1))
-        return cls(tuple(_pattern(path, number, text) for number, text in told if text and not text.startswith("#")))
+        patterns = []
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if text and not text.startswith("#"):
+                patterns.append(_pattern(path, number, text))
+        return cls(tuple(patterns))
 
     def blocks(self, texts: Iterable[str]) -> bool:
-        """Whether a pattern is in one of the texts."""
-        plain = [_plain(text) for text in texts] if self.patterns else []
-        return any(pattern.search(text) for text in plain for pattern in self.patterns)
+        """Return True if a pattern matches one of the texts."""
+        if not self.patterns:
+            return False
+        folded = [_folded(text) for text in texts]
+        return any(any(map(pattern.search, folded)) for pattern in self.patterns)
 
 
 def _pattern(path: Path, number: int, text: str) -> re.Pattern[str]:
     if len(text) > 2 and text.startswith("/") and text.endswith("/"):
         try:
             return re.compile(text[1:-1], re.IGNORECASE)
+        # Python raises the last two for absurd repetitions and nesting.
         except (re.error, OverflowError, RecursionError) as fault:
             raise HapaxError(
-                f"{path}:{number}: {text} is no regular expression ({fault}). Mend it, or write a term without slashes."
+                f"{path}:{number}: {text} is not a valid regular expression ({fault}). Fix it, or write a term without "
+                "slashes."
             ) from None
-    words = r"\s+".join(map(re.escape, _plain(text).split()))
+    words = r"\s+".join(map(re.escape, _folded(text).split()))
+    # Not \b: a term may begin or end with a sign that is no letter.
     return re.compile(rf"(?<!\w){words}(?!\w)")
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()

@@ -1,212 +1,242 @@
-"""The card of a dataset, as hubs show it: what it is, how it was made, what is known of its faults."""
+"""The card of a dataset for the Hugging Face Hub: what it is, how it was made, and its known faults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.card_text import table
-from evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, Table
-from evaluation.dataset.rows import run_models
-from evaluation.dataset.summary import Summary
-from evaluation.dataset.tables import Size
-from evaluation.dataset.yaml_text import yaml_text
-from evaluation.lint import table_16_rows
-from evaluation.probing.tables import SPOKEN, percent
-from grammar.words import counted
+from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, DatasetTable
+from hapax.evaluation.dataset.rows import run_models
+from hapax.evaluation.dataset.summary import DatasetSummary
+from hapax.evaluation.dataset.tables import ParquetSink, Size
+from hapax.evaluation.dataset.yaml_text import yaml_text
+from hapax.evaluation.link.lint import table_16
+from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
+from hapax.evaluation.shared.estimates import percent
+from hapax.evaluation.shared.results import markdown_table
+from hapax.grammar.words import counted
 
 TABLES = (STATEMENTS, FACTS, PROBES, ANNOTATIONS)
 
+Sizes = Mapping[tuple[str, str], Size]
+"""Sizes of the Parquet files by table and split."""
+
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _REASONS = {
-    "other_runs": "are of runs that were not asked for; experiments without a gate are not, unless named",
+    "other_runs": "are of runs that were not selected; by default, experiments without a gate are not",
     "wrong_type": "have a value of a wrong type by people's votes",
     "harmful": "were marked as harmful by people",
     "shared": "are in head and long tail",
-    "blocked": "hold what the block list names",
+    "blocked": "contain a term of the block list",
     "not_in_the_sample": "were not drawn",
 }
 _LIMITS = """\
-- Values, and the judgements on them, come from models. The critic is a model too: what it lets pass can be false, and
-  what it refuses can be true. Only what people have judged says how many statements are true.
-- Rules hold as rules; a value that is out of the ordinary can break one.
-- A label whose source is `rule` says what the rule concludes. Nobody has checked it.
-- A proof shows what a statement rests on, not that this is so.
-- Head and long tail are what the likelihood model found likely and unlikely; another model may part them elsewhere.
-- A premise tells only what concerns the generic person or thing. The facts that the conclusion also needs are in
-  `facts` and in the proof, and a reader who does not know them cannot see why the conclusion follows.
+- Values, and the judgements on them, come from models. The critic is a model too: it accepts some false facts and
+  rejects some true ones. Only the votes of people say how many statements are true.
+- Rules hold in ordinary cases; an unusual value can be an exception.
+- A label whose source is `rule` repeats what the rule concludes. Nobody has checked it.
+- A proof shows which facts a statement rests on, not that these are true.
+- Head and long tail are what the likelihood model found likely and unlikely; another model may draw the line elsewhere.
+- A premise states only what concerns the generic person or thing. The other facts that the conclusion needs are in
+  `facts` and in the proof; a reader who does not know them cannot see why the conclusion follows.
 - All statements follow a few templates, and are in the language of their templates."""
 _HARM = """\
-The authors of LINK name three risks of this way of making data, and they hold here. The search can be turned to rules
-or values that harm, or be ranked by a model that prefers such values. Statements from the long tail are not always
-true; whoever uses them unchecked may bring false information into a system, and some of the rules are about health,
-allergies or the law, where that can hurt. And asking large models costs energy.
+The authors of LINK name three risks of making data in this way, which apply here, too. The search can be run with
+harmful rules or values, or rank them by a model that prefers harmful values. Statements from the long tail are not
+always true: whoever uses them unchecked may put false information into a system, and some of the rules are about
+health, allergies or the law, where that can hurt people. And querying large models uses energy.
 
-Values come from models and may be offensive or name persons. What people marked as harmful and what a block list names
-was left out and is counted above; a list finds only what is on it. Do not use these statements as advice."""
-
-
-def card(summary: Summary) -> str:
-    """README.md: a head in YAML for hubs and `datasets`, then the page."""
-    head = "# license: the owner of the data chooses one and writes it here\n" + yaml_text(_head(summary))
-    return f"---\n{head}---\n\n" + "\n\n".join(_sections(summary)) + "\n"
+Values come from models, and may be offensive or name real persons. Statements that people marked as harmful and those
+that match the block list were left out and are counted above; a block list finds only the terms on it.
+Do not use these statements as advice."""
 
 
-def _head(summary: Summary) -> dict[str, Any]:
-    present = [(one, splits) for one in TABLES if (splits := _splits(summary, one))]
+class HubSink(ParquetSink):
+    """The layout of the Hugging Face Hub: Parquet files and `README.md`, the card that describes them."""
+
+    def describe(self, summary: DatasetSummary) -> None:
+        text = card(summary, self.sizes)
+        (self.folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+
+
+def card(summary: DatasetSummary, sizes: Sizes) -> str:
+    """README.md: metadata in YAML for the Hub and for `datasets`, then the page."""
+    # A comment instead of a key: the Hub accepts only licences that it knows.
+    head = "# license: the owner of the data chooses one and writes it here\n" + yaml_text(_head(summary, sizes))
+    return f"---\n{head}---\n\n" + "\n\n".join(_sections(summary, sizes)) + "\n"
+
+
+def _head(summary: DatasetSummary, sizes: Sizes) -> dict[str, Any]:
+    configs, features = [], []
+    for dataset_table in TABLES:
+        splits = _splits(sizes, dataset_table)
+        if splits:
+            configs.append(_config(dataset_table, splits))
+            features.append(_dataset_info(dataset_table, splits))
+    rows = sum(size.rows for size in _splits(sizes, STATEMENTS).values())
+    size_category = next((name for limit, name in _SIZES if rows < limit), "n>10M")
     return {
         "language": ["en"],
         "pretty_name": summary.name,
-        "size_categories": [_size(sum(one.rows for one in _splits(summary, STATEMENTS).values()))],
+        "size_categories": [size_category],
         "task_categories": ["text-classification"],
         "task_ids": ["natural-language-inference"],
         "tags": ["synthetic", "hapax", "long-tail"],
-        "configs": [_config(one, splits) for one, splits in present],
-        "dataset_info": [
-            {
-                "config_name": one.name,
-                "features": [_feature(column) for column in one.columns],
-                "splits": [
-                    {"name": split, "num_bytes": size.num_bytes, "num_examples": size.rows}
-                    for split, size in splits.items()
-                ],
-            }
-            for one, splits in present
+        "configs": configs,
+        "dataset_info": features,
+    }
+
+
+def _dataset_info(dataset_table: DatasetTable, splits: Mapping[str, Size]) -> dict[str, Any]:
+    return {
+        "config_name": dataset_table.name,
+        "features": [_feature(column) for column in dataset_table.columns],
+        "splits": [
+            {"name": split, "num_bytes": size.num_bytes, "num_examples": size.rows} for split, size in splits.items()
         ],
     }
 
 
-def _config(one: Table, splits: dict[str, Size]) -> dict[str, Any]:
-    folder = "data" if one is STATEMENTS else one.name
+def _config(dataset_table: DatasetTable, splits: Mapping[str, Size]) -> dict[str, Any]:
+    default = dataset_table is STATEMENTS
+    folder = "data" if default else dataset_table.name
     files = [{"split": split, "path": f"{folder}/{split}-*.parquet"} for split in splits]
-    return {"config_name": one.name, **({"default": True} if one is STATEMENTS else {}), "data_files": files}
+    # The Hub shows the default configuration, and `load_dataset` loads it.
+    return {"config_name": dataset_table.name, **({"default": True} if default else {}), "data_files": files}
 
 
-def _splits(summary: Summary, one: Table) -> dict[str, Size]:
-    return {split: size for (name, split), size in summary.sizes.items() if name == one.name}
+def _splits(sizes: Sizes, dataset_table: DatasetTable) -> dict[str, Size]:
+    return {split: size for (name, split), size in sizes.items() if name == dataset_table.name}
 
 
 def _feature(column: Column) -> dict[str, Any]:
-    """As `datasets` writes its features."""
+    """A column in the notation of `datasets`."""
     dtype = "string" if column.kind == "json" else column.kind
     if not column.many:
         return {"name": column.name, "dtype": dtype}
-    return {"name": column.name, "list": [_feature(each) for each in column.fields] if column.fields else dtype}
+    return {"name": column.name, "list": [_feature(field) for field in column.fields] if column.fields else dtype}
 
 
-def _size(rows: int) -> str:
-    return next((name for limit, name in _SIZES if rows < limit), "n>10M")
-
-
-def _sections(summary: Summary) -> Iterator[str]:
+def _sections(summary: DatasetSummary, sizes: Sizes) -> Iterator[str]:
     yield f"# {summary.name}\n\n{_introduction(summary)}"
     yield f"## Statements\n\n{_counts(summary)}"
     yield f"## What was left out\n\n{_left_out(summary)}"
     yield f"## How it was made\n\n{_models(summary)}"
-    yield f"### What the gates refused\n\n{_gates(summary)}"
-    yield f"## How right it is\n\n{_judged(summary)}"
+    yield f"### What the gates rejected\n\n{_gates(summary)}"
+    yield f"## How many statements are right\n\n{_judged(summary)}"
     yield f"## Limits\n\n{_LIMITS}"
     yield f"## Risks\n\n{_HARM}"
-    yield f"## Tables and columns\n\n{_columns(summary)}"
+    yield f"## Tables and columns\n\n{_columns(sizes)}"
     yield "## Licence\n\nNone is chosen yet. The owner of the data writes it into the first line of this page and here."
 
 
-def _introduction(summary: Summary) -> str:
-    examples = "\n".join(f"    {SPOKEN[end]}: {' '.join(text.split())}" for end, text in summary.tally.examples.items())
+def _introduction(summary: DatasetSummary) -> str:
+    examples = []
+    for distribution, text in summary.tally.examples.items():
+        # Four blanks make a block of code, in which Markdown of a model has no effect.
+        examples.append(f"    {DISTRIBUTION_NAMES[distribution]}: {' '.join(text.split())}")
     return (
-        "Statements of the form *If premise, then conclusion*, each an instance of a logical rule, with what it rests "
-        "on. The split `head` holds statements that a language model finds likely, `long_tail` those that it finds "
-        "unlikely, as in the dataset LINT (*In Search of the Long-Tail: Systematic Generation of Long-Tail Inferential "
-        "Knowledge via Logical Rule Guided Search*). The first of each:\n\n"
-        f"{examples}"
+        "Statements of the form *If premise, then conclusion*, each an instance of a logical rule, with the facts that "
+        "it rests on. The split `head` holds statements that a language model finds likely, `long_tail` those that it "
+        "finds unlikely, as in the dataset LINT (*In Search of the Long-Tail: Systematic Generation of Long-Tail "
+        "Inferential Knowledge via Logical Rule Guided Search*). The first statement of each:\n\n" + "\n".join(examples)
     )
 
 
-def _counts(summary: Summary) -> str:
-    columns = ("domain", "rules", "head", "long tail", "delta")
+def _counts(summary: DatasetSummary) -> str:
+    domains = table_16(summary.tally.domains())
     shared = summary.tally.in_both
     return (
-        f"{table(columns, map(_cells, table_16_rows(summary.tally.domains())))}\n\n"
-        "Delta is how much likelier the head is than the long tail under the evaluator, in nats a token: the mean over "
-        "rules, with a 95 % interval over rules where there are several. `n/a`: an end of each rule has no score.\n\n"
-        f"{counted(shared, 'statement is', 'statements are')} in both splits (`in_both`): the search keeps the middle "
-        "of a small pool at both ends. They tell nothing about a difference between the splits."
+        f"{markdown_table(domains.columns, map(_cells, domains.texts))}\n\n"
+        "Delta is the mean log-likelihood of head statements less that of long-tail statements under the evaluator, in "
+        "nats per token, averaged over rules, with a 95 % interval if there are several rules. `n/a`: no rule has "
+        "scores in both distributions.\n\n"
+        f"{counted(shared, 'statement is', 'statements are')} in both splits (`in_both`): where values are few, the "
+        "search keeps those in the middle at both ends. Such statements say nothing about a difference between the "
+        "splits."
     )
 
 
-def _left_out(summary: Summary) -> str:
+def _left_out(summary: DatasetSummary) -> str:
     lines = [f"- {count} {_REASONS[reason]}" for reason, count in summary.left_out.items() if count]
     if not lines:
         return "No statement of the knowledge base."
-    return "Statements, counted once a distribution:\n\n" + "\n".join(lines)
+    return "Statements, counted once per distribution:\n\n" + "\n".join(lines)
 
 
-def _models(summary: Summary) -> str:
+def _models(summary: DatasetSummary) -> str:
     if not summary.source.runs:
-        return "The knowledge base does not tell which runs derived the statements."
-    roles = tuple(dict.fromkeys(role for run in summary.source.runs.values() for role in run_models(run)))
-    rows = [
-        (run.id, run.command, run.status, *(run_models(run).get(role, "none") for role in roles))
-        for run in summary.source.runs.values()
-    ]
-    told = table(("run", "command", "status", *(f"{role} model" for role in roles)), map(_cells, rows))
+        return "The knowledge base does not record which runs derived the statements."
+    runs = [(run, run_models(run)) for run in summary.source.runs.values()]
+    roles: dict[str, None] = {}  # a set that keeps its order
+    for _, models in runs:
+        roles |= dict.fromkeys(models)
+    rows = []
+    for run, models in runs:
+        rows.append(_cells((run.id, run.command, run.status, *(models.get(role, "none") for role in roles))))
     calls = summary.source.kb.call_counts()
-    spent = f"The knowledge base holds {counted(sum(calls.values()), 'call')} to models"
     by_role = ": " + ", ".join(f"{role} {count}" for role, count in calls.items()) if calls else ""
     return (
-        f"{told}\n\nIn a `search` the knowledge model proposes values for the variables of a rule, the critic judges "
-        "them, and the likelihood model sorts what remains into head and long tail; Prolog derives the statements. "
-        "Statements of other commands came from elsewhere, and only what the tables below say was checked here. The "
-        f"settings of each run are in `metadata.json`, the rules in `rules.rules`. {spent}{by_role}."
+        f"{markdown_table(('run', 'command', 'status', *(f'{role} model' for role in roles)), rows)}\n\n"
+        "In a `search` the knowledge model proposes values for the variables of a rule, the critic judges them, and "
+        "the likelihood model sorts the accepted ones into head and long tail; Prolog derives the statements. "
+        "Statements of other commands were imported, and the tables below list all that was checked here. The settings "
+        "of each run are in `metadata.json`, the rules in `rules.rules`. The knowledge base holds "
+        f"{counted(sum(calls.values()), 'call')} to models{by_role}."
     )
 
 
-def _gates(summary: Summary) -> str:
+def _gates(summary: DatasetSummary) -> str:
     gates = summary.gates
     if not gates:
         return "No gate has judged a value in these runs: the statements were imported as they are."
-    rows = [(one.gate, str(one.judged), percent(one.refused)) for one in gates]
+    rows = [(verdicts.gate, str(verdicts.judged), percent(verdicts.refused)) for verdicts in gates]
     return (
-        f"{table(('gate', 'values judged', 'refused, %'), rows)}\n\n"
-        "All values that the critic judged in these runs, kept or not, with 95 % intervals (Wilson): whether they are "
-        "of the right type, and whether what they make of a predicate is true. The thresholds are in `metadata.json`."
+        f"{markdown_table(('gate', 'values judged', 'rejected, %'), rows)}\n\n"
+        "All values that the critic judged in these runs, kept or not, with 95 % intervals (Wilson): whether a value "
+        "is of the right type, and whether the fact that it completes is true. The thresholds are in `metadata.json`."
     )
 
 
-def _judged(summary: Summary) -> str:
+def _judged(summary: DatasetSummary) -> str:
     affirmed = summary.affirmed
     if not affirmed.count:
         return "Nobody has judged these statements. How many of them are false is not known."
-    turned = round(affirmed.count * (1 - affirmed.value))
+    # The estimate holds a share; times its count, this is a whole number again.
+    flipped = round(affirmed.count * (1 - affirmed.value))
     return (
-        f"People have judged {counted(affirmed.count, 'statement')}; of these {percent(affirmed)} % have a conclusion "
-        f"that follows, by majority. The labels of the other {turned} are turned to `contradiction`. The votes are in "
-        "`annotations`, without names."
+        f"People have judged {counted(affirmed.count, 'statement')}; by majority, the conclusion follows in "
+        f"{percent(affirmed)} % of these. The labels of the other {flipped} are flipped to `contradiction`. The votes "
+        "are in `annotations`, without names."
     )
 
 
-def _columns(summary: Summary) -> str:
+def _columns(sizes: Sizes) -> str:
     parts = []
-    for one in TABLES:
-        splits = _splits(summary, one)
+    for dataset_table in TABLES:
+        splits = _splits(sizes, dataset_table)
         if splits:
-            sizes = ", ".join(f"{split} {size.rows}" for split, size in splits.items())
-            rows = [(f"`{column.name}`", _type(column), column.about) for column in one.columns]
-            parts.append(f"**{one.name}** ({sizes}): {one.about}.\n\n{table(('column', 'type', 'holds'), rows)}")
+            numbers = ", ".join(f"{split} {size.rows}" for split, size in splits.items())
+            rows = [(f"`{column.name}`", _type(column), column.about) for column in dataset_table.columns]
+            text = markdown_table(("column", "type", "holds"), rows)
+            parts.append(f"**{dataset_table.name}** ({numbers}): {dataset_table.about}.\n\n{text}")
     return "\n\n".join(parts)
 
 
 def _type(column: Column) -> str:
-    one = "record of " + ", ".join(each.name for each in column.fields) if column.fields else column.kind
-    one = "JSON text" if column.kind == "json" else one
-    return f"list: {one}" if column.many else one
+    if column.fields:
+        name = "record of " + ", ".join(field.name for field in column.fields)
+    else:
+        name = "JSON text" if column.kind == "json" else column.kind
+    return f"list: {name}" if column.many else name
 
 
-def _cells(row: tuple[str, ...]) -> tuple[str, ...]:
-    """Names from rules and models as plain text in one line: nothing of them is Markdown or HTML."""
-    return tuple(_plain(cell) for cell in row)
+def _cells(row: Sequence[str]) -> tuple[str, ...]:
+    """Names from rules and models as plain text in one line, with all Markdown and HTML escaped."""
+    return tuple(_escaped(cell) for cell in row)
 
 
-def _plain(text: str) -> str:
-    told = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{one}" if one in "\\`*_[]#!~" else one for one in told)
+def _escaped(text: str) -> str:
+    # Line ends would end the cell of a table.
+    line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{letter}" if letter in "\\`*_[]#!~" else letter for letter in line)

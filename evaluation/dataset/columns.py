@@ -1,4 +1,4 @@
-"""The columns of the four tables, described once: JSONL, Parquet and the card's features all follow from this."""
+"""Columns of the four tables, from which the JSONL and Parquet files and the features of the card follow."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kb.values import encode_decimal
+from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.kb.values import encode_decimal
 
 Kind = Literal["string", "bool", "int32", "float64", "json"]
-"""`json`: an object in JSONL, and in Parquet, whose columns have one type each, the same object as a text."""
+"""`json` is an object in JSONL, and its text in Parquet, where all cells of a column need one type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `fields` make it a record of columns, `many` a list; `about` is what the card says of it."""
+    """One column. `fields` make it a record of columns, `many` a list; `about` is its description in the card."""
 
     name: str
     about: str = ""
@@ -25,39 +26,46 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """One configuration of the dataset."""
+class DatasetTable:
+    """One table of the dataset, in terms of the Hugging Face Hub a configuration."""
 
     name: str
     about: str
     columns: tuple[Column, ...]
 
 
-STATEMENTS = Table(
+STATEMENTS = DatasetTable(
     "statements",
-    "one row a statement and distribution",
+    "one row per statement and distribution",
     (
-        Column("id", "identity of the statement, the same in both distributions"),
-        Column("distribution", "`head` or `long_tail`, as the split"),
-        Column("in_both", "whether the statement is in head and long tail", "bool"),
+        # Which statement it is.
+        Column("id", "id of the statement, the same in both distributions"),
+        Column("distribution", "`head` or `long_tail`, like the split"),
+        Column("in_both", "whether the statement is in both head and long tail", "bool"),
         Column("rule", "name of the rule"),
         Column("domain", "domain of the rule, or `no domain`"),
         Column("principle", "`compatibility` or `exclusion`"),
         Column("polarity", "whether the conclusion affirms (`positive`) or denies (`negative`)"),
+        # What it says.
         Column("premise", "the premise in words"),
         Column("conclusion", "the conclusion in words"),
-        Column("label", "`entailment`, or `contradiction` where people's votes turned it"),
-        Column("label_source", "`votes`, or `rule` where nobody has judged the statement"),
+        Column("label", "`entailment`, or `contradiction` if people's votes say that the conclusion does not follow"),
+        Column("label_source", "`votes`, or `rule` if nobody has judged the statement"),
         Column(
             "substitution",
             "the values, with `kind` text, integer or decimal",
             fields=(Column("variable"), Column("data_type"), Column("value"), Column("kind")),
             many=True,
         ),
-        Column("log_likelihood", "of the statement by the run's evaluator, mean over tokens, nats", "float64"),
+        # How likely it is.
+        Column(
+            "log_likelihood",
+            "log-likelihood of the statement by the run's evaluator, in nats, mean over tokens",
+            "float64",
+        ),
         Column(
             "log_likelihoods",
-            "all stored ones: the evaluators' of the statement, the ranker's of what it ranked; mean over tokens, nats",
+            "all stored log-likelihoods: by evaluators of the statement, by the ranker of the text it ranked; as above",
             fields=(
                 Column("role"),
                 Column("model"),
@@ -66,81 +74,86 @@ STATEMENTS = Table(
             ),
             many=True,
         ),
+        # What it rests on.
         Column(
             "facts",
-            "the facts of the proof, with the critic's P(yes), or none where a person gave the fact",
+            "facts of the proof with the critic's P(yes), which is null for facts given by a person",
             fields=(Column("id"), Column("fact"), Column("source"), Column("probability", kind="float64")),
             many=True,
         ),
-        Column("least_probability", "the lowest P(yes) among them", "float64"),
-        Column("rarest_word_zipf", "Zipf frequency of the rarest word of the values; beyond the paper", "float64"),
+        Column("least_probability", "lowest P(yes) among them", "float64"),
+        Column("rarest_word_zipf", "Zipf frequency of the rarest word of the values; not in the paper", "float64"),
         Column("proof", "the proof as a list of steps, the root first", "json"),
         Column("proof_text", "the proof in words, indented"),
         Column(
-            "sources", "what the proof rests on: fact (a model's), given, computed, negation, assumption", many=True
+            "sources",
+            "kinds of the proof's steps: fact (from a model), given, computed, negation, assumption",
+            many=True,
         ),
-        Column("run", "the run that derived the statement; `metadata.json` has its settings"),
-        Column("knowledge_model", "who proposed values"),
-        Column("critic_model", "who judged them"),
-        Column("likelihood_model", "who ranked them"),
-        Column("evaluator_model", "who measured `log_likelihood`"),
+        # Where it comes from.
+        Column("run", "run that derived the statement; its settings are in `metadata.json`"),
+        Column("knowledge_model", "model that proposed values"),
+        Column("critic_model", "model that judged them"),
+        Column("likelihood_model", "model that ranked them"),
+        Column("evaluator_model", "model that measured `log_likelihood`"),
     ),
 )
-FACTS = Table(
+FACTS = DatasetTable(
     "facts",
-    "the facts that the proofs rest on",
+    "the facts that the proofs use",
     (
-        Column("id", "identity of the fact"),
+        Column("id", "id of the fact"),
         Column("predicate", "name of the predicate"),
         Column("arguments", "its arguments", many=True),
-        Column("types", "the data types they were accepted under", many=True),
+        Column("types", "data types under which they were accepted", many=True),
         Column("text", "the fact in words"),
         Column("source", "`model` or `given`"),
         Column("probability", "the critic's P(yes)", "float64"),
-        Column("run", "the run that accepted it"),
+        Column("run", "run that accepted the fact"),
     ),
 )
-PROBES = Table(
+PROBES = DatasetTable(
     "probes",
-    "the 13 questions of LINK's table 12 about each statement",
+    f"the {len(TEMPLATES)} questions of LINK's table 12 about each statement",
     (
-        Column("id", "identity of statement and template"),
-        Column("statement", "identity of the statement"),
-        Column("distribution", "`head` or `long_tail`, as the split"),
+        Column("id", "id of the statement and number of the template"),
+        Column("statement", "id of the statement"),
+        Column("distribution", "`head` or `long_tail`, like the split"),
         Column("rule", "name of the rule"),
         Column("domain", "domain of the rule"),
-        Column("template", "number of the template, 1 to 13", "int32"),
+        Column("template", f"number of the template, 1 to {len(TEMPLATES)}", "int32"),
         Column("question", "the question"),
-        Column("answers", "the two answers that it leaves, the positive one first", many=True),
-        Column("label", "which of them is right, 0 or 1", "int32"),
+        Column("answers", "the two possible answers, the positive one first", many=True),
+        Column("label", "index of the right answer, 0 or 1", "int32"),
     ),
 )
-ANNOTATIONS = Table(
+ANNOTATIONS = DatasetTable(
     "annotations",
     "people's votes on the statements, without names and comments",
     (
-        Column("statement", "identity of the statement"),
-        Column("question", "what was asked"),
+        Column("statement", "id of the statement"),
+        Column("question", "question as the sheet names it"),
         Column("annotator", "number of the annotator in this dataset", "int32"),
-        Column("answer", "what was answered"),
+        Column("answer", "answer"),
     ),
 )
 
 Row = Mapping[str, Any]
-"""The cells of one row by column; a cell of kind `json` is still an object."""
+"""Cells of one row by column name; a cell of kind `json` is an object."""
 
 
 def json_line(row: Row) -> str:
     """The row as a line of JSONL, keys in the order of the columns."""
+    # Python would write NaN, which is not JSON and which other readers reject.
     return json.dumps(row, ensure_ascii=False, allow_nan=False, default=encode_decimal) + "\n"
 
 
-def flat(row: Row, table: Table) -> dict[str, Any]:
-    """The row with its JSON objects as texts."""
-    objects = {one.name for one in table.columns if one.kind == "json"}
+def flat(row: Row, table: DatasetTable) -> dict[str, Any]:
+    """The row with its JSON objects as texts, for Parquet."""
+    objects = {column.name for column in table.columns if column.kind == "json"}
     return {name: json_text(cell) if name in objects else cell for name, cell in row.items()}
 
 
 def json_text(tree: object) -> str:
-    """JSON without blanks, keys in order."""
+    """JSON without blanks and with sorted keys."""
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=encode_decimal)

@@ -1,4 +1,4 @@
-"""How rare the words of a statement's values are in running text: an idea of LINK's appendix A, beyond its dataset."""
+"""Frequency of the words of a statement's values in running text, an idea of LINK's appendix A that LINT lacks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ LANGUAGE = "en"
 
 
 def rarest_word(values: Iterable[str]) -> float | None:
-    """The Zipf frequency of the rarest word: log10 of its count in a thousand million words, 0 for an unknown one.
+    """Zipf frequency of the rarest word: log10 of its count per billion words, 0 for an unknown word.
 
-    None where no value has a word with a letter in it.
+    None if no value has a word that contains a letter.
     """
     from wordfreq.tokens import tokenize
 
-    words = {word for value in values for word in tokenize(value, LANGUAGE) if any(map(str.isalpha, word))}
+    words: set[str] = set()
+    for value in values:
+        words.update(word for word in tokenize(value, LANGUAGE) if any(map(str.isalpha, word)))
     return min(map(_zipf, words), default=None)
 
 

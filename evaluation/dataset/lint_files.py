@@ -1,41 +1,40 @@
-"""LINT's files as LINK's code writes them: what `hapax evaluate lint` reads."""
+"""A dataset in the files of LINT, as LINK's code writes them and `hapax evaluate lint` reads them."""
 
 from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from evaluation.dataset.rows import CONTRADICTS, Entry, Source
-from evaluation.lint import FLIPS_FILE
-from grammar.link_json import to_link_json, unfit
-from grammar.terms import Variable
-from grammar.words import counted
-from kb.records import Distribution
+from hapax.evaluation.dataset.formats import Sink
+from hapax.evaluation.dataset.rows import CONTRADICTS, DatasetSource, Entry
+from hapax.evaluation.link.lint import FLIPS_FILE
+from hapax.grammar.link_json import inexpressible_parts, to_link_json
+from hapax.grammar.terms import Variable
+from hapax.grammar.words import counted
+from hapax.kb.records import Distribution
 
 METHOD = "LINK"
-"""Whose labels `flip_label_data.json` holds: its readers, ours among them, look for LINK's."""
+"""Key of the labels in `flip_label_data.json`: readers of LINT, ours included, look for LINK's."""
 
 _ENDS = {Distribution.HEAD: "head", Distribution.LONG_TAIL: "longtail"}
 _BAD_IN_NAMES = frozenset('/\\:*?"<>|\0')
 
 
-@dataclass
-class LintSink:
-    """A CSV of values for each rule and distribution, `rules.json`, and the labels that people turned.
+class LintSink(Sink):
+    """A CSV of values for each rule and distribution, `rules.json`, and the labels that people flipped.
 
-    A rule whose name cannot be a file's name is left out; `notes` tell it, and the rules that LINK's JSON cannot hold.
+    Rules whose names cannot be file names are left out. `notes` lists them, and the rules that LINK's JSON cannot hold.
     """
 
-    folder: Path
-    notes: list[str] = field(default_factory=list)
-    _rows: dict[tuple[str, Distribution], int] = field(default_factory=dict)
-    _turned: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    _unnamed: set[str] = field(default_factory=set)
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder / "lint", name)
+        self._rows: dict[tuple[str, Distribution], int] = {}
+        self._flipped: dict[str, dict[str, list[int]]] = {}
+        self._unnamed: set[str] = set()
 
     def take(self, entry: Entry) -> None:
-        """Append the values to their file, opened for each row: there may be more files than one may hold open."""
         rule, distribution = entry.rule, entry.record.distribution
         if not _is_file_name(rule.name):
             self._unnamed.add(rule.name)
@@ -43,40 +42,50 @@ class LintSink:
         number = self._rows.get((rule.name, distribution), 0)
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{rule.name}_value_cache.csv_{_ENDS[distribution]}"
+        # Opened anew for each row: a large library needs more files than a process may keep open.
         with path.open("a", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             if number == 0:
                 writer.writerow(variable.name for variable in rule.variables)
-            bound = dict(entry.record.substitution)
-            writer.writerow(str(bound.get(one.name, _generic_name(one))) for one in rule.variables)
+            # Generic variables have no value; LINK writes their names.
+            values = dict(entry.record.substitution)
+            writer.writerow(str(values.get(variable.name, _generic_name(variable))) for variable in rule.variables)
         self._rows[rule.name, distribution] = number + 1
         if entry.row["label"] == CONTRADICTS:
-            turned = self._turned.setdefault(rule.name, {end: [] for end in _ENDS.values()})
-            turned[_ENDS[distribution]].append(number)
+            # LINK's file lists the rows of a CSV, counted from 0.
+            flipped = self._flipped.setdefault(rule.name, {end: [] for end in _ENDS.values()})
+            flipped[_ENDS[distribution]].append(number)
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: DatasetSource) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.notes += [
-            f"{name}: no file can have this name, so LINT's form lacks the rule" for name in sorted(self._unnamed)
-        ]
-        rules = sorted((one for one in source.library.rules if one.name not in self._unnamed), key=lambda one: one.name)
-        misfits = {rule.name: reasons for rule in rules if (reasons := ", ".join(unfit(rule)))}
-        if misfits:
-            told = ", ".join(f"{name} ({reasons})" for name, reasons in misfits.items())
-            self.notes.append(f"rules.json lacks {counted(len(misfits), 'rule')}, which rules.rules has: {told}")
-        fit = tuple(rule for rule in rules if rule.name not in misfits)
-        self._write("rules.json", to_link_json(replace(source.library, rules=fit)))
-        if self._turned:
-            self._write(FLIPS_FILE, json.dumps({METHOD: dict(sorted(self._turned.items()))}, indent=2) + "\n")
+        for name in sorted(self._unnamed):
+            self.notes.append(f"lint: rule {name} is left out, because no file can have its name")
+        fitting, unfitting = [], []
+        for rule in sorted(source.library.rules, key=lambda rule: rule.name):
+            if rule.name in self._unnamed:
+                continue
+            if reasons := ", ".join(inexpressible_parts(rule)):
+                unfitting.append(f"{rule.name} ({reasons})")
+            else:
+                fitting.append(rule)
+        if unfitting:
+            self.notes.append(
+                f"lint/rules.json cannot hold {counted(len(unfitting), 'rule')}: {', '.join(unfitting)}. Read the "
+                "dataset with --rules rules.rules instead, which holds all of them."
+            )
+        self._write("rules.json", to_link_json(replace(source.library, rules=tuple(fitting))))
+        if self._flipped:
+            self._write(FLIPS_FILE, json.dumps({METHOD: dict(sorted(self._flipped.items()))}, indent=2) + "\n")
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _is_file_name(name: str) -> bool:
+    # 100 characters leave room for the suffix within the 255 bytes of most file systems.
     return not _BAD_IN_NAMES & set(name) and not name.startswith(".") and name.isprintable() and len(name) <= 100
 
 
 def _generic_name(variable: Variable) -> str:
-    """`PersonX`, as statements call what is never searched."""
+    """Name of a generic variable in a statement, such as `PersonX`."""
     return "".join(variable.data_type.split()) + variable.name

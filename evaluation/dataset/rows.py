@@ -1,43 +1,43 @@
-"""The rows of a selection, read and made chunk by chunk, so that a knowledge base of any size fits."""
+"""Rows of the selected statements, made chunk by chunk, so that memory does not limit the size of a dataset."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from itertools import chain
 
-from engine.beams import ranked_text
-from engine.proof import By, Proof, proof_from_json, proof_text
-from engine.stored import models_of
-from evaluation.dataset.columns import Row
-from evaluation.dataset.frequency import rarest_word
-from evaluation.dataset.selection import Selection, chunks
-from evaluation.probing.forms import ConclusionForms
-from evaluation.probing.items import ProbeItem, kb_library, probe_item, rule_forms
-from evaluation.probing.templates import TEMPLATES
-from grammar.defaults import default_principle
-from grammar.rules import Library, Polarity, Rule
-from grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
-from grammar.verbalize import atom_text, literal_text
-from kb.records import Assessment, FactRecord, RunRecord, StatementRecord
-from kb.store import KnowledgeBase
-from llm_oracle.calls import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD
-from llm_oracle.protocols import LogLikelihood
+from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
+from hapax.engine.run_memory import models_of
+from hapax.engine.search.beams import ranked_text
+from hapax.evaluation.dataset.columns import Row
+from hapax.evaluation.dataset.frequency import rarest_word
+from hapax.evaluation.dataset.selection import Selection, chunks
+from hapax.evaluation.link.probing.forms import ConclusionForms
+from hapax.evaluation.link.probing.items import ProbeItem, probe_item, rule_forms
+from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.shared.stored_statements import stored_library
+from hapax.grammar.attributes import Polarity, default_principle
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
+from hapax.grammar.verbalize import atom_text, literal_text
+from hapax.kb.records import Assessment, FactRecord, RunRecord, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, LogLikelihood
 
 ENTAILS, CONTRADICTS = "entailment", "contradiction"
 
 RANKER = "ranker"
-"""The role of a score by which a search ranked; an evaluator's has the role of that name."""
+"""Role of the scores by which a search ranked; those of an evaluator have the role EVALUATOR."""
 
 _MEASURE = "log_likelihood"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One statement of the dataset: its row, the 13 questions about it, and what stands behind it."""
+    """One statement of the dataset: its row, the questions about it, and the ids of the facts that it rests on."""
 
     record: StatementRecord
     rule: Rule
@@ -47,16 +47,16 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A knowledge base and what is taken from it."""
+class DatasetSource:
+    """A knowledge base, and the statements selected from it."""
 
     kb: KnowledgeBase
     selection: Selection
 
     @cached_property
     def library(self) -> Library:
-        """The rules of the chosen statements with the predicates of the knowledge base."""
-        return kb_library(self.kb, {place.rule for place in self.selection.places})
+        """Rules of the chosen statements, with the predicates of the knowledge base."""
+        return stored_library(self.kb, {place.rule for place in self.selection.places})
 
     @cached_property
     def forms(self) -> dict[str, tuple[str, Polarity, ConclusionForms]]:
@@ -65,38 +65,44 @@ class Source:
 
     @cached_property
     def runs(self) -> dict[str, RunRecord]:
-        """The runs that derived the chosen statements, in the order they were started; unknown ones are left out."""
+        """Runs that derived the chosen statements, in the order of their start; runs without a record are left out."""
         wanted = {place.run_id for place in self.selection.places}
         runs = sorted(self.kb.runs(), key=lambda run: (run.started, run.id))
         return {run.id: run for run in runs if run.id in wanted}
 
     @cached_property
     def _models(self) -> dict[str, dict[str, str]]:
+        """Models by role, by run."""
         return {name: run_models(run) for name, run in self.runs.items()}
 
     def entries(self) -> Iterator[Entry]:
-        """The chosen statements, in order."""
+        """Make the entries of the chosen statements, in order."""
         for part in chunks(self.selection.places):
             records = self.kb.statements_at(part)
             proofs = [proof_from_json(record.proof) for record in records]
-            facts = self.kb.facts_by_id(one for proof in proofs for one in proof.fact_ids())
-            for record, proof, told in zip(records, proofs, self._scores(records), strict=True):
-                used = [facts[one] for one in proof.fact_ids() if one in facts]
-                yield self._entry(record, proof, used, told)
+            # One query per chunk instead of one per statement.
+            facts = self.kb.facts_by_id(chain.from_iterable(proof.fact_ids() for proof in proofs))
+            for record, proof, scores in zip(records, proofs, self._scores(records), strict=True):
+                used = [facts[fact_id] for fact_id in proof.fact_ids() if fact_id in facts]
+                yield self._entry(record, proof, used, scores)
 
     def facts(self, fact_ids: Iterable[str]) -> Iterator[Row]:
-        """The rows of the facts, in the order of their identities."""
+        """Rows of facts, in the order of their ids; ids without a fact are skipped."""
         wanted = sorted(set(fact_ids))
         for part in chunks(wanted):
-            held = self.kb.facts_by_id(part)
-            yield from (self._fact_row(held[one]) for one in part if one in held)
+            facts = self.kb.facts_by_id(part)
+            for fact_id in part:
+                if fact_id in facts:
+                    yield self._fact_row(facts[fact_id])
 
     def annotations(self) -> Iterator[Row]:
-        """Votes on the chosen statements. Voters are numbered by the order of their names, which stay at home."""
+        """Rows of the votes on the chosen statements, with numbers instead of the voters' names."""
         chosen = {place.id for place in self.selection.places}
         votes = [vote for vote in self.kb.votes() if vote.statement_id in chosen]
-        numbers = {name: number for number, name in enumerate(sorted({vote.voter for vote in votes}), 1)}
-        for vote in sorted(votes, key=lambda one: (one.statement_id, one.question, one.voter)):
+        # Numbers follow the names' order, so that they do not depend on who voted first.
+        voters = sorted({vote.voter for vote in votes})
+        numbers = {voter: number for number, voter in enumerate(voters, 1)}
+        for vote in sorted(votes, key=lambda vote: (vote.statement_id, vote.question, vote.voter)):
             yield {
                 "statement": vote.statement_id,
                 "question": vote.question,
@@ -109,8 +115,9 @@ class Source:
         domain, polarity, forms = self.forms[record.rule]
         entailed = record.id not in judgements.verdicts.contradicted
         item = probe_item(record, domain, polarity, forms, entailed=entailed)
-        probabilities = [one.probability for one in used if one.probability is not None]
+        probabilities = [fact.probability for fact in used if fact.probability is not None]
         models = self._models.get(record.run_id, {})
+        searched = [str(value) for name, value in record.substitution if name not in rule.generic]
         row = {
             "id": record.id,
             "distribution": record.distribution.value,
@@ -126,11 +133,12 @@ class Source:
             "substitution": _bindings(rule, record),
             "log_likelihood": _finite(record.log_likelihood),
             "log_likelihoods": scores,
-            "facts": [_fact_cell(one, self.library) for one in used],
+            "facts": [_fact_cell(fact, self.library) for fact in used],
             "least_probability": min(probabilities, default=None),
-            "rarest_word_zipf": rarest_word(_searched(rule, record)),
+            "rarest_word_zipf": rarest_word(searched),
             "proof": record.proof,
-            "proof_text": proof_text(proof, self._teller(rule)),
+            "proof_text": proof_text(proof, self._goal_text(rule)),
+            # Every proof has steps by rule; their premises are what it rests on.
             "sources": sorted({part.by.value for part in proof.parts() if part.by is not By.RULE}),
             "run": record.run_id,
             "knowledge_model": models.get(KNOWLEDGE),
@@ -141,30 +149,38 @@ class Source:
         return Entry(record, rule, row, tuple(_probe_rows(item)), proof.fact_ids())
 
     def _scores(self, records: Sequence[StatementRecord]) -> list[list[Row]]:
-        """What is stored of each statement's log-likelihood: the ranker's, then the evaluators' by name."""
+        """Stored log-likelihoods of each statement: the ranker's, then the evaluators' by name."""
         ranked = [self._ranked(record) for record in records]
         texts = [*(record.text for record in records), *ranked]
         known = {model: self.kb.assessments(texts, _MEASURE, model) for model in self.kb.assessors(_MEASURE)}
-        found = []
+        scores = []
         for record, text in zip(records, ranked, strict=True):
             ranker = self._models.get(record.run_id, {}).get(LIKELIHOOD, "")
-            asked = [(RANKER, ranker, text), *((EVALUATOR, model, record.text) for model in known)]
-            told = ((role, known.get(model, {}).get(words)) for role, model, words in asked)
-            found.append([_score_cell(role, score) for role, score in told if score is not None])
-        return found
+            cells = []
+            # The ranker scored the text that it ranked, evaluators the statement as it is written.
+            if assessment := known.get(ranker, {}).get(text):
+                cells.append(_score_cell(RANKER, assessment))
+            for assessments in known.values():
+                if assessment := assessments.get(record.text):
+                    cells.append(_score_cell(EVALUATOR, assessment))
+            scores.append(cells)
+        return scores
 
     def _ranked(self, record: StatementRecord) -> str:
-        """The text by which the search ranked the finished statement."""
-        bound = {name: Constant(value) for name, value in record.substitution}
+        """The text that the search ranked in place of the finished statement."""
+        values = {name: Constant(value) for name, value in record.substitution}
         run = self.runs.get(record.run_id)
+        # LINK's variants rank another text.
         compat = run is not None and bool(run.settings.get("compat"))
-        return ranked_text(self.library.rule(record.rule), self.library, bound, compat)
+        return ranked_text(self.library.rule(record.rule), self.library, values, compat)
 
-    def _teller(self, rule: Rule) -> Any:
-        def tell(goal: BodyLiteral) -> str:
+    def _goal_text(self, rule: Rule) -> Callable[[BodyLiteral], str]:
+        """A function that words the goals of a rule's proof."""
+
+        def goal_text(goal: BodyLiteral) -> str:
             return literal_text(goal, self.library, {}, rule.generic) if isinstance(goal, Literal) else str(goal)
 
-        return tell
+        return goal_text
 
     def _fact_row(self, fact: FactRecord) -> Row:
         return {
@@ -180,7 +196,7 @@ class Source:
 
 
 def _probe_rows(item: ProbeItem) -> Iterator[Row]:
-    """The 13 questions about a statement, with the right answer to each."""
+    """Rows of the questions about a statement, with the right answer to each."""
     for template in TEMPLATES:
         yield {
             "id": f"{item.statement_id}-{item.distribution.value}-{template.number}",
@@ -196,8 +212,9 @@ def _probe_rows(item: ProbeItem) -> Iterator[Row]:
 
 
 def run_models(run: RunRecord) -> dict[str, str]:
-    """The run's models by role, without a critic that was switched off; of an import the evaluator."""
+    """Models of a run by role. A critic that was switched off is left out; an import has its evaluator only."""
     named = models_of(run)
+    # A run names a critic even if it was switched off.
     if run.settings.get("critic") is False:
         named.pop(CRITIC, None)
     if not named and isinstance(run.settings.get("evaluator"), str):
@@ -220,28 +237,21 @@ def _fact_cell(fact: FactRecord, library: Library) -> Row:
 
 
 def _score_cell(role: str, score: Assessment) -> Row:
+    # Without a number of tokens, the stored sum says nothing about likelihood per token.
     mean = LogLikelihood(score.score, score.token_count).per_token if score.token_count else None
     return {"role": role, "model": score.model, "per_token": _finite(mean), "tokens": score.token_count}
 
 
 def _bindings(rule: Rule, record: StatementRecord) -> list[Row]:
     types = {variable.name: variable.data_type for variable in rule.variables}
-    return [
-        {"variable": name, "data_type": types.get(name), "value": str(value), "kind": _kind(value)}
-        for name, value in record.substitution
-    ]
-
-
-def _kind(value: Value) -> str:
-    if isinstance(value, str):
-        return "text"
-    return "decimal" if isinstance(value, Decimal) else "integer"
-
-
-def _searched(rule: Rule, record: StatementRecord) -> Iterator[str]:
-    return (str(value) for name, value in record.substitution if name not in rule.generic)
+    bindings: list[Row] = []
+    for name, value in record.substitution:
+        # Values are texts because a column of Parquet has one type; `kind` says what they were.
+        kind = "text" if isinstance(value, str) else "decimal" if isinstance(value, Decimal) else "integer"
+        bindings.append({"variable": name, "data_type": types.get(name), "value": str(value), "kind": kind})
+    return bindings
 
 
 def _finite(number: float | None) -> float | None:
-    """JSON has no infinity."""
+    """The number, or None for infinity and NaN, which JSON cannot hold."""
     return number if number is not None and math.isfinite(number) else None

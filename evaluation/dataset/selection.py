@@ -1,4 +1,4 @@
-"""Which statements are in a dataset, and what was left out: decided before the first row is written."""
+"""Selection of the statements of a dataset, which is complete before the first row is written."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from engine.proof import proof_from_json
-from evaluation.dataset.blocked import BlockList
-from evaluation.experiments import skipped_runs
-from evaluation.probing.items import ENTAILMENT, Verdicts, balance_of, draw_key, verdicts_of
-from evaluation.votes.questions import HARMFUL
-from grammar.errors import HapaxError
-from grammar.terms import Constant, Literal
-from kb.records import Distribution, StatementPlace, StatementRecord, VoteRecord
-from kb.store import KnowledgeBase
+from hapax.engine.inference.proof import proof_from_json
+from hapax.evaluation.dataset.blocked import BlockList
+from hapax.evaluation.shared.experiments import skipped_runs
+from hapax.evaluation.shared.stored_statements import draw_order_key
+from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION, VoteVerdicts, vote_balance, vote_verdicts
+from hapax.evaluation.votes.questions import HARMFUL
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Constant, Literal
+from hapax.kb.records import Distribution, StatementPlace, StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
 
 T = TypeVar("T")
 
 CHUNK = 500
-"""Statements that are read, with their proofs, at a time."""
+"""Statements that are read together with their proofs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked for. `rules`: only these; `sample`: at most so many a distribution; `shared`: False leaves out
-    statements that are in head and long tail; `runs`: only these, by how their ids begin; without any, whole searches
-    and imports, and no experiment.
+class SelectionOptions:
+    """Which statements to take.
+
+    `rules`: names, or all if empty; `runs`: beginnings of ids, or whole searches and imports if empty; `sample`:
+    largest number per distribution; `shared`: False leaves out statements that are in both head and long tail.
     """
 
     rules: tuple[str, ...] = ()
@@ -39,22 +41,23 @@ class Wish:
 
 
 class Judgements(NamedTuple):
-    """What people's votes say of statements. `judged`: the entailment was affirmed or denied by more voters than not.
+    """People's votes on statements.
 
-    `harmful`: of those who answered that question at all, more said yes than no.
+    `judged`: more voters affirmed the entailment than denied it, or the reverse; `harmful`: more of those who answered
+    this question said yes than no.
     """
 
-    verdicts: Verdicts
+    verdicts: VoteVerdicts
     judged: frozenset[str]
     harmful: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The chosen statements in the order in which they are written, and how many were left out and why.
+    """The chosen statements in the order of the rows, and how many were left out by reason.
 
-    Statements stand in the order in which a sample is drawn, head before long tail, so that the first rows of each
-    split are a fair sample of it.
+    Head comes before long tail. Within a distribution, statements stand in the order in which a sample is drawn, so
+    that the first rows of a split are a fair sample of it.
     """
 
     places: tuple[StatementPlace, ...]
@@ -63,92 +66,103 @@ class Selection:
     left_out: dict[str, int]
 
     def count(self, distribution: Distribution) -> int:
-        return sum(one.distribution is distribution for one in self.places)
-
-
-def select(kb: KnowledgeBase, wish: Wish) -> Selection:
-    """Choose; each statement counts once a distribution, as the last run wrote it.
-
-    Raises HapaxError where nothing is left to write.
-    """
-    left_out: Counter[str] = Counter()
-    latest = _latest(kb, wish, left_out)
-    judgements = judge(kb.votes())
-    in_both = frozenset.intersection(*(frozenset(one) for one in latest.values()))
-    chosen: list[StatementPlace] = []
-    for places in latest.values():
-        several = sorted(places.values(), key=lambda place: draw_key(wish.seed, place.id))
-        fitting = _fitting(several, wish, judgements, in_both, left_out)
-        unblocked = list(_unblocked(kb, fitting, wish.blocked, left_out))
-        chosen += unblocked[: wish.sample]
-        left_out["not_in_the_sample"] += len(unblocked[wish.sample :]) if wish.sample is not None else 0
-    if not chosen:
-        raise HapaxError(f"{kb.place}: all {sum(left_out.values())} statements were left out. Ask for more of them.")
-    told = {reason: left_out[reason] for reason in REASONS}
-    return Selection(tuple(chosen), in_both, judgements, told)
+        """Number of chosen statements of a distribution."""
+        return sum(place.distribution is distribution for place in self.places)
 
 
 REASONS = ("other_runs", "wrong_type", "harmful", "shared", "blocked", "not_in_the_sample")
-"""Why a statement is left out, the first reason that applies."""
+"""Reasons to leave a statement out. Only the first that applies is counted."""
+
+
+def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
+    """Choose statements; each counts once per distribution, as the last run stored it.
+
+    Raises HapaxError if no statement is left to write.
+    """
+    left_out: Counter[str] = Counter()
+    latest = _latest(kb, options, left_out)
+    judgements = judge(kb.votes())
+    in_both = frozenset.intersection(*(frozenset(places) for places in latest.values()))
+    chosen: list[StatementPlace] = []
+    for places in latest.values():
+        in_order = sorted(places.values(), key=lambda place: draw_order_key(options.seed, place.id))
+        fitting = _fitting(in_order, options, judgements, in_both, left_out)
+        # The sample is drawn last, so that it has its full size whatever else is left out.
+        unblocked = list(_unblocked(kb, fitting, options.blocked, left_out))
+        sampled = unblocked[: options.sample]
+        chosen += sampled
+        left_out["not_in_the_sample"] += len(unblocked) - len(sampled)
+    if not chosen:
+        raise HapaxError(
+            f"{kb.place}: all {sum(left_out.values())} statements were left out. Relax the options that choose them."
+        )
+    return Selection(tuple(chosen), in_both, judgements, {reason: left_out[reason] for reason in REASONS})
 
 
 def judge(votes: Iterable[VoteRecord]) -> Judgements:
-    """What the votes come to."""
-    several = list(votes)
-    balance = balance_of(several)
-    return Judgements(
-        verdicts_of(several),
-        frozenset(statement for (statement, question), count in balance.items() if question == ENTAILMENT and count),
-        frozenset(statement for (statement, question), count in balance.items() if question == HARMFUL and count > 0),
-    )
+    """Count the votes on all statements."""
+    votes = list(votes)
+    judged, harmful = set(), set()
+    for (statement, question), balance in vote_balance(votes).items():
+        # As many for as against leave the statement to the rule.
+        if question == ENTAILMENT_QUESTION and balance:
+            judged.add(statement)
+        elif question == HARMFUL and balance > 0:
+            harmful.add(statement)
+    return Judgements(vote_verdicts(votes), frozenset(judged), frozenset(harmful))
 
 
-def chunks(several: Sequence[T]) -> Iterator[Sequence[T]]:
-    """What is read together."""
-    for start in range(0, len(several), CHUNK):
-        yield several[start : start + CHUNK]
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Parts of at most CHUNK items."""
+    for start in range(0, len(items), CHUNK):
+        yield items[start : start + CHUNK]
 
 
-def _latest(kb: KnowledgeBase, wish: Wish, left_out: Counter[str]) -> dict[Distribution, dict[str, StatementPlace]]:
+def _latest(
+    kb: KnowledgeBase, options: SelectionOptions, left_out: Counter[str]
+) -> dict[Distribution, dict[str, StatementPlace]]:
+    """Statements of the chosen rules and runs by distribution and id."""
     known = {rule.name for rule in kb.rules()}
-    for name in wish.rules:
+    for name in options.rules:
         if name not in known:
-            raise HapaxError(f"{kb.place}: no rule {name!r}. Without --rule all are taken that it holds.")
-    skipped = skipped_runs(kb, wish.runs)
-    latest: dict[Distribution, dict[str, StatementPlace]] = {each: {} for each in Distribution}
+            raise HapaxError(f"{kb.place}: there is no rule {name!r}. Omit --rule to take the statements of all rules.")
+    skipped = skipped_runs(kb, options.runs)
+    latest: dict[Distribution, dict[str, StatementPlace]] = {distribution: {} for distribution in Distribution}
     others: set[tuple[Distribution, str]] = set()
-    for one in kb.statement_places():
-        if wish.rules and one.rule not in wish.rules:
+    for place in kb.statement_places():
+        if options.rules and place.rule not in options.rules:
             continue
-        if one.run_id in skipped:
-            others.add((one.distribution, one.id))
+        # In the order in which they were stored, so that a later run's statement replaces an earlier one's.
+        if place.run_id in skipped:
+            others.add((place.distribution, place.id))
         else:
-            latest[one.distribution][one.id] = one
-    left_out["other_runs"] = sum(identity not in latest[end] for end, identity in others)
+            latest[place.distribution][place.id] = place
+    # Statements that are in a chosen run as well are not left out.
+    left_out["other_runs"] = sum(identity not in latest[distribution] for distribution, identity in others)
     if not any(latest.values()):
         raise HapaxError(
-            f"{kb.place} holds no statement for a dataset. Search some (`hapax search`) or import LINT's "
-            "(`hapax evaluate lint`); --run takes those of an experiment."
+            f"{kb.place} holds no statement for a dataset. Run `hapax search`, import LINT with `hapax evaluate lint`, "
+            "or name the run of an experiment with --run."
         )
     return latest
 
 
 def _fitting(
     places: Iterable[StatementPlace],
-    wish: Wish,
+    options: SelectionOptions,
     judgements: Judgements,
     in_both: frozenset[str],
     left_out: Counter[str],
 ) -> list[StatementPlace]:
-    """The places that no vote and no wish leaves out; the others are counted."""
-    out = {
+    """The places that neither votes nor options leave out; the others are counted."""
+    unwanted = {
         "wrong_type": judgements.verdicts.wrong_type,
         "harmful": judgements.harmful,
-        "shared": frozenset() if wish.shared else in_both,
+        "shared": frozenset() if options.shared else in_both,
     }
     kept = []
     for place in places:
-        reason = next((reason for reason, ids in out.items() if place.id in ids), None)
+        reason = next((reason for reason, ids in unwanted.items() if place.id in ids), None)
         if reason is None:
             kept.append(place)
         else:
@@ -159,23 +173,26 @@ def _fitting(
 def _unblocked(
     kb: KnowledgeBase, places: Sequence[StatementPlace], blocked: BlockList, left_out: Counter[str]
 ) -> Iterator[StatementPlace]:
-    """The places whose statements the block list lets pass; without a list nothing is read."""
-    if not blocked.patterns:
+    """The places whose statements match no pattern of the block list; the others are counted."""
+    if not blocked.patterns:  # spares reading all statements
         yield from places
         return
     for part in chunks(places):
         for place, record in zip(part, kb.statements_at(part), strict=True):
-            if blocked.blocks(_words(record)):
+            if blocked.blocks(_texts(record)):
                 left_out["blocked"] += 1
             else:
                 yield place
 
 
-def _words(record: StatementRecord) -> Iterator[str]:
-    """Everything of a statement that a reader of the dataset would see."""
+def _texts(record: StatementRecord) -> Iterator[str]:
+    """All texts of a statement that a reader of the dataset sees."""
     yield record.premise
     yield record.conclusion
-    yield from (str(value) for _, value in record.substitution)
-    goals = (part.goal for part in proof_from_json(record.proof).parts())
-    terms = (term for goal in goals if isinstance(goal, Literal) for term in goal.atom.arguments)
-    yield from (str(term.value) for term in terms if isinstance(term, Constant))
+    for _, value in record.substitution:
+        yield str(value)
+    for part in proof_from_json(record.proof).parts():
+        if isinstance(part.goal, Literal):
+            for term in part.goal.atom.arguments:
+                if isinstance(term, Constant):
+                    yield str(term.value)

@@ -1,4 +1,4 @@
-"""The 13 questions about each statement as tasks of UK AISI's Inspect. Part of a dataset.
+"""Tasks of UK AISI's Inspect with the questions about each statement of this dataset.
 
 `inspect eval task.py@head --model ...` and `inspect eval task.py@long_tail --model ...`.
 """
@@ -14,16 +14,18 @@ from inspect_ai.scorer import Metric, SampleScore, accuracy, choice, grouped, me
 from inspect_ai.solver import multiple_choice
 
 TEMPLATES = 13
+"""Number of questions about each statement of this dataset."""
 
 
-@metric
-def all_13() -> Metric:
-    """The share of statements of which all 13 questions were answered right; cut statements do not count."""
+@metric(name=f"all_{TEMPLATES}")
+def all_right() -> Metric:
+    """Share of statements all of whose questions were answered correctly; incomplete statements do not count."""
 
     def share(scores: list[SampleScore]) -> float:
         by_statement: dict[str, list[bool]] = defaultdict(list)
-        for one in scores:
-            by_statement[str((one.sample_metadata or {})["statement"])].append(one.score.as_float() == 1.0)
+        for score in scores:
+            statement = str((score.sample_metadata or {})["statement"])
+            by_statement[statement].append(score.score.as_float() == 1.0)
         whole = [answers for answers in by_statement.values() if len(answers) == TEMPLATES]
         return sum(map(all, whole)) / len(whole) if whole else float("nan")
 
@@ -32,17 +34,17 @@ def all_13() -> Metric:
 
 @task
 def head() -> Task:
-    """Head statements."""
-    return _asked("head")
+    """Questions about head statements."""
+    return _questions("head")
 
 
 @task
 def long_tail() -> Task:
-    """Long-tail statements."""
-    return _asked("long_tail")
+    """Questions about long-tail statements."""
+    return _questions("long_tail")
 
 
-def _asked(distribution: str) -> Task:
+def _questions(distribution: str) -> Task:
     return Task(
         dataset=json_dataset(str(Path(__file__).parent / f"{distribution}.jsonl")),
         solver=multiple_choice(),
@@ -50,6 +52,6 @@ def _asked(distribution: str) -> Task:
         metrics=[
             grouped(accuracy(), "template", all_label="accuracy", name_template="template {group_name}"),
             stderr(cluster="statement"),
-            all_13(),
+            all_right(),
         ],
     )

@@ -1,8 +1,8 @@
-"""Data and metrics of the tasks beside this file, for EleutherAI's lm-evaluation-harness. Part of a dataset.
+"""Data and metrics of the tasks in this folder, for EleutherAI's lm-evaluation-harness.
 
-A document is one of the 13 questions about a statement. All metrics but `acc` look at whole statements, so each
-document gives every metric the same record and the aggregation puts the records of a statement together. A statement
-of which `--limit` has cut off a question does not count in the metrics of whole statements.
+A document is one of the questions about a statement. All metrics but `acc` need whole statements, so each document
+gives every metric the same record, and the aggregation puts the records of a statement together. A statement of which
+`--limit` has cut off a question does not count in the metrics of whole statements.
 """
 
 from __future__ import annotations
@@ -14,51 +14,65 @@ from pathlib import Path
 from typing import Any
 
 TEMPLATES = 13
+"""Number of questions about each statement of this dataset."""
+
 POSITIVE = 0
-"""The place of the positive answer among a question's two."""
+"""Index of the positive answer among a question's two."""
 
 Record = tuple[str, int, int, bool]
-"""Statement, template, label, and whether the answer was right."""
+"""Statement, template, label, and True if the answer was right."""
 
 
 def load(data_file: str, **_: Any) -> Any:
-    """The questions of one distribution, from the file beside this one, wherever the folder lies."""
-    import datasets
+    """Load the questions of one distribution from the file beside this one."""
+    import datasets  # here, because the metrics below are used without it, too
 
     return datasets.load_dataset("json", data_files={"test": str(Path(__file__).parent / data_file)})
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """The likelier answer is the model's answer; a tie goes to the positive one."""
+    """Score one document. The likelier answer is the model's answer; a tie goes to the positive one."""
     scores = [score for score, _ in results]
     right = scores.index(max(scores)) == doc["label"]
     record: Record = (doc["statement"], doc["template"], doc["label"], right)
     by_template = {f"template_{number:02}": record for number in range(1, TEMPLATES + 1)}
-    return {"acc": float(right), **dict.fromkeys(("all_13", "positive", "negative"), record), **by_template}
+    return {"acc": float(right), **dict.fromkeys((f"all_{TEMPLATES}", "positive", "negative"), record), **by_template}
 
 
-def all_13(records: Iterable[Record]) -> float:
-    """The share of statements of which all 13 questions were answered right: the metric of LINK's table 4."""
+def __getattr__(name: str) -> Callable[[Iterable[Record]], float]:
+    """The metrics whose names depend on the number of questions: `all_13`, and `template_01` to `template_13`."""
+    if name == f"all_{TEMPLATES}":
+        return all_right
+    for number in range(1, TEMPLATES + 1):
+        if name == f"template_{number:02}":
+            return _template(number)
+    raise AttributeError(name)
+
+
+def all_right(records: Iterable[Record]) -> float:
+    """Share of statements all of whose questions were answered correctly: the metric of LINK's table 4."""
     return _share(records, lambda _: True)
 
 
 def positive(records: Iterable[Record]) -> float:
-    """The share of statements of which all questions with a positive answer were answered right."""
+    """Share of statements all of whose questions with a positive answer were answered correctly."""
     return _share(records, lambda label: label == POSITIVE)
 
 
 def negative(records: Iterable[Record]) -> float:
-    """The share of statements of which all questions with a negative answer were answered right."""
+    """Share of statements all of whose questions with a negative answer were answered correctly."""
     return _share(records, lambda label: label != POSITIVE)
 
 
-def _share(records: Iterable[Record], asked: Callable[[int], bool]) -> float:
+def _share(records: Iterable[Record], counts: Callable[[int], bool]) -> float:
     by_statement: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_statement[record[0]].append(record)
-    whole = [several for several in by_statement.values() if len(several) == TEMPLATES]
-    right = sum(all(one[3] for one in several if asked(one[2])) for several in whole)
-    return right / len(whole) if whole else math.nan
+    complete = [answers for answers in by_statement.values() if len(answers) == TEMPLATES]
+    right = 0
+    for answers in complete:
+        right += all(correct for _, _, label, correct in answers if counts(label))
+    return right / len(complete) if complete else math.nan
 
 
 def _template(number: int) -> Callable[[Iterable[Record]], float]:
@@ -67,7 +81,3 @@ def _template(number: int) -> Callable[[Iterable[Record]], float]:
         return sum(answers) / len(answers) if answers else math.nan
 
     return accuracy
-
-
-template_01, template_02, template_03, template_04, template_05, template_06, template_07 = map(_template, range(1, 8))
-template_08, template_09, template_10, template_11, template_12, template_13 = map(_template, range(8, TEMPLATES + 1))

@@ -1,4 +1,4 @@
-"""What is counted while the rows go by, and what the card and the command tell of a dataset."""
+"""Counts over the rows of a dataset, and the summary that the card, `metadata.json` and the command print."""
 
 from __future__ import annotations
 
@@ -7,32 +7,47 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation.dataset.rows import Entry, Source
-from evaluation.dataset.selection import Wish
-from evaluation.dataset.tables import Size
-from evaluation.estimates import Estimate, mean, share
-from evaluation.lint import DomainCount, table_16_json
-from evaluation.probing.metrics import TOTAL, in_order
-from kb.records import Distribution
-
-GATES = ("type", "critic")
-"""The gates by which a model judges; the parser's refusals alone are kept, and the likelihood gate only sorts."""
-
-_Scores = dict[tuple[str, Distribution], dict[str, tuple[float, int]]]
+from hapax.engine.search.gates import GateCount, Subject, VerdictCounts, gates_in_order
+from hapax.evaluation.dataset.rows import DatasetSource, Entry
+from hapax.evaluation.dataset.selection import SelectionOptions
+from hapax.evaluation.link.lint import DomainCount, table_16_json
+from hapax.evaluation.shared.domains import TOTAL, ordered_domains
+from hapax.evaluation.shared.estimates import Estimate, mean, share
+from hapax.kb.records import Distribution
 
 
 @dataclass(frozen=True, slots=True)
 class GateVerdicts:
-    """How many values came to a gate, and the share of them that it refused."""
+    """Number of values that a gate judged, and the share of them that it refused."""
 
     gate: str
     judged: int
     refused: Estimate
 
 
+@dataclass(slots=True)
+class _ScoreSum:
+    """Sum and number of one evaluator's scores of the statements of one rule and distribution."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, score: float) -> None:
+        self.total += score
+        self.count += 1
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count
+
+
+_Scores = dict[tuple[str, Distribution], dict[str, _ScoreSum]]
+"""By rule and distribution, then by evaluator."""
+
+
 @dataclass
-class Tally:
-    """Counts rows; holds none of them but an example of each end."""
+class RowCounter:
+    """Counts rows as they are written. It keeps one example text of each distribution, and no other row."""
 
     statements: Counter[tuple[str, Distribution]] = field(default_factory=Counter)
     labels: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -46,44 +61,47 @@ class Tally:
         key = (record.rule, record.distribution)
         self.statements[key] += 1
         self.labels[row["label"], row["label_source"]] += 1
+        # Such a statement has a row in each distribution; it is counted at the first of them.
         self.in_both += row["in_both"] and record.distribution is Distribution.HEAD
         self.examples.setdefault(record.distribution, record.text)
         self._domains[record.rule] = row["domain"]
         if row["log_likelihood"] is not None:
-            evaluator = row["evaluator_model"] or ""
-            total, count = self._scores[key].get(evaluator, (0.0, 0))
-            self._scores[key][evaluator] = (total + row["log_likelihood"], count + 1)
+            self._scores[key].setdefault(row["evaluator_model"] or "", _ScoreSum()).add(row["log_likelihood"])
 
     def domains(self) -> tuple[DomainCount, ...]:
         """LINK's table 16 with delta, the total last."""
-        named = set(self._domains.values())
-        parts = [(one, [rule for rule, domain in self._domains.items() if domain == one]) for one in in_order(named)]
-        return tuple(self._domain(*part) for part in (*parts, (TOTAL, list(self._domains))))
+        rules_of: dict[str, list[str]] = {}
+        for rule, domain in self._domains.items():
+            rules_of.setdefault(domain, []).append(rule)
+        counts = [self._domain(domain, rules_of[domain]) for domain in ordered_domains(set(rules_of))]
+        return (*counts, self._domain(TOTAL, list(self._domains)))
 
     def _domain(self, domain: str, rules: list[str]) -> DomainCount:
-        head, long_tail = (sum(self.statements[rule, each] for rule in rules) for each in Distribution)
+        head = sum(self.statements[rule, Distribution.HEAD] for rule in rules)
+        long_tail = sum(self.statements[rule, Distribution.LONG_TAIL] for rule in rules)
         deltas = [delta for rule in sorted(rules) if (delta := self._delta(rule)) is not None]
         return DomainCount(domain, len(rules), head, long_tail, mean(deltas))
 
     def _delta(self, rule: str) -> float | None:
-        """None where one end has no score, and where not one evaluator alone has measured both."""
-        head, long_tail = (self._scores.get((rule, each), {}) for each in Distribution)
+        """Mean score of head less that of long-tail statements; None unless one and the same evaluator scored both."""
+        head = self._scores.get((rule, Distribution.HEAD), {})
+        long_tail = self._scores.get((rule, Distribution.LONG_TAIL), {})
+        # Scores of different evaluators cannot be subtracted from each other.
         if len(head) != 1 or head.keys() != long_tail.keys():
             return None
-        (one,), (other,) = head.values(), long_tail.values()
-        return one[0] / one[1] - other[0] / other[1]
+        (evaluator,) = head
+        return head[evaluator].mean - long_tail[evaluator].mean
 
 
 @dataclass(frozen=True)
-class Summary:
-    """A dataset in figures. `sizes`: of the Parquet tables; `notes`: what was improvised or does not fit a format."""
+class DatasetSummary:
+    """A dataset in figures. `notes`: choices, and rows that a format cannot hold."""
 
     name: str
-    wish: Wish
-    source: Source
-    tally: Tally
+    wish: SelectionOptions
+    source: DatasetSource
+    tally: RowCounter
     formats: tuple[str, ...]
-    sizes: dict[tuple[str, str], Size] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -92,24 +110,40 @@ class Summary:
 
     @property
     def gates(self) -> list[GateVerdicts]:
-        """What the gates refused in the runs behind the statements."""
-        counts = self.source.kb.verdict_counts(GATES, self.source.runs)
-        return [
-            GateVerdicts(gate, judged, share([True] * (judged - accepted) + [False] * accepted))
-            for gate in GATES
-            if gate in counts
-            for accepted, judged in [counts[gate]]
-        ]
+        """Verdicts of the gates on values in the runs behind the statements; gates without a value are left out."""
+        runs_by_compat: dict[Any, list[str]] = {}
+        for run in self.source.runs.values():
+            runs_by_compat.setdefault(run.settings.get("compat"), []).append(run.id)
+        totals: dict[str, GateCount] = {}
+        # Runs with another order of gates are counted apart: the order says how many values came to each gate.
+        for compat, run_ids in runs_by_compat.items():
+            values = VerdictCounts()
+            counts: list[tuple[str, GateCount]] = []
+            for verdict in self.source.kb.verdict_counts(run_ids):
+                if verdict.proposed:
+                    values.add(verdict.gate, verdict.accepted, verdict.scored, verdict.count)
+                elif verdict.scored:  # a single fact comes to no gate but the one that judged it
+                    counts.append((verdict.gate, GateCount(verdict.count * verdict.accepted, verdict.count)))
+            counts += values.by_gate(gates_in_order(compat)).items()
+            for gate, count in counts:
+                totals[gate] = totals.get(gate, GateCount()) + count
+        found = []
+        for shown in gates_in_order():
+            if shown.in_card and shown.judges(Subject.VALUES) and (total := totals.get(shown.name, GateCount())).judged:
+                refused = [True] * (total.judged - total.accepted) + [False] * total.accepted
+                found.append(GateVerdicts(shown.name, total.judged, share(refused)))
+        return found
 
     @property
     def affirmed(self) -> Estimate:
-        """Of the statements that people judged, the share whose entailment they affirmed."""
+        """Share of the judged statements whose entailment people affirmed."""
         chosen = {place.id for place in self.source.selection.places}
         judgements = self.source.selection.judgements
-        return share([one not in judgements.verdicts.contradicted for one in sorted(chosen & judgements.judged)])
+        judged = sorted(chosen & judgements.judged)
+        return share([statement not in judgements.verdicts.contradicted for statement in judged])
 
     def to_json(self) -> dict[str, Any]:
-        """What `metadata.json` holds, and `--json` prints."""
+        """The content of `metadata.json`, which `--json` prints."""
         return {
             "name": self.name,
             "formats": list(self.formats),
@@ -123,12 +157,17 @@ class Summary:
                 for (label, source), count in sorted(self.tally.labels.items())
             ],
             "left_out": self.left_out,
-            "gates": [{"gate": one.gate, "judged": one.judged, "refused": one.refused.value} for one in self.gates],
+            "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],
             "notes": list(self.notes),
             "runs": list(self._runs()),
         }
 
     def _runs(self) -> Iterator[dict[str, Any]]:
         for run in self.source.runs.values():
-            told = {"command": run.command, "started": run.started, "status": run.status}
-            yield {"id": run.id, **told, "settings": dict(run.settings)}
+            yield {
+                "id": run.id,
+                "command": run.command,
+                "started": run.started,
+                "status": run.status,
+                "settings": dict(run.settings),
+            }

@@ -1,49 +1,63 @@
-"""The four tables as files: JSON Lines, and Parquet in shards. Both take row after row."""
+"""The four tables of a dataset as JSON Lines or as Parquet in shards, written row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, Row, Table, flat, json_line
-from evaluation.dataset.rows import Entry, Source
+from hapax.evaluation.dataset.columns import (
+    ANNOTATIONS,
+    FACTS,
+    PROBES,
+    STATEMENTS,
+    Column,
+    DatasetTable,
+    Row,
+    flat,
+    json_line,
+)
+from hapax.evaluation.dataset.formats import Sink
+from hapax.evaluation.dataset.rows import DatasetSource, Entry
 
 ALL = "train"
-"""The only split of a table that does not part head and long tail; hubs look for this name first."""
+"""The only split of a table that is not divided into head and long tail; hubs look for this name first."""
 
 ROWS_PER_SHARD = 50_000
 ROWS_PER_GROUP = 1_000
-"""Rows of Parquet that are held until they are written together."""
+"""Rows of Parquet that are collected in memory and written together."""
 
 _TYPES = {"string": "string", "json": "string", "bool": "bool_", "int32": "int32", "float64": "float64"}
 
 
 class Size(NamedTuple):
-    """Of one split. `num_bytes`: what its columns take in memory, as `datasets` counts; 0 where nobody asks."""
+    """Size of one split. `num_bytes` is that of its columns in memory, as `datasets` counts; 0 for JSON Lines."""
 
     rows: int
     num_bytes: int = 0
 
 
-class RowWriter(Protocol):
-    """One split of one table being written."""
+class SplitWriter(Protocol):
+    """An open file of one split of one table."""
 
     def write(self, row: Row) -> None: ...
 
     def close(self) -> Size: ...
 
 
-@dataclass
-class TableSink:
-    """Writes statements, probes, facts and annotations; a split without rows has no file."""
+class TableSink(Sink):
+    """Writes statements, probes, facts and annotations as tables; a split without rows has no file."""
 
-    open_writer: Callable[[Table, str], RowWriter]
-    sizes: dict[tuple[str, str], Size] = field(default_factory=dict)
-    _writers: dict[tuple[str, str], RowWriter] = field(default_factory=dict)
-    _fact_ids: set[str] = field(default_factory=set)
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder, name)
+        self.sizes: dict[tuple[str, str], Size] = {}
+        self._writers: dict[tuple[str, str], SplitWriter] = {}
+        self._fact_ids: set[str] = set()
+
+    def open_writer(self, table: DatasetTable, split: str) -> SplitWriter:
+        """Open the file of one split."""
+        raise NotImplementedError
 
     def take(self, entry: Entry) -> None:
         split = entry.record.distribution.value
@@ -52,43 +66,40 @@ class TableSink:
             self._write(PROBES, split, row)
         self._fact_ids.update(entry.fact_ids)
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: DatasetSource) -> None:
         for row in source.facts(self._fact_ids):
             self._write(FACTS, ALL, row)
         for row in source.annotations():
             self._write(ANNOTATIONS, ALL, row)
         self.sizes = {key: writer.close() for key, writer in self._writers.items()}
 
-    def _write(self, table: Table, split: str, row: Row) -> None:
+    def _write(self, table: DatasetTable, split: str, row: Row) -> None:
         key = (table.name, split)
         if key not in self._writers:
             self._writers[key] = self.open_writer(table, split)
         self._writers[key].write(row)
 
 
-def jsonl_sink(folder: Path) -> TableSink:
-    """`statements-head.jsonl` and so on; tables of one split without its name."""
+class JsonlSink(TableSink):
+    """`jsonl/statements-head.jsonl` and so on; a table with one split only is `jsonl/facts.jsonl`."""
 
-    def opened(table: Table, split: str) -> JsonlWriter:
-        folder.mkdir(parents=True, exist_ok=True)
-        return JsonlWriter(folder / (f"{table.name}.jsonl" if split == ALL else f"{table.name}-{split}.jsonl"))
+    def open_writer(self, table: DatasetTable, split: str) -> JsonlWriter:
+        place = self.folder / "jsonl"
+        place.mkdir(parents=True, exist_ok=True)
+        return JsonlWriter(place / (f"{table.name}.jsonl" if split == ALL else f"{table.name}-{split}.jsonl"))
 
-    return TableSink(opened)
 
+class ParquetSink(TableSink):
+    """Statements in `data/`, and each other table in a folder of its name."""
 
-def parquet_sink(folder: Path) -> TableSink:
-    """Statements in `data/`, other tables in folders of their names."""
-
-    def opened(table: Table, split: str) -> ParquetWriter:
-        place = folder / ("data" if table is STATEMENTS else table.name)
+    def open_writer(self, table: DatasetTable, split: str) -> ParquetWriter:
+        place = self.folder / ("data" if table is STATEMENTS else table.name)
         place.mkdir(parents=True, exist_ok=True)
         return ParquetWriter(place, split, table)
 
-    return TableSink(opened)
-
 
 class JsonlWriter:
-    """Lines in one file."""
+    """Writes rows as lines of one file."""
 
     def __init__(self, path: Path) -> None:
         self._stream = path.open("w", encoding="utf-8", newline="\n")
@@ -104,13 +115,16 @@ class JsonlWriter:
 
 
 class ParquetWriter:
-    """`{split}-00000-of-0000N.parquet`: N is known only at the end, so shards are named then."""
+    """Writes rows as shards `{split}-00000-of-0000N.parquet`.
 
-    def __init__(self, folder: Path, split: str, table: Table) -> None:
+    N is known only at the end, so shards get their names then.
+    """
+
+    def __init__(self, folder: Path, split: str, table: DatasetTable) -> None:
         self._folder, self._split, self._table = folder, split, table
         self._schema = _schema(table)
         self._waiting: list[dict[str, Any]] = []
-        self._shards: list[Path] = []
+        self._shards: list[Path] = []  # complete ones and the open one, under provisional names
         self._rows = self._rows_in_shard = self._bytes = 0
         self._shard: Any = None
 
@@ -134,10 +148,11 @@ class ParquetWriter:
             return
         if self._shard is None:
             self._shards.append(self._folder / f"{self._split}-{len(self._shards):05}.part")
+            # Opened with the first row, so that a split without rows has no file.
             self._shard = parquet.ParquetWriter(self._shards[-1], self._schema, compression="zstd")
         group = pa.Table.from_pylist(self._waiting, schema=self._schema)
         self._shard.write_table(group)
-        self._bytes += group.nbytes
+        self._bytes += group.nbytes  # uncompressed, as `datasets` states it in its cards
         self._rows += len(self._waiting)
         self._rows_in_shard += len(self._waiting)
         self._waiting.clear()
@@ -150,9 +165,9 @@ class ParquetWriter:
         self._shard, self._rows_in_shard = None, 0
 
 
-def write_parquet(path: Path, table: Table, rows: Iterable[Row]) -> int:
-    """Write rows into one file, a group of them at a time; gives how many."""
-    import pyarrow as pa
+def write_parquet(path: Path, table: DatasetTable, rows: Iterable[Row]) -> int:
+    """Write rows into one file, group by group, and return their number."""
+    import pyarrow as pa  # slow to import, and not needed for JSON Lines
     from pyarrow import parquet
 
     schema, waiting = _schema(table), iter(rows)
@@ -165,17 +180,19 @@ def write_parquet(path: Path, table: Table, rows: Iterable[Row]) -> int:
 
 
 def write_columns(path: Path, columns: Mapping[str, str], batches: Iterable[Sequence[Sequence[object]]]) -> None:
-    """Write batches of rows into one file; `columns` are names and Arrow's types."""
+    """Write batches of rows into one file; `columns` are Arrow types by name."""
     import pyarrow as pa
     from pyarrow import parquet
 
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
-            writer.write_table(pa.table(list(map(list, zip(*batch, strict=True))), schema=schema))
+            # Arrow stores columns.
+            by_column = [list(cells) for cells in zip(*batch, strict=True)]
+            writer.write_table(pa.table(by_column, schema=schema))
 
 
-def _schema(table: Table) -> Any:
+def _schema(table: DatasetTable) -> Any:
     import pyarrow as pa
 
     return pa.schema([(column.name, _arrow(column)) for column in table.columns])
@@ -185,7 +202,7 @@ def _arrow(column: Column) -> Any:
     import pyarrow as pa
 
     if column.fields:
-        one = pa.struct([(each.name, _arrow(each)) for each in column.fields])
+        arrow_type = pa.struct([(field.name, _arrow(field)) for field in column.fields])
     else:
-        one = getattr(pa, _TYPES[column.kind])()
-    return pa.list_(one) if column.many else one
+        arrow_type = getattr(pa, _TYPES[column.kind])()
+    return pa.list_(arrow_type) if column.many else arrow_type

@@ -1,4 +1,4 @@
-"""YAML as other programs read it: the card's head, and the harness's tasks with their `!function` tags."""
+"""YAML for other programs: the head of a card, and tasks of the harness with their `!function` tags."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import yaml
 
 
 class Function(str):
-    """A function of a Python file beside the YAML: `utils.load`."""
+    """Name of a function in a Python file beside the YAML, such as `utils.load`."""
 
     __slots__ = ()
 
 
 def yaml_text(tree: Mapping[str, Any]) -> str:
-    """The tree as block YAML, keys in the order given."""
+    """The tree as YAML in block style, with keys in the given order."""
     return str(yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, _: Any) -> bool:
-        """Equal parts are written out, for people and for readers that know no anchors."""
+        """Write equal parts out instead of as anchors, which some readers do not support."""
         return True
 
 

@@ -1,13 +1,13 @@
-"""Files as splits, what is in them beside the paper's counts, and the subsets that the experiments use (section 3)."""
+"""Data sets: read the splits, count their sub-groups beside the paper's, and write the subsets (section 3)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from evaluation.entailment.groups import (
+from hapax.evaluation.entailment.groups import (
     PAIRINGS,
     PAPER_SIZES,
     SubGroup,
@@ -17,8 +17,9 @@ from evaluation.entailment.groups import (
     split_again,
     subset,
 )
-from evaluation.entailment.pairs import EntailmentPair, read_pairs, write_levy_holt
-from grammar.errors import HapaxError
+from hapax.evaluation.entailment.pairs import EntailmentPair, read_pairs, write_levy_holt
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.errors import HapaxError
 
 FULL = "full"
 HYPOTHESIS_ONLY = "hypothesis-only"
@@ -28,88 +29,90 @@ Splits = Mapping[str, Sequence[EntailmentPair]]
 
 @dataclass(frozen=True, slots=True)
 class DataReport:
-    """Splits as they came and as split again, with how many pairs were apart from their converse."""
+    """Sub-groups of the splits as given, and of the same pairs split again."""
 
     given: Splits
     splits: Splits
+    """The pairs split again, so that no pair is in another split than its converse."""
+
     leaks: int
+    """Number of pairs that `given` separates from their converse."""
 
     @classmethod
     def of(cls, given: Splits, seed: int) -> DataReport:
-        """Split again by `seed`."""
+        """The report on these splits; `seed` decides how they are split again."""
         return cls(given, split_again(given, seed), leaks(given))
 
-    def tables(self) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-        """Titles, columns and rows: counts of what is there, and the paper's beside them in a table of their own."""
-        columns = ("split", "pairs", "true", *SubGroup)
-        yield "Sub-groups, no converse in another split", columns, [*self._rows(self.splits)]
-        printed = [name for name in self.splits if name in PAPER_SIZES]
-        if printed:
-            yield "Sub-groups as the paper prints them", columns, [_paper_row(name) for name in printed]
-
     @property
-    def note(self) -> str:
-        """What splitting again did."""
-        return (
-            f"{self.leaks} pairs had their converse or themselves in another split; now none has. Which split such "
-            "pairs go to is drawn, so single counts of directional pairs and paraphrases differ from the paper's, and "
-            "their sums do not."
+    def result(self) -> ExperimentResult:
+        """The counts, those that the paper prints, and a note on the effect of splitting again."""
+        columns = ("split", "pairs", "true", *SubGroup)
+        together = list(chain.from_iterable(self.splits.values()))
+        rows = [_row(name, pairs) for name, pairs in self.splits.items()]
+        if len(self.splits) > 1:
+            rows.append(_row("together", together))
+        tables = [ResultTable("Sub-groups, no converse in another split", columns, rows)]
+        # The paper's splits are named train, dev and test; other names have no printed sizes.
+        printed = [_paper_row(name) for name in self.splits if name in PAPER_SIZES]
+        if printed:
+            tables.append(ResultTable("Sub-groups as the paper prints them", columns, printed))
+        figures = {
+            "leaks": self.leaks,
+            "splits": {name: {**_size(pairs), **counts(pairs)} for name, pairs in self.splits.items()},
+            "given": {name: {"pairs": len(pairs), **counts(pairs)} for name, pairs in self.given.items()},
+            "together": counts(together),
+        }
+        note = (
+            f"{self.leaks} pairs had their converse or a duplicate in another split; none has now. Such pairs are "
+            "assigned to a split at random, so the counts of directional pairs and of paraphrases in a split differ "
+            "from the paper's; their sums agree."
             if self.leaks
             else "No pair has its converse in another split."
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Every count."""
-        return {
-            "leaks": self.leaks,
-            "splits": {
-                name: {"pairs": len(pairs), "true": sum(one.entailed for one in pairs), **counts(pairs)}
-                for name, pairs in self.splits.items()
-            },
-            "given": {name: {"pairs": len(pairs), **counts(pairs)} for name, pairs in self.given.items()},
-            "together": counts(_together(self.splits)),
-        }
-
-    def _rows(self, splits: Splits) -> Iterator[tuple[str, ...]]:
-        for name, pairs in splits.items():
-            yield _row(name, pairs)
-        if len(splits) > 1:
-            yield _row("together", _together(splits))
+        return ExperimentResult(tables, figures, notes=[note])
 
 
 def read_splits(files: Sequence[Path]) -> dict[str, list[EntailmentPair]]:
-    """Each file as a split of its own name. Raises HapaxError for two of one name."""
+    """Read each file as a split, named after the file. Raises HapaxError if two files have the same name."""
     names = [path.stem for path in files]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise HapaxError(f"Two files are named {twice}, so that their splits could not be told apart. Rename one.")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise HapaxError(
+            f"Two files are named {duplicate}; a split takes its name from its file. Rename one of the files."
+        )
     return {path.stem: read_pairs(path) for path in files}
 
 
 def subsets(pairs: Sequence[EntailmentPair]) -> Iterator[tuple[str, list[EntailmentPair]]]:
-    """The full set and the six pairings by name; those that lack one of the two labels are left out."""
-    chosen = [(FULL, list(pairs)), *((pairing_name(one), subset(pairs, one)) for one in PAIRINGS)]
-    yield from ((name, found) for name, found in chosen if {one.entailed for one in found} == {True, False})
+    """The full set and the six pairings of sub-groups, by name. A subset without both labels is omitted."""
+    named = {FULL: list(pairs)}
+    for pairing in PAIRINGS:
+        named[pairing_name(pairing)] = subset(pairs, pairing)
+    for name, chosen in named.items():
+        # Without positives, or without negatives, precision and recall measure nothing.
+        if {pair.entailed for pair in chosen} == {True, False}:
+            yield name, chosen
 
 
 def write_subsets(splits: Splits, folder: Path) -> int:
-    """`SUBSET/SPLIT.txt` and `SUBSET-hypothesis-only/SPLIT.txt` in LevyHolt's form; how many files that makes."""
+    """Write `SUBSET/SPLIT.txt` and `SUBSET-hypothesis-only/SPLIT.txt` in LevyHolt's format; return the file count."""
     written = 0
     for split, pairs in splits.items():
-        for name, found in subsets(pairs):
-            for place, rows in ((name, found), (f"{name}-{HYPOTHESIS_ONLY}", [one.hypothesis_only for one in found])):
-                (folder / place).mkdir(parents=True, exist_ok=True)
-                write_levy_holt(rows, folder / place / f"{split}.txt")
+        for name, chosen in subsets(pairs):
+            twins = [pair.hypothesis_only for pair in chosen]
+            for subfolder, rows in ((name, chosen), (f"{name}-{HYPOTHESIS_ONLY}", twins)):
+                (folder / subfolder).mkdir(parents=True, exist_ok=True)
+                write_levy_holt(rows, folder / subfolder / f"{split}.txt")
                 written += 1
     return written
 
 
-def _together(splits: Splits) -> list[EntailmentPair]:
-    return [one for pairs in splits.values() for one in pairs]
+def _size(pairs: Sequence[EntailmentPair]) -> dict[str, int]:
+    return {"pairs": len(pairs), "true": sum(pair.entailed for pair in pairs)}
 
 
 def _row(name: str, pairs: Sequence[EntailmentPair]) -> tuple[str, ...]:
-    return (name, *map(str, (len(pairs), sum(one.entailed for one in pairs), *counts(pairs).values())))
+    return (name, *map(str, (*_size(pairs).values(), *counts(pairs).values())))
 
 
 def _paper_row(name: str) -> tuple[str, ...]:

@@ -1,21 +1,23 @@
-"""An entailment graph to look at: as text, for Mermaid and Graphviz, and plotted with the general above the special."""
+"""Print and draw an entailment graph: text, Mermaid, DOT, and a plot with general predicates above specific ones."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.entailment import EntailmentGraph
-from evaluation.drawing import COLOURS, single, write_figure
-from grammar.terms import Atom
+from hapax.engine.entailment.graph import EntailmentGraph
+from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
+from hapax.evaluation.shared.results import ResultTable
+from hapax.grammar.terms import Atom
 
 
 def lines(graph: EntailmentGraph) -> Iterator[str]:
-    """Each predicate with all that it entails by its shortest chain, then the sets of paraphrases."""
+    """Lines of text: the shortest chain from each predicate to each one it entails, then the sets of paraphrases."""
     if not graph.edges:
-        yield "No entailment of this score is stored. `hapax evaluate entailment facts` stores some."
+        yield "No stored entailment has this score. Store some with `hapax evaluate entailment facts`."
         return
     for atom, chains in graph.closure.items():
         yield from (str(chain) for chain in chains)
@@ -26,41 +28,40 @@ def lines(graph: EntailmentGraph) -> Iterator[str]:
 
 
 def to_json(graph: EntailmentGraph) -> dict[str, Any]:
-    """Edges, the closure with its chains, and paraphrases."""
+    """The edges, the closure with its chains, and the paraphrases."""
+    closure: dict[str, dict[str, list[str]]] = {}
+    for atom, chains in graph.closure.items():
+        closure[str(atom)] = {str(chain.end): list(map(str, chain.atoms)) for chain in chains}
     return {
         "edges": [
-            {"premise": str(one.premise), "hypothesis": str(one.hypothesis), "score": one.score} for one in graph.edges
+            {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis), "score": edge.score}
+            for edge in graph.edges
         ],
-        "closure": {
-            str(atom): {str(chain.end): [str(step) for step in chain.atoms] for chain in chains}
-            for atom, chains in graph.closure.items()
-        },
+        "closure": closure,
         "paraphrases": [[str(atom) for atom in same] for same in graph.paraphrases],
     }
 
 
 def drawing_text(graph: EntailmentGraph, form: str) -> str:
-    """The stored entailments for `mermaid` or `dot`, an arrow from premise to hypothesis with its score."""
+    """The stored entailments in Mermaid or DOT (`form`), each an arrow from premise to hypothesis with its score."""
     names = {atom.indicator: f"n{number}" for number, atom in enumerate(graph.atoms)}
     if form == "mermaid":
         nodes = [f'  {names[atom.indicator]}["{_escaped(str(atom))}"]' for atom in graph.atoms]
-        arrows = [
-            f'  {names[one.premise.indicator]} -->|"{_arrow(one.hypothesis, one.score)}"| '
-            f"{names[one.hypothesis.indicator]}"
-            for one in graph.edges
-        ]
+        arrows = []
+        for edge in graph.edges:
+            start, end = names[edge.premise.indicator], names[edge.hypothesis.indicator]
+            arrows.append(f'  {start} -->|"{_arrow(edge.hypothesis, edge.score)}"| {end}')
         return "\n".join(["graph BT", *nodes, *arrows])
     nodes = [f'  {names[atom.indicator]} [label="{_escaped(str(atom))}"];' for atom in graph.atoms]
-    arrows = [
-        f"  {names[one.premise.indicator]} -> {names[one.hypothesis.indicator]} "
-        f'[label="{_arrow(one.hypothesis, one.score)}"];'
-        for one in graph.edges
-    ]
+    arrows = []
+    for edge in graph.edges:
+        start, end = names[edge.premise.indicator], names[edge.hypothesis.indicator]
+        arrows.append(f'  {start} -> {end} [label="{_arrow(edge.hypothesis, edge.score)}"];')
     return "\n".join(["digraph entailments {", "  rankdir=BT;", *nodes, *arrows, "}"])
 
 
 def _arrow(hypothesis: Atom, score: float) -> str:
-    """The score, and the order of the arguments where it is not A, B, ..."""
+    """The label of an arrow: the score, and the order of the arguments unless it is A, B, ..."""
     order = "".join(str(term).rpartition(" ")[2] for term in hypothesis.arguments)
     return f"{score:.2f}" if order == "".join(sorted(order)) else f"{score:.2f}, {order}"
 
@@ -70,49 +71,49 @@ def _escaped(text: str) -> str:
 
 
 def write_plot(graph: EntailmentGraph, folder: Path) -> tuple[Path, ...]:
-    """`entailments.png`, `.svg` and `.csv`; the CSV has the edges."""
-    rows: list[tuple[object, ...]] = [(str(one.premise), str(one.hypothesis), one.score) for one in graph.edges]
+    """Write `entailments.png`, `entailments.svg` and `entailments.csv` (the edges), and return their paths."""
+    rows: list[tuple[object, ...]] = [(str(edge.premise), str(edge.hypothesis), edge.score) for edge in graph.edges]
     levels = _levels(graph)
     height = max(2.0, 0.9 * (1 + max((level for level, _ in levels.values()), default=0)))
     width = max(4.0, 1.7 * (1 + max((place for _, place in levels.values()), default=0)))
     draw = single((width, height), partial(_draw, graph, levels))
-    return write_figure(folder / "entailments", draw, (("premise", "hypothesis", "score"), list(rows)))
+    return write_figure(folder / "entailments", draw, ResultTable("", ("premise", "hypothesis", "score"), list(rows)))
 
 
 def _levels(graph: EntailmentGraph) -> Mapping[str, tuple[int, int]]:
-    """Where each predicate stands: how many others it is reached from, made dense, and its place in that row."""
-    ends = [chain.end.indicator for chains in graph.closure.values() for chain in chains]
-    reached = {atom.indicator: ends.count(atom.indicator) for atom in graph.atoms}
-    ranks = {count: rank for rank, count in enumerate(sorted(set(reached.values())))}
-    found: dict[str, tuple[int, int]] = {}
-    for name, count in reached.items():
-        place = sum(level == ranks[count] for level, _ in found.values())
-        found[name] = (ranks[count], place)
-    return found
+    """Level and place within the level of each predicate. The more predicates entail it, the higher its level."""
+    entailed_by: Counter[str] = Counter()
+    for chains in graph.closure.values():
+        entailed_by.update(chain.end.indicator for chain in chains)
+    counts = {atom.indicator: entailed_by[atom.indicator] for atom in graph.atoms}
+    # Ranks instead of counts, so that no level of the plot is empty.
+    ranks = {count: rank for rank, count in enumerate(sorted(set(counts.values())))}
+    taken: Counter[int] = Counter()
+    levels: dict[str, tuple[int, int]] = {}
+    for name, count in counts.items():
+        level = ranks[count]
+        levels[name] = (level, taken[level])
+        taken[level] += 1
+    return levels
 
 
 def _draw(graph: EntailmentGraph, levels: Mapping[str, tuple[int, int]], axes: Any) -> None:
-    boxes = {
-        name: axes.text(
-            place,
-            level,
-            name.rpartition("/")[0].replace("_", " "),
-            ha="center",
-            va="center",
-            bbox={"boxstyle": "round", "fc": "white", "ec": "0.7"},
-        ).get_bbox_patch()
-        for name, (level, place) in levels.items()
-    }
-    for one in graph.edges:
-        start, end = one.premise.indicator, one.hypothesis.indicator
+    boxes = {}
+    for name, (level, place) in levels.items():
+        words = name.rpartition("/")[0].replace("_", " ")
+        frame = {"boxstyle": "round", "fc": "white", "ec": "0.7"}
+        boxes[name] = axes.text(place, level, words, ha="center", va="center", bbox=frame).get_bbox_patch()
+    for edge in graph.edges:
+        start, end = edge.premise.indicator, edge.hypothesis.indicator
         style = {
             "arrowstyle": "-|>",
             "color": COLOURS[0],
-            "alpha": max(0.15, one.score),
+            "alpha": max(0.15, edge.score),  # a weak entailment is pale, but never invisible
             "patchA": boxes[start],
             "patchB": boxes[end],
             "connectionstyle": "arc3,rad=0.12",
         }
+        # A plot wants x before y: the place within the level, then the level.
         axes.annotate("", levels[end][::-1], levels[start][::-1], arrowprops=style)
     axes.set_xlim(-0.7, max((place for _, place in levels.values()), default=0) + 0.7)
     axes.set_ylim(-0.5, max((level for level, _ in levels.values()), default=0) + 0.5)

@@ -1,4 +1,4 @@
-"""LevyHolt's four sub-groups, their pairings, and splits that no converse crosses (section 2)."""
+"""LevyHolt's four sub-groups, their pairings, and splits that keep a pair with its converse (section 2)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import combinations
 
-from evaluation.entailment.pairs import EntailmentPair
+from hapax.evaluation.entailment.pairs import EntailmentPair
 
 
 class SubGroup(StrEnum):
-    """Named as in the paper."""
+    """The sub-groups, named as in the paper."""
 
     DIR_TRUE = "DirTrue"
     DIR_FALSE = "DirFalse"
@@ -32,7 +32,7 @@ PAPER_SIZES: Mapping[str, Mapping[SubGroup, int]] = {
         "test": (892, 892, 1939, 9198),
     }.items()
 }
-"""The sizes that the paper prints. Which converse pairs went where was drawn at random there."""
+"""The sizes that the paper prints. Its authors, too, drew at random which split a pair and its converse went to."""
 
 _TRUE_GROUPS = (SubGroup.DIR_TRUE, SubGroup.PARAPHRASES)
 
@@ -40,8 +40,7 @@ _TRUE_GROUPS = (SubGroup.DIR_TRUE, SubGroup.PARAPHRASES)
 def sub_groups(pairs: Sequence[EntailmentPair]) -> list[SubGroup]:
     """Each pair's sub-group, in order, from its label and that of its converse among `pairs`.
 
-    A true pair is directional where a converse is false, a false pair where a converse is true. A true pair without
-    converse counts as a paraphrase and a false one as unrelated, which gives the paper's counts.
+    A true pair is directional if a converse is false, a false pair if a converse is true.
     """
     labels: defaultdict[object, set[bool]] = defaultdict(set)
     for pair in pairs:
@@ -50,62 +49,64 @@ def sub_groups(pairs: Sequence[EntailmentPair]) -> list[SubGroup]:
 
 
 def _sub_group(entailed: bool, converse: set[bool]) -> SubGroup:
+    # Without a converse a true pair counts as a paraphrase and a false one as unrelated: this gives the paper's counts.
     if entailed:
         return SubGroup.DIR_TRUE if False in converse else SubGroup.PARAPHRASES
     return SubGroup.DIR_FALSE if True in converse else SubGroup.UNRELATED
 
 
 def counts(pairs: Sequence[EntailmentPair]) -> dict[SubGroup, int]:
-    """How many pairs each sub-group has."""
-    found = sub_groups(pairs)
-    return {group: found.count(group) for group in SubGroup}
+    """Number of pairs in each sub-group."""
+    groups = sub_groups(pairs)
+    return {group: groups.count(group) for group in SubGroup}
 
 
 def subset(pairs: Sequence[EntailmentPair], chosen: Iterable[SubGroup]) -> list[EntailmentPair]:
     """The pairs of these sub-groups, in order, labelled so that a scorer can be measured on them.
 
-    Two sub-groups of one label are told apart instead: the directional one, or among false ones `DirFalse`, is the
-    positive class, as in the release's `symposi_dirposi` and `dirnegi_symnegi`.
+    If both sub-groups have the same label, the directional one (`DirTrue` or `DirFalse`) becomes the positive class,
+    as in the release's `symposi_dirposi` and `dirnegi_symnegi`.
     """
     wanted = set(chosen)
-    found = [(pair, group) for pair, group in zip(pairs, sub_groups(pairs), strict=True) if group in wanted]
+    members = [(pair, group) for pair, group in zip(pairs, sub_groups(pairs), strict=True) if group in wanted]
     if len({group in _TRUE_GROUPS for group in wanted}) == 1:
-        return [replace(pair, entailed=group in (SubGroup.DIR_TRUE, SubGroup.DIR_FALSE)) for pair, group in found]
-    return [pair for pair, _ in found]
+        return [replace(pair, entailed=group in (SubGroup.DIR_TRUE, SubGroup.DIR_FALSE)) for pair, group in members]
+    return [pair for pair, _ in members]
 
 
 def pairing_name(pairing: tuple[SubGroup, SubGroup]) -> str:
-    """`DirTrue-DirFalse`."""
+    """The name of a pairing, such as `DirTrue-DirFalse`."""
     return "-".join(pairing)
 
 
 def leaks(splits: Mapping[str, Sequence[EntailmentPair]]) -> int:
-    """How many pairs have their converse, or themselves, in another split."""
+    """Number of pairs whose converse, or a duplicate, is in another split."""
     homes: defaultdict[object, set[str]] = defaultdict(set)
     for name, pairs in splits.items():
         for pair in pairs:
             homes[pair.key].add(name)
-    return sum(
-        bool((homes[pair.key] | homes.get(pair.converse_key, set())) - {name})
-        for name, pairs in splits.items()
-        for pair in pairs
-    )
+    count = 0
+    for name, pairs in splits.items():
+        for pair in pairs:
+            elsewhere = (homes[pair.key] | homes.get(pair.converse_key, set())) - {name}
+            count += bool(elsewhere)
+    return count
 
 
 def split_again(splits: Mapping[str, Sequence[EntailmentPair]], seed: int = 0) -> dict[str, list[EntailmentPair]]:
-    """The splits with every pair and its converse in one of them (section 2, footnote 3).
+    """Split the pairs again, with every pair in the same split as its converse (section 2, footnote 3).
 
-    Where they were apart, one of their splits is drawn for all of them, weighted by how many of them each had. Drawn
-    from the seed and the pair itself, so the order of lines changes nothing.
+    If they were in different splits, one of these is drawn for all of them, weighted by how many of them each had.
     """
     homes: defaultdict[object, list[str]] = defaultdict(list)
     for name, pairs in splits.items():
         for pair in pairs:
             homes[pair_and_converse(pair)].append(name)
-    chosen = {
-        both: names[0] if len(set(names)) == 1 else random.Random(f"{seed} {both}").choice(sorted(names))  # noqa: S311
-        for both, names in homes.items()
-    }
+    chosen: dict[object, str] = {}
+    for both, names in homes.items():
+        # Seeded by the pair itself, and drawn from sorted names, so that the order of lines changes nothing.
+        draw = random.Random(f"{seed} {both}")  # noqa: S311  # no secret
+        chosen[both] = names[0] if len(set(names)) == 1 else draw.choice(sorted(names))
     again: dict[str, list[EntailmentPair]] = {name: [] for name in splits}
     for pairs in splits.values():
         for pair in pairs:
@@ -114,5 +115,5 @@ def split_again(splits: Mapping[str, Sequence[EntailmentPair]], seed: int = 0) -
 
 
 def pair_and_converse(pair: EntailmentPair) -> tuple[object, ...]:
-    """What a pair and its converse share."""
+    """A key that a pair has in common with its converse."""
     return tuple(sorted(pair.key))

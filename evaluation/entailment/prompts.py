@@ -1,7 +1,7 @@
-"""The prompts of Schmitt and Schütze (2021) as the paper uses them: what an entailment sounds like, and what none does.
+"""The prompts of Schmitt and Schütze (2021): patterns that express an entailment, antipatterns that deny one.
 
-Byte for byte the released ones, spelling included; in English and German a triple's parts are put in one by one, in
-Chinese as whole sentences.
+They equal the released ones byte for byte, misspellings included. English and German prompts take the parts of a
+triple, Chinese ones whole sentences.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluation.entailment.pairs import EntailmentPair, Triple
-from grammar.errors import HapaxError
+from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
+from hapax.grammar.errors import HapaxError
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """One language's. The first three patterns say which way the entailment points, all five do not."""
+    """The prompts of a language. Only the first three patterns express the direction of the entailment."""
 
     patterns: tuple[str, ...]
     antipatterns: tuple[str, ...]
@@ -27,7 +27,7 @@ class Prompts:
 
 
 class Direction(StrEnum):
-    """Which patterns are filled: the three directional ones, the same both ways round, or the five of S&S."""
+    """The patterns to fill: the three directional ones, these in both directions, or the five of S&S."""
 
     DIRECTIONAL = "directional"
     SYMMETRIC = "symmetric"
@@ -88,42 +88,43 @@ PROMPTS: Mapping[str, Prompts] = {
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The sentences of one pair."""
+    """The sentences of a pair."""
 
     patterns: tuple[str, ...]
     antipatterns: tuple[str, ...]
 
 
 def filled(pair: EntailmentPair, direction: Direction = Direction.DIRECTIONAL) -> Filled:
-    """The pair in its language's prompts. Raises HapaxError for a language without any."""
+    """The pair in the prompts of its language. Raises HapaxError for a language without prompts."""
     prompts = PROMPTS.get(pair.language)
     if prompts is None:
         raise HapaxError(
-            f"{pair.place or pair.premise.sentence}: no prompts for language {pair.language!r}; there are "
+            f"{pair.place or pair.premise.sentence}: no prompts for language {pair.language!r}. Use one of "
             f"{', '.join(PROMPTS)}."
         )
     patterns = prompts.patterns if direction is Direction.ORIGINAL else prompts.directional
     ways = [(pair.premise, pair.hypothesis)]
     if direction is Direction.SYMMETRIC:
         ways.append((pair.hypothesis, pair.premise))
+    # Chinese patterns take whole sentences, because a Chinese object may stand inside its predicate.
     fill = _chinese if pair.language == "ZH" else _european
     return Filled(
-        tuple(fill(one, *way) for way in ways for one in patterns),
-        tuple(fill(one, *way) for way in ways for one in prompts.antipatterns),
+        tuple(fill(pattern, *way) for way in ways for pattern in patterns),
+        tuple(fill(pattern, *way) for way in ways for pattern in prompts.antipatterns),
     )
 
 
 def sentences(premise: str, hypothesis: str) -> Filled:
-    """The directional English prompts over whole sentences, which have no subject to put a word behind."""
+    """The directional English prompts, filled with whole sentences instead of triples."""
     pieces = {
         "{pal} {prem} {par}": premise,
         "{hal} {hypo} {har}": hypothesis,
-        "{hal} maybe {hypo} {har}": f"maybe {hypothesis}",
+        "{hal} maybe {hypo} {har}": f"maybe {hypothesis}",  # a sentence has no marked subject to put "maybe" after
     }
 
     def fill(pattern: str) -> str:
         for slots, words in pieces.items():
-            pattern = words.join(pattern.split(slots))
+            pattern = pattern.replace(slots, words)
         return pattern
 
     prompts = PROMPTS["EN"]

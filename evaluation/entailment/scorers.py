@@ -1,4 +1,4 @@
-"""Whatever scores an entailment, behind one protocol: models, baselines, and files of scores."""
+"""Scorers of entailments behind one protocol: models, baselines, and files of scores."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, read_scores
-from evaluation.entailment.prompts import Direction, Filled, chinese_sentence, filled
-from grammar.errors import HapaxError
+from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, read_scores
+from hapax.evaluation.entailment.prompts import Direction, Filled, chinese_sentence, filled
+from hapax.grammar.errors import HapaxError
 
 Measure = Callable[[Sequence[str]], list[float]]
-"""A number for each sentence: P(yes), or log-likelihood per token."""
+"""Returns a number for each sentence: P(yes), or log-likelihood per token."""
 
 
 class Shown(StrEnum):
-    """What a scorer gets to see of a pair."""
+    """The sides of a pair that a scorer sees."""
 
     BOTH = "both"
     HYPOTHESIS = "hypothesis"
@@ -32,16 +32,16 @@ class Shown(StrEnum):
         return replace(pair, hypothesis=ANYTHING) if self is Shown.PREMISE else pair
 
 
-class Scorer(Protocol):
-    """How sure it is that each premise entails its hypothesis; only the order of the scores counts."""
+class EntailmentScorer(Protocol):
+    """Scores how certain it is that a premise entails a hypothesis; only the order of the scores matters."""
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
 
     @property
     def sees(self) -> Shown | None:
-        """What it looks at; None: not known, because the scores came from elsewhere."""
+        """The sides of a pair that it uses; None if unknown, because the scores come from elsewhere."""
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         """One finite number for each pair, in order."""
@@ -49,7 +49,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PatternScorer:
-    """A model judges a pair's prompts: the best pattern's measure less the best antipattern's (S&S, section 2)."""
+    """Scores a pair by a model's measure of its best pattern minus that of its best antipattern (S&S, section 2)."""
 
     name: str
     measure: Measure
@@ -60,18 +60,25 @@ class PatternScorer:
         return best_difference([filled(pair, self.direction) for pair in pairs], self.measure)
 
 
-def best_difference(told: Sequence[Filled], measure: Measure) -> list[float]:
-    """For each the best pattern's measure less the best antipattern's; equal sentences are measured once."""
-    asked = list(dict.fromkeys(text for one in told for text in (*one.patterns, *one.antipatterns)))
-    found = dict(zip(asked, measure(asked), strict=True))
-    return [max(found[text] for text in one.patterns) - max(found[text] for text in one.antipatterns) for one in told]
+def best_difference(filled_pairs: Sequence[Filled], measure: Measure) -> list[float]:
+    """The best pattern's measure minus the best antipattern's, for each pair. Equal sentences are measured once."""
+    unique: dict[str, None] = {}
+    for pair in filled_pairs:
+        unique.update(dict.fromkeys((*pair.patterns, *pair.antipatterns)))
+    asked = list(unique)
+    measured = dict(zip(asked, measure(asked), strict=True))
+
+    def best(texts: Sequence[str]) -> float:
+        return max(measured[text] for text in texts)
+
+    return [best(pair.patterns) - best(pair.antipatterns) for pair in filled_pairs]
 
 
 @dataclass(frozen=True, slots=True)
 class LikenessScorer:
-    """How alike an encoder finds premise and hypothesis: the vectors of their predicates, or of whole sentences.
+    """Scores a pair by the similarity of an encoder's vectors for the two predicates, or for whole sentences.
 
-    `measure` takes both sides with a tab between, and what counts of them between `marks`.
+    `measure` takes both sides separated by a tab; it compares the parts between `marks`.
     """
 
     name: str
@@ -80,25 +87,28 @@ class LikenessScorer:
     sees: Shown = Shown.BOTH
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        texts = ["\t".join(self._side(one, pair) for one in (pair.premise, pair.hypothesis)) for pair in pairs]
-        found = dict(zip(dict.fromkeys(texts), self.measure(list(dict.fromkeys(texts))), strict=True))
-        return [found[text] for text in texts]
+        texts = [f"{self._side(pair.premise, pair)}\t{self._side(pair.hypothesis, pair)}" for pair in pairs]
+        asked = list(dict.fromkeys(texts))
+        measured = dict(zip(asked, self.measure(asked), strict=True))
+        return [measured[text] for text in texts]
 
-    def _side(self, one: Triple, pair: EntailmentPair) -> str:
-        """A proposition with its predicate marked; unmarked where the premise is a sentence."""
-        plain = Triple(*(self._plain(part) for part in (one.subject, one.predicate, one.object)))
+    def _side(self, triple: Triple, pair: EntailmentPair) -> str:
+        """The triple as a sentence with its predicate marked; unmarked if the premise is a whole sentence."""
+        plain = Triple(self._plain(triple.subject), self._plain(triple.predicate), self._plain(triple.object))
         if pair.premise.predicate:
+            # A Chinese predicate is marked in two parts, around the object's place.
             parts = plain.predicate.split("·X·")
             plain = replace(plain, predicate="·X·".join(part.join(self.marks) for part in parts))
         return chinese_sentence(plain) if pair.language == "ZH" else plain.sentence
 
     def _plain(self, text: str) -> str:
+        """The text without marks of its own."""
         return " ".join(text.translate(dict.fromkeys(map(ord, self.marks), " ")).split())
 
 
 @dataclass(frozen=True, slots=True)
 class RandomScorer:
-    """Draws a number for each pair from the seed and the pair itself."""
+    """Draws a number for each pair. It depends on the seed and the pair alone, not on the order of pairs."""
 
     seed: int = 0
     name: str = "random"
@@ -110,7 +120,7 @@ class RandomScorer:
 
 @dataclass(frozen=True, slots=True)
 class FrequencyScorer:
-    """1 - 1/n for a hypothesis whose predicate occurs n times in `corpus`, 0 where it does not (BoOQA's baseline)."""
+    """Scores 1 - 1/n if the hypothesis' predicate occurs n times in a corpus, 0 if it does not (BoOQA's baseline)."""
 
     counts: Counter[str]
     name: str = "frequency"
@@ -118,8 +128,11 @@ class FrequencyScorer:
 
     @classmethod
     def of(cls, corpus: Sequence[EntailmentPair]) -> FrequencyScorer:
-        """Counts premises and hypotheses alike."""
-        return cls(Counter(one.key[1] for pair in corpus for one in (pair.premise, pair.hypothesis)))
+        """Count the predicates of premises and hypotheses alike."""
+        counts: Counter[str] = Counter()
+        for pair in corpus:
+            counts.update((pair.premise.key[1], pair.hypothesis.key[1]))
+        return cls(counts)
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         return [1 - 1 / n if (n := self.counts[pair.hypothesis.key[1]]) else 0.0 for pair in pairs]
@@ -127,9 +140,9 @@ class FrequencyScorer:
 
 @dataclass(frozen=True, slots=True)
 class PriorScorer:
-    """How often a predicate was entailed in training, whatever by: what a data set gives away by its hypotheses alone.
+    """Scores (true + 1) / (all + 2) over the training pairs with the hypothesis' predicate.
 
-    (true + 1) / (all + 2) of the training pairs with the hypothesis' predicate.
+    It measures how much a data set reveals by its hypotheses alone.
     """
 
     seen: defaultdict[str, list[bool]]
@@ -138,20 +151,21 @@ class PriorScorer:
 
     @classmethod
     def of(cls, training: Sequence[EntailmentPair]) -> PriorScorer:
-        """Counts labels by the hypothesis' predicate."""
+        """Collect the training labels by the hypothesis' predicate."""
         seen: defaultdict[str, list[bool]] = defaultdict(list)
         for pair in training:
             seen[pair.hypothesis.key[1]].append(pair.entailed)
         return cls(seen)
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        labels = (self.seen.get(pair.hypothesis.key[1], []) for pair in pairs)
-        return [(sum(some) + 1) / (len(some) + 2) for some in labels]
+        # One true and one false pair are added (Laplace), so an unseen predicate scores one half.
+        known = (self.seen.get(pair.hypothesis.key[1], []) for pair in pairs)
+        return [(sum(labels) + 1) / (len(labels) + 2) for labels in known]
 
 
 @dataclass(frozen=True, slots=True)
 class FileScorer:
-    """Scores from a file of `truth score` lines, one for each pair, in the same order."""
+    """Reads scores from a file of `truth score` lines, one for each pair, in the same order."""
 
     path: Path
     sees: None = None
@@ -161,11 +175,11 @@ class FileScorer:
         return self.path.stem
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        """Raises HapaxError where the file does not belong to these pairs."""
-        read = read_scores(self.path)
-        if [truth for truth, _ in read] != [pair.entailed for pair in pairs]:
+        """The scores in the file. Raises HapaxError if its labels are not those of the pairs."""
+        rows = read_scores(self.path)
+        if [truth for truth, _ in rows] != [pair.entailed for pair in pairs]:
             raise HapaxError(
-                f"{self.path}: its {len(read)} labels are not those of these {len(pairs)} pairs, in their order. Name "
-                "the file that was scored, and no other."
+                f"{self.path}: its {len(rows)} labels differ from those of the {len(pairs)} pairs. Name the file of "
+                "pairs that was scored."
             )
-        return [score for _, score in read]
+        return [score for _, score in rows]

@@ -1,7 +1,7 @@
-"""The paper's protocol of training: hyperparameters drawn at random, the best on dev, and one test (section 3).
+"""The paper's training protocol: random hyperparameters, selection on dev, and a single test (section 3).
 
-A folder holds a training: `protocol.json` (what it is), `draws/N.json` (each draw's figures on dev), `best/` (the
-weights of the best so far) and, at the end, `test.json`. It goes on where it stopped, and is closed by its test.
+The folder of a training contains `protocol.json` (its settings), `draws/N.json` (figures of each draw on dev), `best/`
+(weights of the best draw so far) and, at the end, `test.json`. A training resumes where it stopped; a test closes it.
 """
 
 from __future__ import annotations
@@ -13,36 +13,39 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from evaluation.entailment.metrics import Curve, area_above, best_f1, curve, normalised_area, released_area
-from evaluation.entailment.pairs import EntailmentPair
-from evaluation.entailment.prompts import Direction, filled
-from evaluation.entailment.scorers import PatternScorer
-from grammar.errors import HapaxError
-from llm_oracle.finetuning import Case, Draw, TuningSettings, draws
+from hapax.evaluation.entailment.metrics import Curve, area_above, best_f1, curve, normalised_area, released_area
+from hapax.evaluation.entailment.pairs import EntailmentPair
+from hapax.evaluation.entailment.prompts import Direction, filled
+from hapax.evaluation.entailment.scorers import PatternScorer
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, TuningSettings, draws
 
 Say = Callable[[str], None]
 
 
 class Tunable(Protocol):
-    """What is trained; `SentenceClassifier` is one."""
+    """A model that can be fine-tuned, such as `SentenceClassifier`."""
 
-    def train(self, cases: Sequence[Case], draw: Draw, settings: TuningSettings, say: Say) -> None:
-        """Learn the cases."""
+    def train(self, cases: Sequence[LabelledCase], draw: Hyperparameters, settings: TuningSettings, say: Say) -> None:
+        """Learn from the cases."""
 
     def probabilities(self, sentences: Sequence[str]) -> list[float]:
         """P(holds) of each sentence."""
 
     def save(self, folder: Path) -> None:
-        """Write it."""
+        """Write the weights into the folder."""
 
 
 Load = Callable[[str | Path], Tunable]
-"""Opens a base checkpoint or a saved one."""
+"""Opens a base checkpoint or a saved model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Protocolled:
-    """What decides the outcome of a training. `hypothesis_only`: it learns and is measured without premises."""
+class TrainingProtocol:
+    """Everything that decides the outcome of a training, apart from the data.
+
+    `hypothesis_only`: the model learns and is measured without premises.
+    """
 
     base: str
     direction: Direction = Direction.DIRECTIONAL
@@ -51,7 +54,7 @@ class Protocolled:
     settings: TuningSettings = field(default_factory=TuningSettings)
 
     def to_json(self, train: Path, dev: Path) -> dict[str, Any]:
-        """With the data's hashes, so that another file of the same name is another training."""
+        """The protocol with hashes of the data files: another file of the same name makes another training."""
         return {
             **asdict(self),
             "direction": self.direction.value,
@@ -60,16 +63,16 @@ class Protocolled:
         }
 
     def shown(self, pairs: Sequence[EntailmentPair]) -> list[EntailmentPair]:
-        """The pairs as the model gets to see them."""
-        return [one.hypothesis_only for one in pairs] if self.hypothesis_only else list(pairs)
+        """The pairs as the model sees them."""
+        return [pair.hypothesis_only for pair in pairs] if self.hypothesis_only else list(pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class DrawResult:
-    """One draw and what it got on dev; AUC50 is what chooses."""
+    """A draw of hyperparameters with its figures on dev. The draw with the best AUC50 is selected."""
 
     number: int
-    draw: Draw
+    draw: Hyperparameters
     auc50: float
     auc_norm: float
     auc_rel: float
@@ -80,13 +83,13 @@ class DrawResult:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> DrawResult:
-        return cls(**{**told, "draw": Draw(**told["draw"])})
+    def from_json(cls, stored: dict[str, Any]) -> DrawResult:
+        return cls(**{**stored, "draw": Hyperparameters(**stored["draw"])})
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
-    """One training's folder."""
+class TrainingFolder:
+    """The folder of a training."""
 
     folder: Path
 
@@ -100,22 +103,22 @@ class Training:
 
     @property
     def results(self) -> list[DrawResult]:
-        """The draws that are done, the best on dev first."""
-        found = [DrawResult.from_json(_read(path)) for path in (self.folder / "draws").glob("*.json")]
-        return sorted(found, key=lambda one: (-one.auc50, one.number))
+        """The finished draws, the best on dev first."""
+        finished = [DrawResult.from_json(_read(path)) for path in (self.folder / "draws").glob("*.json")]
+        return sorted(finished, key=lambda result: (-result.auc50, result.number))
 
     @property
-    def protocol(self) -> Protocolled:
-        """What the folder was begun with. Raises HapaxError where it holds no training."""
+    def protocol(self) -> TrainingProtocol:
+        """The protocol in the folder. Raises HapaxError if the folder contains no training."""
         if not self.is_begun:
-            raise HapaxError(f"{self.folder} holds no training. `hapax evaluate entailment train` begins one.")
-        told = _read(self._protocol_file)
-        return Protocolled(
-            told["base"],
-            Direction(told["direction"]),
-            told["hypothesis_only"],
-            told["draws"],
-            TuningSettings(**told["settings"]),
+            raise HapaxError(f"{self.folder} contains no training. Start one with `hapax evaluate entailment train`.")
+        stored = _read(self._protocol_file)
+        return TrainingProtocol(
+            stored["base"],
+            Direction(stored["direction"]),
+            stored["hypothesis_only"],
+            stored["draws"],
+            TuningSettings(**stored["settings"]),
         )
 
     @property
@@ -126,76 +129,81 @@ class Training:
     def _test_file(self) -> Path:
         return self.folder / "test.json"
 
-    def begin(self, protocol: Protocolled, train: Path, dev: Path) -> None:
-        """Write down what is trained, or see that it is the same. More draws than before may be asked for."""
-        told = protocol.to_json(train, dev)
+    def begin(self, protocol: TrainingProtocol, train: Path, dev: Path) -> None:
+        """Write the protocol, or check that it equals the one in the folder. The number of draws may change."""
+        wanted = protocol.to_json(train, dev)
         if self.is_begun:
-            was = _read(self._protocol_file)
-            other = [name for name in told if name != "draws" and was.get(name) != told[name]]
-            if other:
+            stored = _read(self._protocol_file)
+            changed = [name for name in wanted if name != "draws" and stored.get(name) != wanted[name]]
+            if changed:
                 raise HapaxError(
-                    f"{self.folder} was begun with another {other[0]}. Name a folder of its own with --out."
+                    f"{self.folder} was started with a different {changed[0]}. Name another folder with --out."
                 )
-            if self._test_file.is_file() and was["draws"] != told["draws"]:
+            if self._test_file.is_file() and stored["draws"] != wanted["draws"]:
                 raise HapaxError(
-                    f"{self.folder} has been tested: more draws would be chosen knowing the test. Begin another folder."
+                    f"{self.folder} has been tested; draws added now would be selected with knowledge of the test. "
+                    "Start another folder."
                 )
         (self.folder / "draws").mkdir(parents=True, exist_ok=True)
-        _write(self._protocol_file, told)
+        _write(self._protocol_file, wanted)  # the number of draws may have grown
 
     def run(self, pairs: tuple[Sequence[EntailmentPair], Sequence[EntailmentPair]], load: Load, say: Say) -> None:
-        """Train each draw that is not done on the first pairs, measure it on the second, keep the best's weights."""
+        """Train each unfinished draw on the first pairs, measure it on the second, and keep the weights of the best."""
         protocol = self.protocol
-        train, dev = (protocol.shown(some) for some in pairs)
+        train, dev = (protocol.shown(split) for split in pairs)
         cases = [_case(pair, protocol.direction) for pair in train]
-        done = {one.number: one for one in self.results}
+        done = {result.number: result for result in self.results}
+        # The seed alone decides the draws, so after an interruption the same ones come again.
         for number, draw in enumerate(draws(protocol.draws, protocol.settings.seed)):
             if number in done:
                 continue
             model = load(protocol.base)
-            say(f"draw {number + 1} of {protocol.draws}: {_told(draw)}")
+            say(f"draw {number + 1} of {protocol.draws}: {_description(draw)}")
             model.train(cases, draw, protocol.settings, say)
             result = _measured(number, draw, _curve(model, dev, protocol.direction))
-            if all(result.auc50 > one.auc50 for one in done.values()):
+            if all(result.auc50 > earlier.auc50 for earlier in done.values()):
                 model.save(self.best_folder)
             done[number] = result
+            # Last, so that a draw counts as finished only once its weights are saved.
             _write(self.folder / "draws" / f"{number}.json", result.to_json())
             say(f"  AUC50 {result.auc50:.3f} on dev")
 
     def test(self, test: Path, pairs: Sequence[EntailmentPair], load: Load) -> dict[str, Any]:
-        """The best draw's figures on the test set, once: asked again, the same figures are read from the folder.
+        """Measure the best draw on the test set. Asked again, it returns the figures stored in the folder.
 
-        Raises HapaxError while draws are missing, for data that was trained or chosen on, and for a second test set.
+        Raises HapaxError while draws are missing, for the data of training or selection, and for a second test set.
         """
-        protocol, told = self.protocol, _read(self._protocol_file)
+        protocol, stored = self.protocol, _read(self._protocol_file)
+        # By content: the same file under another name is refused, too.
         digest = _digest(test)
-        if digest in (told["train"], told["dev"]):
-            raise HapaxError(f"{test} is what the model was trained or chosen on. Name a test set of its own.")
+        if digest in (stored["train"], stored["dev"]):
+            raise HapaxError(f"{test}: the model was trained or selected on this file. Name a separate test set.")
         if self._test_file.is_file():
-            was = _read(self._test_file)
-            if was["test"] != digest:
-                raise HapaxError(f"{self.folder} has been tested on other data, and it is tested once. Train another.")
-            return was
+            tested = _read(self._test_file)
+            if tested["test"] != digest:
+                raise HapaxError(
+                    f"{self.folder} has been tested on other data, and a training is tested only once. Train another."
+                )
+            return tested
         missing = protocol.draws - len(self.results)
         if missing:
             raise HapaxError(
-                f"{self.folder} lacks {missing} of {protocol.draws} draws, and the test comes last. `hapax evaluate "
-                "entailment train` goes on."
+                f"{self.folder}: {missing} of {protocol.draws} draws are missing, and the test comes after the last. "
+                "Run the same `hapax evaluate entailment train` again to continue."
             )
         shown = protocol.shown(pairs)
         scores = PatternScorer("", load(self.best_folder).probabilities, protocol.direction).scores(shown)
         best = self.results[0]
-        one = curve([pair.entailed for pair in shown], scores)
-        figures = _measured(best.number, best.draw, one).to_json()
+        figures = _measured(best.number, best.draw, curve([pair.entailed for pair in shown], scores)).to_json()
         lines = (f"{int(pair.entailed)} {score!r}\n" for pair, score in zip(shown, scores, strict=True))
         (self.folder / "test-scores.txt").write_text("".join(lines), "utf-8")
         _write(self._test_file, {"test": digest, "pairs": len(shown), "dev": best.to_json(), **figures})
         return _read(self._test_file)
 
 
-def _case(pair: EntailmentPair, direction: Direction) -> Case:
-    one = filled(pair, direction)
-    return Case(one.patterns, one.antipatterns, pair.entailed)
+def _case(pair: EntailmentPair, direction: Direction) -> LabelledCase:
+    sentences = filled(pair, direction)
+    return LabelledCase(sentences.patterns, sentences.antipatterns, pair.entailed)
 
 
 def _curve(model: Tunable, pairs: Sequence[EntailmentPair], direction: Direction) -> Curve:
@@ -203,14 +211,20 @@ def _curve(model: Tunable, pairs: Sequence[EntailmentPair], direction: Direction
     return curve([pair.entailed for pair in pairs], scores)
 
 
-def _measured(number: int, draw: Draw, one: Curve) -> DrawResult:
-    best = best_f1(one)
+def _measured(number: int, draw: Hyperparameters, measured: Curve) -> DrawResult:
+    best = best_f1(measured)
     return DrawResult(
-        number, draw, area_above(one), normalised_area(one), released_area(one), best.f1, min(best.theta, 2.0)
+        number,
+        draw,
+        auc50=area_above(measured),
+        auc_norm=normalised_area(measured),
+        auc_rel=released_area(measured),
+        f1=best.f1,
+        theta=min(best.theta, 2.0),  # JSON has no infinity, and no score reaches 2
     )
 
 
-def _told(draw: Draw) -> str:
+def _description(draw: Hyperparameters) -> str:
     rates = f"learning rate {draw.learning_rate:.2g}, weight decay {draw.weight_decay:.2g}"
     return f"{rates}, {draw.accumulated} batches a step"
 
@@ -224,14 +238,14 @@ def _digest(path: Path) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        told: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as fault:
-        raise HapaxError(f"{path}: no JSON ({fault}). Take the file out; its draw is trained again.") from None
-    return told
+        raise HapaxError(f"{path}: not valid JSON ({fault}). Remove the file; its draw is trained again.") from None
+    return content
 
 
-def _write(path: Path, told: dict[str, Any]) -> None:
-    """Whole or not at all, so that a kill leaves no half of a file."""
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Write the file atomically, so that a killed process leaves no partial file."""
     unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
-    unfinished.rename(path)
+    unfinished.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    unfinished.rename(path)  # replaces the old file in one step

@@ -1,11 +1,11 @@
-"""Predicates as parsers write them, and the words in them: `(shop.1,shop.in.2)`, `在·X·工作`, or plain text."""
+"""Words of a predicate in a parser's notation: `(shop.1,shop.in.2)`, `在·X·工作`, or plain text."""
 
 from __future__ import annotations
 
 import re
 
 _PARSED = re.compile(r"([^()]*)\((.*)\.\d,(.*)\.\d\)")
-"""Prefix, and the predicate with its place for either argument."""
+"""The prefix, and the predicate once for each argument."""
 
 _JOINTS = re.compile(r"[.\-_]+")
 _BLANKS = re.compile(r"[\s_]+")
@@ -13,20 +13,20 @@ _AUXILIARIES = frozenset({"is", "are", "would", "should", "must", "have"})
 
 
 def predicate_words(predicate: str, language: str = "EN") -> tuple[str, ...]:
-    """The words in small letters. Chinese ones are split by `·`, where `X` is the object's place.
+    """The words of a predicate in lower case: `NEG__(go.1,go.to.2)` is `do not go to`.
 
-    Of an English parse the second half counts, which has the preposition: `NEG__(go.1,go.to.2)` is `do not go to`.
+    Chinese words are separated by `·`, and `X` marks the object's place.
     """
-    found = _PARSED.fullmatch(predicate.strip())
+    parsed = _PARSED.fullmatch(predicate.strip())
     if language == "ZH":
-        return tuple(part for part in (found[2] if found else predicate.strip()).split("·") if part)
-    if found is None:
+        return tuple(part for part in (parsed[2] if parsed else predicate.strip()).split("·") if part)
+    if parsed is None:
         return tuple(word for word in _BLANKS.split(predicate.casefold()) if word)
-    return _with_prefix(found[1], _split(found[3]))
+    return _with_prefix(parsed[1], _split(parsed[3]))  # the second half of an English parse has the preposition
 
 
 def surface(words: tuple[str, ...], language: str = "EN") -> str:
-    """The words as a triple's predicate, as the prompts take it."""
+    """The words joined to the predicate of a triple, in the form that the prompts take."""
     return ("·" if language == "ZH" else " ").join(words)
 
 
@@ -43,4 +43,5 @@ def _with_prefix(prefix: str, words: tuple[str, ...]) -> tuple[str, ...]:
         return (words[0], "not", *words[1:]) if words[:1] and words[0] in _AUXILIARIES else ("do", "not", *words)
     if len(before) == 1:
         before = (*before, "to")
+    # A prefix that ends in the predicate's first word does not repeat it.
     return (*before, *(words[1:] if words[:1] == before[-1:] else words))

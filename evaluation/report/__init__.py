@@ -1,1 +1,1 @@
-"""One self-contained HTML page of a run: `build.py` gathers, `page.py` writes."""
+"""One self-contained HTML page about a run: `build.py` collects its content, `page.py` renders it."""

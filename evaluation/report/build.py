@@ -1,4 +1,4 @@
-"""From a knowledge base to the content of a page, and to the page."""
+"""Content of the page: everything about one run, read from the knowledge base at one moment."""
 
 from __future__ import annotations
 
@@ -6,45 +6,55 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain
 
-from engine.query import Theory
-from engine.stored import with_stored_predicates
-from evaluation.estimates import NOTHING, Estimate, mean
-from evaluation.probing.items import Verdicts, verdicts_of
-from evaluation.report.drawing import Histogram
-from evaluation.report.gates import GateReport, gate_report
-from evaluation.report.reading import snapshot, statements_of, streamed
-from evaluation.report.runs import (
-    Heading,
-    Recorded,
-    RuleLine,
-    Spent,
+from hapax.engine.inference.theory import Theory
+from hapax.engine.run_memory import with_stored_predicates
+from hapax.evaluation.report.drawing import Histogram
+from hapax.evaluation.report.extensions import AddedSection, SectionSource, added_sections
+from hapax.evaluation.report.gates import GateReport, gate_report
+from hapax.evaluation.report.reading import snapshot, statements_of, streamed
+from hapax.evaluation.report.runs import (
+    RoleCost,
+    RuleSummary,
+    RunHeading,
+    SearchSummary,
     chosen_run,
-    heading_of,
-    recorded,
-    spent_in,
-    spent_in_all,
+    costs_in,
+    costs_in_all,
+    run_heading,
+    search_summary,
 )
-from evaluation.report.sections import RuleSection, RuleTally, Teller, score_histogram, tally_rules, vote_counts
-from grammar.errors import HapaxError
-from grammar.rules import Library
-from kb.records import Distribution, RunRecord, VoteRecord
-from kb.store import KnowledgeBase
-from llm_oracle.calls import CallStatistics
+from hapax.evaluation.report.sections import (
+    RuleSection,
+    RuleTally,
+    SectionBuilder,
+    score_histogram,
+    tally_rules,
+    vote_counts,
+)
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean
+from hapax.evaluation.shared.verdicts import vote_verdicts
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.kb.records import Distribution, RunRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import CallStatistics
 
 STATEMENTS = 5
-"""Statements shown of each rule and distribution, unless asked otherwise."""
+"""Default number of statements shown per rule and distribution."""
 MOST_STATEMENTS = 600
-"""How many a page of many rules shows in all, unless asked otherwise; a story takes about 5 kB."""
+"""Default limit on the statements of a whole page, because the story of each takes about 5 kB."""
 REJECTED = 20
+"""Default number of rejected values shown per kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What is asked for. `database`: how the user names it, for the commands that the page names.
+    """Options of a page.
 
-    `statements`: per rule and distribution; None: STATEMENTS, fewer where there are many rules. `rejected`: of each
-    kind.
+    `database`: the knowledge base as the user named it, for the commands on the page; `statements`: number shown per
+    rule and distribution, or None for STATEMENTS, less if there are many rules; `rejected`: number shown per kind.
     """
 
     database: str
@@ -55,25 +65,27 @@ class ReportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """The figures at the head of the page. `leftover`: statements that an earlier pass of the same run left behind."""
+class PageSummary:
+    """The figures at the top of the page."""
 
     counts: Mapping[str, int]
     mean_delta: float | None
     interval: Estimate
     leftover: int
+    """Statements that an earlier pass of the same run left behind."""
     searched: int
     skipped: int
     without: int
+    """Number of rules without a statement."""
     facts: int
     facts_of_run: int
     recorded: bool
-    """Whether the search left its figures at its end; else they are counted from what is stored."""
+    """True if the search stored its figures at its end; otherwise they are counted from the stored statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoteReport:
-    """What people said of the run's statements."""
+    """People's votes on the statements of the run."""
 
     count: int
     statements: int
@@ -84,41 +96,44 @@ class VoteReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that the page shows."""
+    """The content of the page."""
 
-    heading: Heading
+    heading: RunHeading
     options: ReportOptions
     version: str
-    summary: Summary
+    summary: PageSummary
     histogram: Histogram | None
     rules: tuple[RuleSection, ...]
-    of_all: int
-    """How many rules the run has; fewer are shown where some were chosen."""
+    rule_count: int
+    """Number of rules of the run, of which `rules` may be a selection."""
     gates: GateReport
     votes: VoteReport | None
-    spent: tuple[Spent, ...]
-    spent_in_all: tuple[Spent, ...]
+    costs: tuple[RoleCost, ...]
+    costs_in_all: tuple[RoleCost, ...]
+    added: tuple[AddedSection, ...]
+    """Sections of other packages."""
 
     @property
     def skipped(self) -> tuple[RuleSection, ...]:
-        return tuple(one for one in self.rules if one.state == SKIPPED)
+        """The rules that the search skipped."""
+        return tuple(rule for rule in self.rules if rule.state == SKIPPED)
 
     @property
     def domains(self) -> tuple[str, ...]:
-        named = (one.record.domain for one in self.rules if one.record)
-        return tuple(sorted({one for one in named if one}))
+        """The domains of the rules shown, sorted."""
+        return tuple(sorted({rule.record.domain for rule in self.rules if rule.record and rule.record.domain}))
 
     @property
     def total(self) -> CallStatistics:
-        """What the run sent to all roles together."""
-        return sum((one.sent for one in self.spent), CallStatistics())
+        """The calls of the run to all roles together."""
+        return sum((cost.sent for cost in self.costs), CallStatistics())
 
     def why(self, statement_id: str) -> str:
-        """The command that tells the whole story of a statement."""
+        """The command that prints the whole story of a statement."""
         return shlex.join(["hapax", "why", "--db", self.options.database, statement_id])
 
     def command(self, **changed: object) -> str:
-        """The command of this page with other options, such as `statements=60, rule="allergy"`."""
+        """The command that writes this page with other options, such as `statements=60, rule="allergy"`."""
         words = ["hapax", "report", "--db", self.options.database, "--run", self.heading.run_id]
         for name, value in changed.items():
             words += [f"--{name}", str(value)]
@@ -126,121 +141,127 @@ class Report:
 
 
 SKIPPED, CUT, EMPTY, COMPLETE = "skipped", "cut", "no statement", ""
-"""What became of a rule."""
+"""States of a rule, as the page shows them."""
 
 
 def build(kb: KnowledgeBase, library: Library, options: ReportOptions) -> Report:
-    """The content of a page. `library`: the rules by which the stories are told, as for `why`.
+    """Read the content of a page. `library` holds the rules for derived premises, as for `hapax why`.
 
-    Raises HapaxError for a run that is not there, and for rules that are not the run's.
+    Raises HapaxError for an unknown run, and for rules that are not of the run.
     """
     with snapshot(kb):
         run = chosen_run(kb, options.run_id)
-        return _Builder(kb, library, options, run, recorded(kb, run)).report()
+        return _PageBuilder(kb, library, options, run, search_summary(kb, run)).report()
 
 
 @dataclass(frozen=True)
-class _Builder:
+class _PageBuilder:
     kb: KnowledgeBase
     library: Library
     options: ReportOptions
     run: RunRecord
-    record: Recorded
+    recorded: SearchSummary
 
     def report(self) -> Report:
-        spoken = with_stored_predicates(Theory(self.library, self.kb))
+        theory = with_stored_predicates(Theory(self.library, self.kb))
         wanted = STATEMENTS if self.options.statements is None else self.options.statements
         tallies = tally_rules(statements_of(self.kb, self.run.id), wanted)
         names = self._names(tallies)
         chosen = self._chosen(names)
+        # A number that the user gave is kept, however large the page becomes.
+        if self.options.statements is None:
+            # Two distributions per rule; each keeps at least one statement.
+            rules_with_statements = sum(name in tallies for name in chosen)
+            wanted = max(1, min(wanted, MOST_STATEMENTS // max(1, 2 * rules_with_statements)))
         votes = self._votes(tallies)
-        records = {one.name: one for one in self.kb.rules()}
-        teller = Teller(spoken, records, votes, self._shown(wanted, [name for name in chosen if name in tallies]))
-        by_rule = {
-            name: (tallies.get(name, RuleTally(0)), self.record.lines.get(name, RuleLine()), self._state(name, tallies))
-            for name in names
-        }
+        records = {rule.name: rule for rule in self.kb.rules()}
+        builder = SectionBuilder(theory, records, votes, wanted)
+        # Of all rules, not only the chosen ones: the summary counts them.
+        states = {name: self._state(name, tallies) for name in names}
+        sections = []
+        for name in chosen:
+            summary = self.recorded.rules.get(name, RuleSummary())
+            sections.append(builder.section(name, tallies.get(name, RuleTally(0)), summary, states[name]))
         return Report(
-            heading_of(self.run),
-            self.options,
-            version("hapax-kb"),
-            self._summary(tallies, {name: state for name, (_, _, state) in by_rule.items()}),
-            score_histogram(list(tallies.values())),
-            tuple(teller.section(name, *by_rule[name]) for name in chosen),
-            len(names),
-            gate_report(self.kb, self.run, spoken.library, self.options.rejected),
-            self._vote_report(votes),
-            spent_in(self.run, self.record),
-            tuple(spent_in_all(self.kb)),
+            heading=run_heading(self.run),
+            options=self.options,
+            version=version("hapax-kb"),
+            summary=self._summary(tallies, list(states.values())),
+            histogram=score_histogram(list(tallies.values())),
+            rules=tuple(sections),
+            rule_count=len(names),
+            gates=gate_report(self.kb, self.run, theory.library, self.options.rejected),
+            votes=_vote_report(votes),
+            costs=costs_in(self.run, self.recorded),
+            costs_in_all=tuple(costs_in_all(self.kb)),
+            added=tuple(added_sections(SectionSource(self.kb, self.run, theory.library))),
         )
 
     def _names(self, tallies: Mapping[str, RuleTally]) -> list[str]:
-        """The rules of the run as it was given them; of an import, those that have statements."""
+        """The rules of a search in their order there; those of an import are the rules that have statements."""
         named = self.run.settings.get("rules")
         searched = list(map(str, named)) if isinstance(named, list) else []
         return list(dict.fromkeys([*searched, *tallies]))
 
     def _chosen(self, names: Sequence[str]) -> list[str]:
-        unknown = [one for one in self.options.rules if one not in names]
+        """The rules to show. Raises HapaxError for one that is not of the run."""
+        unknown = [name for name in self.options.rules if name not in names]
         if unknown:
             raise HapaxError(
-                f"Run {self.run.id} has no rule {', '.join(unknown)}. Without --rule all {len(names)} are reported."
+                f"Run {self.run.id} has no rule {', '.join(unknown)}. Omit --rule to report all {len(names)} rules."
             )
         return [name for name in names if not self.options.rules or name in self.options.rules]
 
-    def _shown(self, wanted: int, with_statements: Sequence[str]) -> int:
-        if self.options.statements is not None:
-            return wanted
-        return max(1, min(wanted, MOST_STATEMENTS // max(1, 2 * len(with_statements))))
-
     def _state(self, name: str, tallies: Mapping[str, RuleTally]) -> str:
-        if name in self.record.skipped:
+        if name in self.recorded.skipped:
             return SKIPPED
-        if name in self.record.cut:
+        if name in self.recorded.cut:
             return CUT
         return COMPLETE if name in tallies else EMPTY
 
-    # -- figures
-
-    def _summary(self, tallies: Mapping[str, RuleTally], states: Mapping[str, str]) -> Summary:
-        """As the search told them at its end; counted from what is stored where it did not, or not all of them."""
-        stored = {each.value: sum(one.count(each) for one in tallies.values()) for each in Distribution}
-        stored["in_both"] = sum(one.in_both for one in tallies.values())
-        deltas = [one.delta.value for one in tallies.values() if one.delta.count]
-        counts = {**stored, **self.record.counts}
-        (facts, of_run), *_ = streamed(
-            self.kb, "SELECT count(*), coalesce(sum(run_id = ?), 0) FROM facts", (self.run.id,)
-        )
+    def _summary(self, tallies: Mapping[str, RuleTally], states: Sequence[str]) -> PageSummary:
+        """The figures that the search stored at its end; those that it did not store are counted."""
+        counted: dict[str, int] = {}
+        for distribution in Distribution:
+            counted[distribution.value] = sum(tally.count(distribution) for tally in tallies.values())
+        # Nothing is left over where the search stored no figures.
+        leftover = sum(count - self.recorded.counts.get(name, count) for name, count in counted.items())
+        counted["in_both"] = sum(tally.in_both for tally in tallies.values())
+        deltas = [tally.delta.value for tally in tallies.values() if tally.delta.count]
         estimate = mean(deltas) if deltas else NOTHING
-        told = list(states.values())
-        return Summary(
-            counts,
-            self.record.mean_delta if self.record.counts else (estimate.value if deltas else None),
-            estimate,
-            sum(stored[each.value] - counts.get(each.value, 0) for each in Distribution),
-            len(told) - told.count(SKIPPED),
-            told.count(SKIPPED),
-            told.count(EMPTY),
-            facts,
-            of_run,
-            recorded=bool(self.record.counts),
+        mean_delta = self.recorded.mean_delta if self.recorded.counts else (estimate.value if deltas else None)
+        sql = "SELECT count(*), coalesce(sum(run_id = ?), 0) FROM facts"
+        ((facts, facts_of_run),) = streamed(self.kb, sql, (self.run.id,))
+        return PageSummary(
+            counts={**counted, **self.recorded.counts},
+            mean_delta=mean_delta,
+            interval=estimate,
+            leftover=leftover,
+            searched=len(states) - states.count(SKIPPED),
+            skipped=states.count(SKIPPED),
+            without=states.count(EMPTY),
+            facts=facts,
+            facts_of_run=facts_of_run,
+            recorded=bool(self.recorded.counts),
         )
-
-    # -- votes
 
     def _votes(self, tallies: Mapping[str, RuleTally]) -> dict[str, list[VoteRecord]]:
-        ids = {one for tally in tallies.values() for one in tally.ids}
-        found: dict[str, list[VoteRecord]] = {}
+        """The votes on statements of the run, by statement."""
+        ids: set[str] = set()
+        for tally in tallies.values():
+            ids |= tally.ids
+        votes: dict[str, list[VoteRecord]] = {}
         for vote in self.kb.votes():
             if vote.statement_id in ids:
-                found.setdefault(vote.statement_id, []).append(vote)
-        return found
+                votes.setdefault(vote.statement_id, []).append(vote)
+        return votes
 
-    def _vote_report(self, votes: Mapping[str, Sequence[VoteRecord]]) -> VoteReport | None:
-        every = [vote for several in votes.values() for vote in several]
-        if not every:
-            return None
-        verdicts: Verdicts = verdicts_of(every)
-        return VoteReport(
-            len(every), len(votes), vote_counts(every), len(verdicts.contradicted), len(verdicts.wrong_type)
-        )
+
+def _vote_report(votes: Mapping[str, Sequence[VoteRecord]]) -> VoteReport | None:
+    if not votes:
+        return None
+    all_votes = list(chain.from_iterable(votes.values()))
+    verdicts = vote_verdicts(all_votes)
+    return VoteReport(
+        len(all_votes), len(votes), vote_counts(all_votes), len(verdicts.contradicted), len(verdicts.wrong_type)
+    )

@@ -1,4 +1,9 @@
-"""Geometry of the page's drawings, in pixels; the template makes SVG of it. Pure: no I/O, no markup."""
+"""Geometry of the page's histograms and dependency graphs, in pixels, from which the template writes SVG.
+
+matplotlib writes SVG too, but not for this page: it sets colours in `style` attributes, which the page's policy blocks
+and which cannot follow dark mode. A histogram of two series takes 41 ms and 11 kB there, 0.7 ms and 1.2 kB here, and a
+page may have a hundred.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +11,34 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grammar.dependencies import dependency_graph, graph_text
-from grammar.rules import Library, Rule
-from grammar.terms import BodyLiteral, Literal, Variable
+from hapax.evaluation.shared.histograms import bin_counts, bin_edges
+from hapax.grammar.dependencies import dependency_graph, graph_text
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import BodyLiteral, Literal, Variable
 
 BINS = 24
 PLOT_WIDTH, PLOT_HEIGHT = 480.0, 96.0
 MARGIN, AXIS = 12.0, 20.0
-"""Left and right of a plot, and below it, where the ticks are told."""
+"""Space at the left and right of a plot, and below it for the labels of the axis."""
 HEADROOM = 2.0
-"""Above the highest bar, for its outline."""
+"""Space above the highest bar, so that its outline is not clipped."""
 TICKS = 6
 LARGEST = 1e9
-"""Beyond it, a value is not drawn: no log-likelihood of a sentence is there, and the axis would show nothing else."""
+"""Values beyond this are not drawn: no sentence has such a log-likelihood, and it would flatten all other bars."""
+NARROWEST = 1e-6
+"""Ranges narrower than this share of their values are widened: floats are too coarse to bin them."""
 
 NODE_HEIGHT, ROW = 26.0, 36.0
 CHARACTER = 7.3
-"""The width of a letter of the graph's font, 12 px monospace."""
+"""Width of a letter in the graph's font, 12 px monospace."""
 PADDING, GAP = 18.0, 90.0
 LABEL = 70
-"""How many characters of a label are drawn."""
+"""Characters of a node's label that are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One outline of a histogram. `mean_at`: where its mean stands, None for a series without values."""
+    """One outline of a histogram. A series without values has no `mean`, no `mean_at` and an empty `outline`."""
 
     kind: str
     label: str
@@ -38,15 +46,17 @@ class Series:
     mean: float | None
     outline: str
     mean_at: float | None
+    """Horizontal position of the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Outlines over one axis; `ticks` are places with their labels. `left_out`: values beyond what is drawn."""
+    """Outlines over a common axis, whose `ticks` are positions with labels."""
 
     series: tuple[Series, ...]
     ticks: tuple[tuple[float, str], ...]
     left_out: int = 0
+    """Number of values beyond LARGEST."""
     width: float = PLOT_WIDTH + 2 * MARGIN
     height: float = PLOT_HEIGHT + AXIS
     base: float = PLOT_HEIGHT
@@ -59,61 +69,60 @@ def histogram(
     limits: tuple[float, float] | None = None,
     shares: bool = True,
 ) -> Histogram | None:
-    """Values by kind as outlines, each of the share of its own values, or else of their number; None without values.
+    """Draw values by kind, or return None if there are none.
 
-    `limits`: the axis; without it the range of the values.
+    `limits`: ends of the axis, by default the range of the values. `shares`: bars are shares of their own series
+    instead of counts.
     """
-    drawn = {kind: [one for one in several if abs(one) <= LARGEST] for kind, several in values.items()}
-    every = [one for several in drawn.values() for one in several]
-    if not every:
+    drawn: dict[str, list[float]] = {}
+    pooled: list[float] = []
+    for kind in values:
+        drawn[kind] = [value for value in values[kind] if abs(value) <= LARGEST]
+        pooled += drawn[kind]
+    if not pooled:
         return None
-    low, high = limits or (min(every), max(every))
-    if low == high:
+    low, high = limits or (min(pooled), max(pooled))
+    # Equal values, or nearly equal ones, get a bar in the middle of the plot.
+    if high - low <= NARROWEST * max(1.0, abs(low), abs(high)):
         low, high = low - 0.5, high + 0.5
-    heights = {
-        kind: [count / (len(several) if shares else 1) for count in _counts(several, low, high)] if several else []
-        for kind, several in drawn.items()
-    }
-    top = max(max(several, default=0.0) for several in heights.values())
+    edges = bin_edges(low, high, BINS)
+    heights = {}
+    for kind, kept in drawn.items():
+        heights[kind] = [count / (max(1, len(kept)) if shares else 1) for count in bin_counts(kept, edges)]
+    top = max(max(bars) for bars in heights.values())
     series = []
-    for kind, several in drawn.items():
-        mean = math.fsum(several) / len(several) if several else None
-        place = None if mean is None else _at(mean, low, high)
-        series.append(Series(kind, labels[kind], len(several), mean, _outline(heights[kind], top), place))
-    left_out = sum(map(len, values.values())) - len(every)
-    return Histogram(tuple(series), tuple((_at(one, low, high), label) for one, label in _ticks(low, high)), left_out)
+    for kind, kept in drawn.items():
+        if kept:
+            mean = math.fsum(kept) / len(kept)
+            outline = _outline([height / top for height in heights[kind]])
+            series.append(Series(kind, labels[kind], len(kept), mean, outline, _position(mean, low, high)))
+        else:
+            series.append(Series(kind, labels[kind], 0, None, "", None))
+    ticks = tuple((_position(value, low, high), label) for value, label in _ticks(low, high))
+    return Histogram(tuple(series), ticks, sum(map(len, values.values())) - len(pooled))
 
 
-def _counts(values: Sequence[float], low: float, high: float) -> list[int]:
-    counts = [0] * BINS
-    for value in values:
-        counts[min(BINS - 1, max(0, int((value - low) / (high - low) * BINS)))] += 1
-    return counts
+def _outline(heights: Sequence[float]) -> str:
+    """SVG path around bars, from the base and back to it. Heights are shares of the highest bar."""
+    path = f"M{MARGIN:g} {PLOT_HEIGHT:g}"
+    for place, height in enumerate(heights, 1):
+        top = PLOT_HEIGHT - (PLOT_HEIGHT - HEADROOM) * height
+        right = MARGIN + PLOT_WIDTH / BINS * place
+        # A tenth of a pixel is enough, and halves the page.
+        path += f"V{round(top, 1):g}H{round(right, 1):g}"
+    return f"{path}V{PLOT_HEIGHT:g}Z"
 
 
-def _outline(heights: Sequence[float], top: float) -> str:
-    """A path around the bars, from the base and back to it."""
-    step = PLOT_WIDTH / BINS
-    parts = [f"M{MARGIN:g} {PLOT_HEIGHT:g}"]
-    for place, height in enumerate(heights):
-        level = _rounded(PLOT_HEIGHT - (PLOT_HEIGHT - HEADROOM) * height / top)
-        parts.append(f"V{level}H{_rounded(MARGIN + step * (place + 1))}")
-    return "".join([*parts, f"V{PLOT_HEIGHT:g}Z"]) if heights else ""
-
-
-def _at(value: float, low: float, high: float) -> float:
+def _position(value: float, low: float, high: float) -> float:
     return round(MARGIN + PLOT_WIDTH * (value - low) / (high - low), 1)
 
 
-def _rounded(value: float) -> str:
-    return f"{round(value, 1):g}"
-
-
 def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
-    """Round numbers inside the range, about as many as there is room for."""
-    raw = (high - low) / TICKS
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw)
+    """Round numbers inside the range with their labels, at most TICKS steps apart."""
+    narrowest = (high - low) / TICKS
+    power = 10.0 ** math.floor(math.log10(narrowest))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= narrowest)
+    # As many decimals as the step needs: 0.5 has one, 20 none.
     digits = max(0, -math.floor(math.log10(step)))
     for number in range(math.ceil(low / step), math.floor(high / step) + 1):
         yield number * step, f"{number * step:.{digits}f}".replace("-", "\u2212")
@@ -121,7 +130,7 @@ def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A box of the dependency graph."""
+    """A box of the dependency graph; `kind` is its CSS class."""
 
     x: float
     y: float
@@ -133,60 +142,60 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Variables on the left, literals on the right, lines between a literal and its variables. `told`: as text."""
+    """Variables on the left, literals on the right, and lines from each literal to its variables.
+
+    `edges` are the ends of the lines as x1, y1, x2, y2; `description` is the graph in words, for screen readers.
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[tuple[float, float, float, float], ...]
     width: float
     height: float
-    told: str
+    description: str
 
 
 def graph(rule: Rule, library: Library) -> Graph:
-    """The dependency graph of a rule (paper, section 2.3), laid out in two columns."""
+    """Lay out the dependency graph of a rule (paper, section 2.3) in two columns."""
     joined = dependency_graph(rule)
-    variables = [node for node in joined if isinstance(node, str)]
-    items = [node for node in joined if isinstance(node, int)]
-    left = [(str(joined.nodes[name]["variable"]), _variable_kind(rule, name)) for name in variables]
-    right = [(_plain(joined.nodes[number]["item"]), _item_kind(rule, joined.nodes[number])) for number in items]
-    height = ROW * max(len(left), len(right))
-    first = _column(left, 0.0, height)
-    second = _column(right, GAP + max((one.width for one in first), default=0.0), height)
-    edges = tuple(
-        (one.x + one.width, one.y + NODE_HEIGHT / 2, other.x, other.y + NODE_HEIGHT / 2)
-        for one, name in zip(first, variables, strict=True)
-        for other, number in zip(second, items, strict=True)
-        if joined.has_edge(number, name)
-    )
-    width = max((one.x + one.width for one in (*first, *second)), default=0.0)
-    return Graph((*first, *second), edges, round(width + 1, 1), height, graph_text(rule, library))
+    variables: dict[str, tuple[str, str]] = {}
+    literals: dict[int, tuple[str, str]] = {}
+    for key, node in joined.nodes.items():
+        if isinstance(key, str):
+            variables[key] = str(node["variable"]), "generic" if key in rule.generic else "searched"
+        else:
+            information = not node["conclusion"] and rule.is_information(node["item"])
+            kind = "conclusion" if node["conclusion"] else "information" if information else "premise"
+            literals[key] = _label(node["item"]), kind
+    height = ROW * max(len(variables), len(literals))
+    left = _column(list(variables.values()), 0.0, height)
+    right = _column(list(literals.values()), GAP + max((node.width for node in left), default=0.0), height)
+    edges = []
+    for name, variable in zip(variables, left, strict=True):
+        for number, literal in zip(literals, right, strict=True):
+            if joined.has_edge(number, name):
+                # From the right side of the variable's box to the left side of the literal's.
+                start, end = variable.y + NODE_HEIGHT / 2, literal.y + NODE_HEIGHT / 2
+                edges.append((variable.x + variable.width, start, literal.x, end))
+    nodes = (*left, *right)
+    width = max((node.x + node.width for node in nodes), default=0.0)
+    # One pixel more, for the outline of the widest box.
+    return Graph(nodes, tuple(edges), round(width + 1, 1), height, graph_text(rule, library))
 
 
 def _column(labels: Sequence[tuple[str, str]], x: float, height: float) -> list[Node]:
-    """Boxes of one width, spread evenly over the height."""
+    """Boxes of equal width for texts with their kinds, spread evenly over the height."""
     texts = [text if len(text) <= LABEL else text[:LABEL] + "\u2026" for text, _ in labels]
     width = round(max(map(len, texts), default=0) * CHARACTER + PADDING, 1)
     row = height / max(1, len(labels))
-    return [
-        Node(round(x, 1), round(row * (place + 0.5) - NODE_HEIGHT / 2, 1), width, text, kind)
-        for place, (text, (_, kind)) in enumerate(zip(texts, labels, strict=True))
-    ]
+    nodes = []
+    for place, (text, (_, kind)) in enumerate(zip(texts, labels, strict=True)):
+        y = row * (place + 0.5) - NODE_HEIGHT / 2
+        nodes.append(Node(round(x, 1), round(y, 1), width, text, kind))
+    return nodes
 
 
-def _variable_kind(rule: Rule, name: str) -> str:
-    return "generic" if name in rule.generic else "searched"
-
-
-def _item_kind(rule: Rule, node: Mapping[str, object]) -> str:
-    if node["conclusion"]:
-        return "conclusion"
-    item = node["item"]
-    assert not isinstance(item, str)  # noqa: S101  the graph holds premise items
-    return "told" if rule.is_information(item) else "premise"  # type: ignore[arg-type]  # what the graph was made of
-
-
-def _plain(item: BodyLiteral) -> str:
-    """An item without data types, which the variables bear."""
+def _label(item: BodyLiteral) -> str:
+    """A literal without data types, which stand at its variables."""
     if not isinstance(item, Literal):
         return str(item)
     arguments = (term.name if isinstance(term, Variable) else str(term) for term in item.atom.arguments)

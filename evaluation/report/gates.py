@@ -1,4 +1,4 @@
-"""What the gates of a run did: how many passed, the thresholds call by call, and the values that were rejected."""
+"""The gates of one run: how many values passed each, the thresholds call by call, and the rejected values."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engine.gates import CriticRule, Threshold
-from engine.inquiry import question_words
-from evaluation.report.drawing import Histogram, histogram
-from evaluation.report.reading import streamed
-from grammar.rules import Library
-from kb.records import RunRecord
-from kb.store import KnowledgeBase
-from kb.values import load_list
-
-ROSE = "which rose after it was accepted"
-"""How a reason ends where the critic's threshold rejects in retrospect what it had accepted (`engine/gates.py`)."""
+from hapax.engine.search.gates import (
+    CRITIC,
+    ROSE,
+    Gate,
+    Subject,
+    VerdictCounts,
+    Wording,
+    gates_in_order,
+)
+from hapax.engine.search.inquiry import question_words
+from hapax.engine.search.thresholds import CriticRule, Threshold
+from hapax.evaluation.report.drawing import Histogram, histogram
+from hapax.evaluation.report.reading import streamed
+from hapax.grammar.rules import Library
+from hapax.kb.records import RunRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.values import load_list
 
 _REPEATS = "repeats line"
-_VALUES, _ATOMS, _BEAMS = "values", "single facts", "partial substitutions"
+"""Start of the parser's reason for a line that repeats an earlier one."""
+
+_RETROSPECT = Wording(
+    "",
+    "critic, in retrospect",
+    "Accepted at first; then a later call raised the threshold of the question above its P(yes).",
+)
 
 _DECISIONS = """
 SELECT max(decision.rowid), decision.gate, decision.subject, decision.accepted, decision.score, decision.threshold,
@@ -31,10 +43,12 @@ WHERE decision.run_id = ?
 GROUP BY decision.subject, decision.rule, decision.distribution, decision.step
 ORDER BY candidate.rowid, decision.subject, decision.rule, decision.distribution, decision.step
 """
-"""Of several verdicts on one subject the last one holds; a question's candidates come in the order of its calls."""
+"""The last of several verdicts on one subject holds. A question's candidates come in the order of its calls."""
 
 
-class _Row(NamedTuple):
+class _GateRow(NamedTuple):
+    """A row of `_DECISIONS`."""
+
     number: int
     gate: str
     subject: str
@@ -50,21 +64,21 @@ class _Row(NamedTuple):
     raw: str | None
 
     @property
-    def judged(self) -> str:
-        """What kind of thing the verdict is on."""
+    def judged(self) -> Subject:
+        """Kind of the subject."""
         if self.rule is not None:
-            return _BEAMS
-        return _ATOMS if self.question is None else _VALUES
+            return Subject.BEAMS
+        return Subject.ATOMS if self.question is None else Subject.VALUES
 
     @property
     def distance(self) -> float:
-        """How far the score is from the threshold."""
+        """Distance of the score from the threshold; 0 without one."""
         return abs(self.score - self.threshold) if self.score is not None and self.threshold is not None else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
-    """A gate's counts. `came` None: only what it stopped is recorded."""
+    """A gate's counts for one kind of subject. `came` None: only its rejections are recorded."""
 
     gate: str
     judged: str
@@ -80,13 +94,13 @@ class GateLine:
 
     @property
     def share(self) -> float | None:
-        """How much of what came to it passed."""
+        """Share of the judged subjects that passed."""
         return 1 - self.stopped / self.came if self.came else None
 
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """Where the critic's thresholds stood after a question's first, second ... call: how many questions at each."""
+    """The critic's thresholds after the first, second ... call of a question: number of questions at each."""
 
     call: int
     questions: int
@@ -96,7 +110,7 @@ class CallLine:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """All calls; `values` are the thresholds that occur. `unknown`: questions whose thresholds cannot be told."""
+    """All calls; `values` are the thresholds that occur. `unknown`: questions whose thresholds cannot be replayed."""
 
     lines: tuple[CallLine, ...]
     values: tuple[float, ...]
@@ -105,7 +119,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class RejectedValue:
-    """A rejected value or partial substitution: what was proposed, for what, and what the gate said."""
+    """A rejected value or partial substitution: what was proposed, for which question or rule, and the verdict."""
 
     proposed: str
     asked: str
@@ -116,7 +130,7 @@ class RejectedValue:
 
 @dataclass(frozen=True, slots=True)
 class Rejections:
-    """All rejections of one kind, with some of them; `reasons` counts the kinds of reason where they differ."""
+    """All rejections of one kind, with some of them. `reasons`: counts of kinds of reason where these differ."""
 
     kind: str
     explained: str
@@ -131,48 +145,43 @@ class Rejections:
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """Everything about the gates of one run. `scores`: the critic's, by verdict."""
+    """The gates of one run. `scores`: the critic's, by verdict; `columns`: gates in tables of rules."""
 
     lines: tuple[GateLine, ...]
     thresholds: Thresholds
     scores: Histogram | None
     rejections: tuple[Rejections, ...]
+    columns: tuple[str, ...]
 
 
-_KINDS = {
-    "critic": ("critic", "P(yes) below the threshold of its question. Nearest to the threshold first."),
-    "retrospective": (
-        "critic, in retrospect",
-        "Accepted at first; then a later call raised the threshold of the question above its P(yes).",
-    ),
-    "type": ("type", "P(yes) that the value is of its data type is below the type's floor."),
-    "agreement": ("agreement", "A question with one right value was answered twice, and the answers differ."),
-    "parser": ("parser", "The line holds no value that can be used, or one that stands in an earlier line."),
-    "likelihood": ("likelihood", "Not in the share that the likelihood gate keeps. Nearest to the limit first."),
-    "checked": ("critic, on a rule's premise", "A premise about values that were found does not hold."),
-    "computed": ("arithmetic", "A comparison of the rule is false."),
-    "derived": ("derived", "A premise that other rules would have to prove does not follow."),
-}
-"""Kinds of rejection in the order of the page, each with its name and what it means."""
+class _Kind(NamedTuple):
+    """Kind of rejection. `retrospective`: the threshold rose after the value was accepted."""
+
+    gate: str
+    judged: Subject
+    retrospective: bool = False
 
 
 @dataclass
 class _Nearest:
-    """The few rows with the smallest keys of many."""
+    """Rejections of one kind: their number, their reasons, and the `wanted` ones nearest to the threshold."""
 
     wanted: int
-    kept: list[tuple[tuple[Any, ...], _Row]] = field(default_factory=list)
+    kept: list[tuple[tuple[Any, ...], _GateRow]] = field(default_factory=list)
     count: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: _Row) -> None:
+    def add(self, row: _GateRow) -> None:
         self.count += 1
-        self.reasons[_alike(row.reason)] += 1
-        self.kept.append(((row.reason.startswith(_REPEATS), row.distance, row.subject, row.number), row))
-        if len(self.kept) > 2 * self.wanted + 100:
+        is_repeat = row.reason.startswith(_REPEATS)
+        if row.score is None:  # with a score, each row has a reason of its own
+            self.reasons[f"{_REPEATS} of the answer" if is_repeat else row.reason] += 1
+        # Repeated lines teach least, so they come last.
+        self.kept.append(((is_repeat, row.distance, row.subject, row.number), row))
+        if len(self.kept) > 2 * self.wanted + 100:  # a run has millions of rejections: only the nearest are kept
             self._cut()
 
-    def rows(self) -> list[_Row]:
+    def rows(self) -> list[_GateRow]:
         self._cut()
         return [row for _, row in self.kept]
 
@@ -182,128 +191,118 @@ class _Nearest:
 
 @dataclass
 class _Tally:
-    """The verdicts of a run, counted as they are read."""
+    """The verdicts of a run, counted while they are read."""
 
     wanted: int
-    counts: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
-    unjudged: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Accepted without a score: there was nothing to judge."""
-    limits: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    values: VerdictCounts = field(default_factory=VerdictCounts)
+    rejected: Counter[tuple[Subject, str]] = field(default_factory=Counter)
+    accepted: Counter[tuple[Subject, str]] = field(default_factory=Counter)
+    limits: dict[tuple[Subject, str], tuple[float, float]] = field(default_factory=dict)
     scores: dict[str, list[float]] = field(default_factory=lambda: {"passed": [], "stopped": []})
-    rejected: dict[str, _Nearest] = field(default_factory=dict)
-    replays: dict[str, list[_Row]] = field(default_factory=dict)
+    examples: dict[_Kind, _Nearest] = field(default_factory=dict)
+    replays: dict[str, list[_GateRow]] = field(default_factory=dict)
 
-    def add(self, row: _Row) -> None:
-        judged, gate = row.judged, row.gate
-        self.counts[judged, gate, bool(row.accepted)] += 1
-        self.unjudged[judged, gate] += bool(row.accepted) and row.score is None
+    def add(self, row: _GateRow) -> None:
+        key = (row.judged, row.gate)
+        if row.judged is Subject.VALUES:
+            self.values.add(row.gate, bool(row.accepted), row.score is not None)
+        if not row.accepted:
+            self.rejected[key] += 1
+            # Single facts are rejected for the same reason as values, so both are one kind.
+            judged = Subject.BEAMS if row.judged is Subject.BEAMS else Subject.VALUES
+            kind = _Kind(row.gate, judged, row.gate == CRITIC.name and row.reason.endswith(ROSE))
+            self.examples.setdefault(kind, _Nearest(self.wanted)).add(row)
+        elif row.score is not None:  # accepted without a score: there was nothing to judge
+            self.accepted[key] += 1
         if row.threshold is not None:
-            low, high = self.limits.get((judged, gate), (row.threshold, row.threshold))
-            self.limits[judged, gate] = min(low, row.threshold), max(high, row.threshold)
-        if gate == "critic" and row.score is not None:
+            low, high = self.limits.get(key, (row.threshold, row.threshold))
+            self.limits[key] = min(low, row.threshold), max(high, row.threshold)
+        if row.gate == CRITIC.name and row.score is not None:
             self.scores["passed" if row.accepted else "stopped"].append(row.score)
         if row.question is not None:
+            # Rejected values are replayed too: they move the threshold as well.
             self.replays.setdefault(row.question, []).append(row)
-        if not row.accepted:
-            self.rejected.setdefault(_kind(row), _Nearest(self.wanted)).add(row)
 
 
 def gate_report(kb: KnowledgeBase, run: RunRecord, library: Library, rejected: int) -> GateReport:
-    """The gates of a run; `rejected`: how many rejections of each kind are told."""
+    """The gates of a run, with at most `rejected` examples of each kind of rejection."""
     tally = _Tally(rejected)
     for row in streamed(kb, _DECISIONS, (run.id,)):
-        tally.add(_Row(*row))
+        tally.add(_GateRow(*row))
+    compat = run.settings.get("compat")
+    order = gates_in_order(compat if isinstance(compat, str) else None)
     labels = {"passed": "passed", "stopped": "stopped"}
     return GateReport(
-        tuple(_lines(tally, released=run.settings.get("compat") == "released")),
+        tuple(line for line in _lines(tally, order) if line.came or line.stopped),
         _thresholds(tally.replays.values(), _critic_rule(run)),
         histogram(tally.scores, labels, limits=(0.0, 1.0), shares=False),
         tuple(_rejections(kb, library, tally)),
+        tuple(gate.name for gate in order if gate.in_tables),
     )
-
-
-def _kind(row: _Row) -> str:
-    if row.gate != "critic":
-        return row.gate
-    if row.judged == _BEAMS:
-        return "checked"
-    return "retrospective" if row.reason.endswith(ROSE) else "critic"
 
 
 # -- counts
 
 
-def _lines(tally: _Tally, released: bool) -> Iterator[GateLine]:
-    """Gate by gate in the order in which a value comes to them; LINK's released code asks for the fact first."""
-
-    def stopped(judged: str, gate: str) -> int:
-        return tally.counts[judged, gate, False]
-
-    def decided(judged: str, gate: str) -> int:
-        return stopped(judged, gate) + tally.counts[judged, gate, True] - tally.unjudged[judged, gate]
-
-    def line(judged: str, gate: str, explained: str, came: int | None) -> GateLine:
-        lowest, highest = tally.limits.get((judged, gate), (None, None))
-        return GateLine(gate, judged, explained, came, stopped(judged, gate), lowest, highest)
-
-    values = sum(count for (judged, _, _), count in tally.counts.items() if judged == _VALUES)
-    first, second = ("critic", "type") if released else ("type", "critic")
-    explained = {"type": "is it a value of the data type?", "critic": "is the fact true?"}
-    found = [
-        line(_VALUES, "parser", "can the line be read as a new value?", values),
-        line(_VALUES, "agreement", "do the answers to a question with one right value agree?", None),
-        line(_VALUES, first, explained[first], decided(_VALUES, first) + decided(_VALUES, second)),
-        line(_VALUES, second, explained[second], decided(_VALUES, second)),
-        line(_ATOMS, "critic", "is the fact true that no question proposed?", decided(_ATOMS, "critic")),
-        line(_BEAMS, "critic", "does the premise hold for the values found?", None),
-        line(_BEAMS, "computed", "is the comparison true?", None),
-        line(_BEAMS, "derived", "does the premise follow by other rules?", None),
-        line(
-            _BEAMS,
-            "likelihood",
-            "among the likeliest (head) or least likely (long tail)?",
-            decided(_BEAMS, "likelihood"),
-        ),
-    ]
-    return (one for one in found if one.came or one.stopped)
+def _lines(tally: _Tally, order: Sequence[Gate]) -> Iterator[GateLine]:
+    """A line for each kind of subject and each gate on it, in the order in which a subject comes to the gates."""
+    values = tally.values.by_gate(order)
+    for subject in Subject:
+        for gate in order:
+            wording = gate.wording.get(subject)
+            if wording is None:
+                continue
+            key = (subject, gate.name)
+            came: int | None = tally.rejected[key] + tally.accepted[key]
+            # Each value has one decision, by the gate that decided last; the order says which gates it came to before.
+            if subject is Subject.VALUES:
+                came = values[gate.name].judged
+            if wording.rejections_only:
+                came = None
+            lowest, highest = tally.limits.get(key, (None, None))
+            yield GateLine(gate.name, subject.value, wording.question, came, tally.rejected[key], lowest, highest)
 
 
 # -- thresholds over calls
 
 
 def _critic_rule(run: RunRecord) -> CriticRule:
+    # Settings are JSON that other programs may have written, so the type is checked.
     cap = run.settings.get("threshold_cap", 1.0)
     return CriticRule(
         cap=float(cap) if isinstance(cap, int | float) else 1.0, released=run.settings.get("compat") == "released"
     )
 
 
-def _thresholds(questions: Iterable[Sequence[_Row]], rule: CriticRule) -> Thresholds:
-    """The thresholds of all questions, told again by the critic gate's own rule from the scores that were kept.
+def _thresholds(questions: Iterable[Sequence[_GateRow]], rule: CriticRule) -> Thresholds:
+    """The thresholds of all questions, replayed from the stored scores by the gate's own rule.
 
-    Where the last of them is not the one that the question's verdicts name, the scores do not tell all, and the
-    question counts as unknown.
+    A question is unknown if its last replayed threshold is not the one that its verdicts name: then some of its scores
+    are missing.
     """
-    told = [steps for rows in questions if (steps := _replayed(rows, rule)) is not None]
-    known = [steps for steps in told if steps]
+    replayed = [steps for rows in questions if (steps := _replayed(rows, rule)) is not None]
+    known = [steps for steps in replayed if steps]
     lines = []
     for call in range(max(map(len, known), default=0)):
         reached = [steps[call] for steps in known if len(steps) > call]
         at = Counter(reached)
         lines.append(CallLine(call + 1, len(reached), sum(reached) / len(reached), dict(sorted(at.items()))))
-    values = sorted({value for line in lines for value in line.at})
-    return Thresholds(tuple(lines), tuple(values), len(told) - len(known))
+    values: set[float] = set()
+    for line in lines:
+        values.update(line.at)
+    return Thresholds(tuple(lines), tuple(sorted(values)), len(replayed) - len(known))
 
 
-def _replayed(rows: Sequence[_Row], rule: CriticRule) -> list[float] | None:
-    """The threshold after each call; empty where it does not end as the verdicts say; None: the critic had no say."""
-    judged = [row for row in rows if row.gate == "critic" and row.threshold is not None]
+def _replayed(rows: Sequence[_GateRow], rule: CriticRule) -> list[float] | None:
+    """The threshold after each call; empty if the last is not the verdicts'; None if the critic judged nothing."""
+    judged = [row for row in rows if row.gate == CRITIC.name and row.threshold is not None]
     if not judged:
         return None
     calls: dict[str | None, list[float]] = {}
+    # All rows make calls, also those that other gates rejected: a call without a score moves nothing.
     for row in rows:
         scores = calls.setdefault(row.call, [])
-        if row.gate == "critic" and row.score is not None:
+        if row.gate == CRITIC.name and row.score is not None:
             scores.append(row.score)
     threshold, earlier, steps = Threshold.initial(rule), list[float](), list[float]()
     for scores in calls.values():
@@ -317,27 +316,28 @@ def _replayed(rows: Sequence[_Row], rule: CriticRule) -> list[float] | None:
 
 
 def _rejections(kb: KnowledgeBase, library: Library, tally: _Tally) -> Iterator[Rejections]:
-    unknown = {kind: (kind, "") for kind in tally.rejected if kind not in _KINDS}
-    for kind, (name, explained) in (_KINDS | unknown).items():
-        if kind in tally.rejected:
-            nearest = tally.rejected[kind]
-            reasons = nearest.reasons.most_common() if kind in ("parser", "computed", "derived", "checked") else []
-            examples = tuple(_rejected(kb, library, row) for row in nearest.rows())
-            yield Rejections(
-                name, explained, nearest.count, examples, tuple(sorted(reasons, key=lambda pair: (-pair[1], pair[0])))
+    """Rejections by kind: of values, then of partial substitutions, in each the gate that decides last first."""
+    wordings: dict[_Kind, Wording] = {}
+    for subject in (Subject.VALUES, Subject.BEAMS):
+        for gate in reversed(gates_in_order()):
+            if gate.judges(subject):
+                wordings[_Kind(gate.name, subject)] = gate.wording[subject]
+            if subject is Subject.VALUES and gate is CRITIC:
+                wordings[_Kind(gate.name, subject, retrospective=True)] = _RETROSPECT
+    for kind in tally.examples:
+        wordings.setdefault(kind, Wording(""))  # a gate that this version does not know
+    for kind, wording in wordings.items():
+        if kind in tally.examples:
+            nearest = tally.examples[kind]
+            reasons = sorted(nearest.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+            examples = tuple(
+                RejectedValue(_proposed(row), _asked(kb, library, row), row.score, row.threshold, row.reason)
+                for row in nearest.rows()
             )
+            yield Rejections(wording.title or kind.gate, wording.rejection, nearest.count, examples, tuple(reasons))
 
 
-def _alike(reason: str) -> str:
-    """`repeats line 7` and `repeats line 12` are one kind of reason."""
-    return f"{_REPEATS} of the answer" if reason.startswith(_REPEATS) else reason
-
-
-def _rejected(kb: KnowledgeBase, library: Library, row: _Row) -> RejectedValue:
-    return RejectedValue(_proposed(row), _asked(kb, library, row), row.score, row.threshold, row.reason)
-
-
-def _proposed(row: _Row) -> str:
+def _proposed(row: _GateRow) -> str:
     """The line of the answer, or the bindings; an atom judged by itself is stored as a hash alone."""
     if row.raw is not None:
         return row.raw
@@ -349,12 +349,13 @@ def _proposed(row: _Row) -> str:
         return row.subject
 
 
-def _asked(kb: KnowledgeBase, library: Library, row: _Row) -> str:
+def _asked(kb: KnowledgeBase, library: Library, row: _GateRow) -> str:
+    """The rule with distribution and step, or the question in words."""
     if row.rule is not None:
-        ends = (row.distribution or "").replace("_", " ")
-        return f"{row.rule}, {ends}" + ("" if row.step is None else f", step {row.step + 1}")
+        distribution = (row.distribution or "").replace("_", " ")
+        return f"{row.rule}, {distribution}" + ("" if row.step is None else f", step {row.step + 1}")
     question = kb.question(row.question) if row.question else None
     try:
         return "" if question is None else f"{question_words(question, library)[1]}, as {question.data_type}"
-    except (IndexError, ValueError):  # another program's question, without a pattern or without a free place
+    except (IndexError, ValueError):  # another program's question, without a pattern or without a free position
         return ""

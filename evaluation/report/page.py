@@ -1,7 +1,7 @@
-"""The page as HTML: one file without any external resource, whose policy lets nothing run but its own script.
+"""The page as one HTML file without external resources; its policy allows no script and no style but its own.
 
-Whatever a model or a person wrote is escaped by the template engine; nothing but the style sheet and the script of this
-folder enters the page as it stands.
+The template engine escapes all texts of models and people. Only the style sheet and the script of this folder, and the
+HTML of sections that other packages add, enter the page as they are.
 """
 
 from __future__ import annotations
@@ -15,35 +15,36 @@ from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from engine.oracle import short_model_name
-from evaluation.estimates import Estimate
-from evaluation.report.build import Report
-from evaluation.report.sections import Line
-from grammar.words import counted
+from hapax.engine.search.oracle import short_model_name
+from hapax.evaluation.report.build import Report
+from hapax.evaluation.report.sections import StoryLine
+from hapax.evaluation.shared.estimates import Estimate
+from hapax.grammar.words import counted
 
 SHORT, SHOWN = 800, 240
-"""A text of more than SHORT characters is cut to SHOWN, and stands in full where it can be unfolded."""
+"""A text of more than SHORT characters is cut to SHOWN, and is shown in full where it can be unfolded."""
 MOST_CHARACTERS = 20_000
-"""Of a text in full; the knowledge base holds all of it."""
+"""Longest text on a page, even in full; the knowledge base holds the rest."""
 
 WRITTEN_OUT = 1e12
-"""From here on numbers are told by their power of ten."""
+"""Numbers from here on are written as powers of ten."""
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    # The last two characters of each plane above the first, which are no characters.
     + "|["
     + "".join(f"{chr(0x10000 * plane + 0xFFFE)}{chr(0x10000 * plane + 0xFFFF)}" for plane in range(1, 17))
     + "]"
 )
-"""Characters that nobody sees, though they can turn a line about or make two values look alike; and those that HTML
-forbids."""
+"""Invisible characters, which can reverse a line or make two values look alike, and characters that HTML forbids."""
 
 
 def page(report: Report) -> str:
-    """The whole page. The same report gives the same text."""
-    style, script = (_own(name) for name in ("style.css", "script.js"))
+    """Render the page. Equal reports give equal texts."""
+    folder = resources.files("hapax.evaluation.report")
+    style, script = (folder.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js"))
     template = _environment().get_template("page.html.jinja")
     return template.render(
         report=report, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
@@ -52,9 +53,9 @@ def page(report: Report) -> str:
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("evaluation.report", "."),
+        loader=PackageLoader("hapax.evaluation.report", "."),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # a misspelled name fails instead of leaving a gap
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -70,17 +71,14 @@ def _environment() -> Environment:
         "model": short_model_name,
         "ended": ended,
     }
+    # Available to every macro without being passed along.
     environment.tests["long"] = is_long
     environment.globals |= {"counted": counted}
     return environment
 
 
-def _own(name: str) -> str:
-    return resources.files("evaluation.report").joinpath(name).read_text("utf-8")
-
-
 def _hash(text: str) -> str:
-    """What the page's policy knows the text by."""
+    """Source expression of the page's policy for a style or script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -88,43 +86,43 @@ def _hash(text: str) -> str:
 
 
 def pieces(text: object) -> Iterator[tuple[str, bool]]:
-    """The text in parts, each with whether it is the name of a hidden character: `U+202E`."""
+    """Split a text into parts with a flag that is True for the name of a hidden character, such as `U+202E`."""
     words, end = str(text), 0
-    for found in _HIDDEN.finditer(words):
-        if found.start() > end:
-            yield words[end : found.start()], False
-        yield f"U+{ord(found[0]):04X}", True
-        end = found.end()
+    for match in _HIDDEN.finditer(words):
+        if match.start() > end:
+            yield words[end : match.start()], False
+        yield f"U+{ord(match[0]):04X}", True
+        end = match.end()
     if end < len(words):
         yield words[end:], False
 
 
 def plain(text: object) -> str:
-    """The text for an attribute, hidden characters in brackets."""
+    """The text for an attribute, with the names of hidden characters in brackets."""
     return "".join(f"[{part}]" if hidden else part for part, hidden in pieces(text))
 
 
 def is_long(text: object) -> bool:
-    """Whether the text is cut where it first stands."""
+    """Return True if the text is cut where it first appears."""
     return len(str(text)) > SHORT
 
 
 def brief(text: object) -> str:
-    """The text, or its beginning."""
+    """The text, or the beginning of a long one."""
     words = str(text)
     return words if len(words) <= SHORT else f"{words[:SHOWN]}\u2026"
 
 
 def full(text: object) -> str:
-    """The whole text, or as much of it as a page should bear."""
+    """The whole text, up to MOST_CHARACTERS."""
     words = str(text)
     if len(words) <= MOST_CHARACTERS:
         return words
     return f"{words[:MOST_CHARACTERS]}\u2026 and {counted(len(words) - MOST_CHARACTERS, 'more character')}"
 
 
-def ended(lines: tuple[Line, ...]) -> Iterator[tuple[Line, range]]:
-    """Lines with how many lists end behind each."""
+def ended(lines: tuple[StoryLine, ...]) -> Iterator[tuple[StoryLine, range]]:
+    """Lines, each with a range over the lists that end after it."""
     return ((line, range(line.closes)) for line in lines)
 
 
@@ -135,15 +133,16 @@ def number(value: float | None, digits: int = 0) -> str:
     """`5,148`, `-1.25`, `1e+300`, `n/a`."""
     if value is None or math.isnan(value):
         return "n/a"
-    told = f"{value:,.{digits}f}" if abs(value) < WRITTEN_OUT else f"{value:g}"
-    return told.replace("-", "\u2212")
+    text = f"{value:,.{digits}f}" if abs(value) < WRITTEN_OUT else f"{value:g}"
+    # The minus sign is as wide as a digit, so that columns align.
+    return text.replace("-", "\u2212")
 
 
 def money(cost: float | None) -> str:
-    """In the currency of the price table: `0`, `0.0042`, `unknown`."""
+    """A cost in the currency of the price table: `0`, `0.0042`, `unknown`."""
     if cost is None:
         return "unknown"
-    return number(cost, 4) if cost else "0"
+    return number(cost, 4) if cost else "0"  # a price list may say 0; four decimals would suggest rounding
 
 
 def share(value: float | None) -> str:
@@ -152,5 +151,5 @@ def share(value: float | None) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """`0.12 to 0.25`, or nothing where chance cannot be told."""
+    """`0.12 to 0.25`, or an empty text if the interval is unknown."""
     return "" if math.isnan(estimate.low) else f"{number(estimate.low, 2)} to {number(estimate.high, 2)}"

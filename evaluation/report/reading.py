@@ -1,4 +1,4 @@
-"""Reading a knowledge base for a page: all of one moment, and row by row."""
+"""Reading of a knowledge base for a page: all at one moment, and row by row."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from kb import rows
-from kb.connection import translated
-from kb.records import StatementRecord
-from kb.store import KnowledgeBase
+from hapax.kb import rows
+from hapax.kb.connection import translated
+from hapax.kb.records import StatementRecord
+from hapax.kb.store import KnowledgeBase
 
 _WITHOUT_PROOFS = replace(rows.STATEMENTS, record=partial(StatementRecord, proof={}), side=None)
 
 
 @contextmanager
 def snapshot(kb: KnowledgeBase) -> Iterator[None]:
-    """Everything read inside is of one moment, though a search may be writing."""
+    """Keep everything that is read inside at one moment, even while a search writes."""
     with translated(kb.place):
+        # In WAL mode, a transaction that only reads sees one state of the file, and keeps no writer waiting.
         kb.database.conn.execute("BEGIN")
         try:
             yield
@@ -28,19 +29,20 @@ def snapshot(kb: KnowledgeBase) -> Iterator[None]:
 
 
 def streamed(kb: KnowledgeBase, sql: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query, one at a time."""
+    """Rows of a query, read one by one."""
     with translated(kb.place):
         yield from kb.database.conn.execute(sql, tuple(parameters))
 
 
 def statements_of(kb: KnowledgeBase, run_id: str) -> Iterator[StatementRecord]:
-    """The statements of a run without their proofs, which are most of them by size."""
+    """Statements of a run without their proofs, which take most of the space."""
     sql = f"{_WITHOUT_PROOFS.select} WHERE statements.run_id = ? ORDER BY statements.rowid"
     return map(_WITHOUT_PROOFS.read, streamed(kb, sql, (run_id,)))
 
 
 def proved(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> list[StatementRecord]:
     """The same statements with their proofs, in the same order."""
-    keys = [rows.statement_key(one) for one in statements]
-    found = {rows.statement_key(one): one for one in kb.select_in(rows.STATEMENTS, "key", keys)}
-    return [found[key] for key in keys if key in found]
+    keys = [rows.statement_key(statement) for statement in statements]
+    by_key = {rows.statement_key(statement): statement for statement in kb.select_in(rows.STATEMENTS, "key", keys)}
+    # select_in returns rows in the order of the table.
+    return [by_key[key] for key in keys if key in by_key]

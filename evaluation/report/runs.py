@@ -1,4 +1,4 @@
-"""Which run a page is about, what its record says, and what was spent."""
+"""The run that a page is about: its choice, heading, summary and cost."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from engine.report import duration
-from engine.stored import ROLES, models_of
-from evaluation.report.reading import streamed
-from grammar.errors import HapaxError
-from kb.records import RunRecord
-from kb.store import KnowledgeBase
-from llm_oracle.calls import CallStatistics
+from hapax.engine.run_memory import ROLES, models_of
+from hapax.engine.search.progress import duration
+from hapax.evaluation.report.reading import streamed
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import RunRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import CallStatistics
 
 RUNS_NAMED = 5
-"""How many runs a message names where one was asked for that is not there."""
+"""Number of runs listed in the message about an unknown run."""
 
 OVER = ("done", "budget")
 
 _STATES = {
     "done": "",
-    "budget": "A budget ended this search before it was complete. The same command with a higher one goes on.",
-    "interrupted": "This search was interrupted before its end. The same command goes on from there.",
-    "failed": "This search ended with an error. The same command goes on from there.",
-    "running": "This search has not ended: it is still running, or it was killed. The same command goes on from there.",
+    "budget": "This search reached its budget before its end. Run the same command with a higher one to continue.",
+    "interrupted": "This search was interrupted before its end. Run the same command again to continue.",
+    "failed": "This search ended with an error. Run the same command again to continue.",
+    "running": "This search is still running, or it was killed. Run the same command again to continue.",
 }
 _NOT_SETTINGS = ("models", "rules")
+"""Settings that the page shows elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """A line of the cost table; `cost` None: a price is unknown. `hits`: what the journal answered."""
+class RoleCost:
+    """A line of the cost table: the calls to one role's model."""
 
     role: str
     model: str
@@ -40,8 +41,8 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleLine:
-    """What the run's record says of one rule; `gates`: accepted and judged by gate."""
+class RuleSummary:
+    """Figures of one rule from the run's record; `gates` has accepted and judged values by gate."""
 
     gates: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     calls: int | None = None
@@ -49,84 +50,90 @@ class RuleLine:
     skipped: Mapping[str, Any] | None = None
 
     def share(self, gate: str) -> float | None:
-        """How much of what came to the gate passed it."""
+        """Share of the values judged by the gate that passed it."""
         accepted, judged = self.gates.get(gate, (0, 0))
         return accepted / judged if judged else None
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """The summary that a search leaves at its end. `counts` is empty where it left none."""
+class SearchSummary:
+    """Figures that a search stores at its end. `counts` is empty if it stored none."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     mean_delta: float | None = None
     skipped: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
-    lines: Mapping[str, RuleLine] = field(default_factory=dict)
-    spent: Mapping[str, CallStatistics] = field(default_factory=dict)
+    rules: Mapping[str, RuleSummary] = field(default_factory=dict)
+    sent: Mapping[str, CallStatistics] = field(default_factory=dict)
+    """Calls by role."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
-    """What was run, in words."""
+class RunHeading:
+    """Command, times, models and settings of a run as texts."""
 
     command: str
     run_id: str
     started: str
     took: str
     state: str
-    """What is to be said of the way it ended; empty where it ended as it should."""
+    """A warning about how the run ended; empty if it was complete."""
     models: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
 
 
 def chosen_run(kb: KnowledgeBase, run_id: str | None) -> RunRecord:
-    """The run whose id begins so; None: the one that was finished last, or where none was, the one begun last."""
-    known = kb.runs()
-    if not known:
-        raise HapaxError(f"{kb.place} holds no run to report. `hapax search` begins one.")
+    """The run whose id begins with `run_id`.
+
+    Without `run_id`, the run that finished last; if none has finished, the one that started last. Raises HapaxError if
+    no run matches, or more than one.
+    """
+    runs = kb.runs()
+    if not runs:
+        raise HapaxError(f"{kb.place} holds no run to report. Start one with `hapax search`.")
     if run_id is None:
-        over = [one for one in known if one.status in OVER]
-        return max(over, key=_ended) if over else max(known, key=lambda one: (one.started, one.id))
-    found = [one for one in known if one.id.startswith(run_id)]
-    if len(found) == 1:
-        return found[0]
-    said = "several runs whose ids begin" if found else "no run whose id begins"
-    named = ", ".join(
-        f"{one.id} ({one.command}, {moment(one.started)}, {one.status})" for one in (found or known)[-RUNS_NAMED:]
-    )
-    raise HapaxError(f"{kb.place} holds {said} with {run_id!r}. The latest of them: {named}.")
+        over = [run for run in runs if run.status in OVER]
+        if over:
+            return max(over, key=lambda run: (run.finished or "", run.id))
+        return max(runs, key=lambda run: (run.started, run.id))
+    matching = [run for run in runs if run.id.startswith(run_id)]
+    if len(matching) == 1:
+        return matching[0]
+    found = "several runs whose ids begin" if matching else "no run whose id begins"
+    latest = []
+    for run in (matching or runs)[-RUNS_NAMED:]:
+        latest.append(f"{run.id} ({run.command}, {moment(run.started)}, {run.status})")
+    raise HapaxError(f"{kb.place} holds {found} with {run_id!r}. Choose one of the latest: {', '.join(latest)}.")
 
 
-def _ended(run: RunRecord) -> tuple[str, str]:
-    return run.finished or "", run.id
-
-
-def heading_of(run: RunRecord) -> Heading:
-    """The run's heading."""
-    settings = ((name.replace("_", " "), _told(value)) for name, value in run.settings.items())
-    hidden = {name.replace("_", " ") for name in _NOT_SETTINGS}
-    return Heading(
+def run_heading(run: RunRecord) -> RunHeading:
+    """The heading of the page."""
+    settings = []
+    for name, value in run.settings.items():
+        if name not in _NOT_SETTINGS:
+            settings.append((name.replace("_", " "), _setting_text(value)))
+    return RunHeading(
         run.command,
         run.id,
         moment(run.started),
         _took(run),
-        _STATES.get(run.status, f"Its state is {run.status}."),
+        # Another program, or a later version, may know other states.
+        _STATES.get(run.status, f"The state of this run is {run.status}."),
         tuple(models_of(run).items()),
-        tuple((name, value) for name, value in settings if name not in hidden),
+        tuple(settings),
     )
 
 
-def _told(value: object) -> str:
+def _setting_text(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_told, value))
+        return ", ".join(map(_setting_text, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else str(value)
 
 
 def moment(text: str) -> str:
-    """A stored time for people, `2026-01-31 09:05 UTC`; as it stands where it is none."""
+    """A stored time in the form `2026-01-31 09:05 UTC`, or the text itself if it is no time."""
     try:
         return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M %Z").strip()
     except ValueError:
@@ -134,55 +141,62 @@ def moment(text: str) -> str:
 
 
 def _took(run: RunRecord) -> str:
-    """How long the run took, from its last start on."""
+    """Duration of the run since its last start; empty if it is unknown."""
     try:
         seconds = (datetime.fromisoformat(run.finished or "") - datetime.fromisoformat(run.started)).total_seconds()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError):  # TypeError: one of the times has no zone
         return ""
+    # Negative if the clock was set back meanwhile.
     return duration(seconds) if seconds >= 0 else ""
 
 
-def recorded(kb: KnowledgeBase, run: RunRecord) -> Recorded:
-    """The run's summary. Raises HapaxError where something other than a search wrote it so that it cannot be read."""
+def search_summary(kb: KnowledgeBase, run: RunRecord) -> SearchSummary:
+    """Read the figures that a search stored in its record; empty for other commands.
+
+    Raises HapaxError if the record has another shape, because another program changed it.
+    """
+    # A search that was interrupted has stored nothing yet; other commands store other figures.
     if run.command != "search" or "statements" not in run.summary:
-        return Recorded()
+        return SearchSummary()
     try:
-        return _recorded(run.summary)
+        return _search_summary(run.summary)
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise HapaxError(
-            f"{kb.place}: the summary of run {run.id} was not written by Hapax ({fault!r}). Search again."
+            f"{kb.place}: the summary of run {run.id} was not written by Hapax ({fault!r}). Run the search again."
         ) from fault
 
 
-def _recorded(summary: Mapping[str, Any]) -> Recorded:
+def _search_summary(summary: Mapping[str, Any]) -> SearchSummary:
+    rules = {}
+    for line in summary.get("rules", ()):
+        gates = {gate: (int(count["accepted"]), int(count["judged"])) for gate, count in line["gates"].items()}
+        rules[str(line["rule"])] = RuleSummary(gates, int(line["calls"]), int(line["hits"]), line["skipped"])
     delta = summary["mean_delta"]
-    return Recorded(
+    return SearchSummary(
         {name: int(count) for name, count in summary["statements"].items()},
         None if delta is None else float(delta),
         tuple(map(str, summary["skipped"])),
         tuple(map(str, summary["cut"])),
-        {str(one["rule"]): _line(one) for one in summary.get("rules", ())},
+        rules,
         {role: CallStatistics(**counts) for role, counts in summary["calls"].items()},
     )
 
 
-def _line(line: Mapping[str, Any]) -> RuleLine:
-    gates = {gate: (int(count["accepted"]), int(count["judged"])) for gate, count in line["gates"].items()}
-    return RuleLine(gates, int(line["calls"]), int(line["hits"]), line["skipped"])
-
-
-def spent_in(run: RunRecord, record: Recorded) -> tuple[Spent, ...]:
-    """What the run sent, by role."""
+def costs_in(run: RunRecord, summary: SearchSummary) -> tuple[RoleCost, ...]:
+    """Calls of the run by role: known roles in their usual order, then others."""
     models = models_of(run)
-    roles = [*(role for role in ROLES if role in record.spent), *(role for role in record.spent if role not in ROLES)]
-    return tuple(Spent(role, models.get(role, ""), record.spent[role]) for role in roles)
+    roles = [role for role in ROLES if role in summary.sent]
+    roles += [role for role in summary.sent if role not in ROLES]
+    return tuple(RoleCost(role, models.get(role, ""), summary.sent[role]) for role in roles)
 
 
-def spent_in_all(kb: KnowledgeBase) -> Iterator[Spent]:
-    """What all runs together sent, by role and model."""
+def costs_in_all(kb: KnowledgeBase) -> Iterator[RoleCost]:
+    """Calls of all runs together by role and model. The cost is None if the price of a call is unknown."""
     sql = (
         "SELECT role, model, count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost), count(cost) "
         "FROM calls GROUP BY role, model ORDER BY min(rowid)"
     )
     for role, model, calls, prompts, completions, cost, priced in streamed(kb, sql):
-        yield Spent(role, model, CallStatistics(calls, 0, prompts, completions, cost=cost if priced == calls else None))
+        # sum() skips calls without a price, and would understate the cost.
+        known_cost = cost if priced == calls else None
+        yield RoleCost(role, model, CallStatistics(calls, 0, prompts, completions, cost=known_cost))

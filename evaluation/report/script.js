@@ -1,5 +1,5 @@
 "use strict";
-// Sorts and filters the table of rules; without it the page shows everything in the order of the run.
+// Sorts and filters the table of rules. Without this script the page shows all rules in the order of the run.
 (() => {
   const table = document.getElementById("rule-table");
   const body = table.tBodies[0];
@@ -14,17 +14,19 @@
     if (cell.dataset.sort === undefined) return cell.textContent.trim().toLowerCase();
     return cell.dataset.sort === "" ? null : Number(cell.dataset.sort);
   };
-  const compared = (one, other, down) => {
-    if (one === null || other === null) return (one === null) - (other === null);
-    const order = typeof one === "number" ? one - other : one.localeCompare(other, "en");
+  const compared = (left, right, down) => {
+    // Empty cells come last in either direction.
+    if (left === null || right === null) return (left === null) - (right === null);
+    const order = typeof left === "number" ? left - right : left.localeCompare(right, "en");
     return down ? -order : order;
   };
   const sort = (heading, column) => {
+    // The first click on a column of numbers sorts the largest first.
     const down = heading.getAttribute("aria-sort") !== "descending" && heading.classList.contains("number")
       || heading.getAttribute("aria-sort") === "ascending";
-    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+    for (const cell of table.tHead.rows[0].cells) cell.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-    rows.sort((one, other) => compared(key(one, column), key(other, column), down));
+    rows.sort((left, right) => compared(key(left, column), key(right, column), down));
     body.append(...rows);
   };
   for (const [column, heading] of Array.from(table.tHead.rows[0].cells).entries()) {
@@ -57,7 +59,7 @@
   text.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 150); });
   if (domain) domain.addEventListener("change", filter);
   const unfold = (open) => {
-    for (const one of document.querySelectorAll(".statement details")) one.open = open;
+    for (const details of document.querySelectorAll(".statement details")) details.open = open;
   };
   document.getElementById("unfold").addEventListener("click", () => unfold(true));
   document.getElementById("fold").addEventListener("click", () => unfold(false));

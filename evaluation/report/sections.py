@@ -1,4 +1,4 @@
-"""The rules of a run with their most typical statements, and the story of each."""
+"""Sections about the rules of a run, with their most typical statements and the story of each."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from engine.explain import Story, why_statement
-from engine.query import Theory
-from engine.stored import stored_rule
-from evaluation.estimates import NOTHING, Estimate, difference_of_means
-from evaluation.report.drawing import Graph, Histogram, graph, histogram
-from evaluation.report.reading import proved
-from evaluation.report.runs import RuleLine
-from grammar.rules import Library, Rule
-from grammar.verbalize import statement_text
-from kb.records import Distribution, RuleRecord, StatementRecord, VoteRecord
-
-ENDS = {Distribution.HEAD: "head", Distribution.LONG_TAIL: "long tail"}
+from hapax.engine.explain import Story, why_statement
+from hapax.engine.inference.theory import Theory
+from hapax.engine.run_memory import stored_rule
+from hapax.evaluation.report.drawing import Graph, Histogram, graph, histogram
+from hapax.evaluation.report.reading import proved
+from hapax.evaluation.report.runs import RuleSummary
+from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, difference_of_means
+from hapax.grammar.verbalize import statement_text
+from hapax.kb.records import Distribution, RuleRecord, StatementRecord, VoteRecord
 
 MOST_LINES = 300
-"""Lines of one story that a page tells; `hapax why` tells all."""
+"""Lines of one story on a page; `hapax why` prints all."""
 MOST_DEPTH = 40
-"""How deep a story's lists are nested; what lies deeper stands at this depth. Browsers end at 512 nested elements."""
+"""Deepest nesting of a story's lists; deeper lines are shown at this depth. Browsers stop at 512 nested elements."""
 
 _Key = tuple[bool, float, str]
 
 
 @dataclass
-class End:
-    """One distribution of one rule: all scores, and its most typical statements, as `RuleReport.examples` ranks."""
+class DistributionTally:
+    """One distribution of one rule: all its scores, and its most typical statements in the order of a search's report.
+
+    Head statements are typical if they are likely, long-tail statements if they are unlikely; those without a score
+    come last.
+    """
 
     distribution: Distribution
     wanted: int
@@ -38,19 +41,22 @@ class End:
     scores: list[float] = field(default_factory=list)
     _best: list[tuple[_Key, StatementRecord]] = field(default_factory=list)
 
-    def add(self, one: StatementRecord) -> None:
-        self.ids.add(one.id)
-        score = one.log_likelihood
+    def add(self, statement: StatementRecord) -> None:
+        self.ids.add(statement.id)
+        score = statement.log_likelihood
         if score is not None:
             self.scores.append(score)
         sign = -1.0 if self.distribution is Distribution.HEAD else 1.0
-        self._best.append(((score is None, sign * (score or 0.0), one.text), one))
+        # The text breaks ties, so that the page does not depend on the order of rows.
+        self._best.append(((score is None, sign * (score or 0.0), statement.text), statement))
+        # A run may have millions of statements, so the list is cut now and then, not only at the end.
         if len(self._best) > 2 * self.wanted + 100:
             self._cut()
 
     def typical(self, count: int) -> list[StatementRecord]:
+        """The most typical statements, at most `wanted`."""
         self._cut()
-        return [one for _, one in self._best][:count]
+        return [statement for _, statement in self._best[:count]]
 
     def _cut(self) -> None:
         self._best = sorted(self._best, key=lambda pair: pair[0])[: self.wanted]
@@ -58,49 +64,57 @@ class End:
 
 @dataclass
 class RuleTally:
-    """Both ends of one rule."""
+    """Both distributions of one rule."""
 
     wanted: int
-    ends: dict[Distribution, End] = field(init=False)
+    distributions: dict[Distribution, DistributionTally] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ends = {each: End(each, self.wanted) for each in Distribution}
+        self.distributions = {
+            distribution: DistributionTally(distribution, self.wanted) for distribution in Distribution
+        }
 
     def count(self, distribution: Distribution) -> int:
-        return len(self.ends[distribution].ids)
+        """Number of different statements."""
+        return len(self.distributions[distribution].ids)
 
     @property
     def ids(self) -> set[str]:
-        return set.union(*(end.ids for end in self.ends.values()))
+        return set.union(*(tally.ids for tally in self.distributions.values()))
 
     @property
     def in_both(self) -> int:
-        return len(set.intersection(*(end.ids for end in self.ends.values())))
+        return len(set.intersection(*(tally.ids for tally in self.distributions.values())))
 
     @property
     def delta(self) -> Estimate:
-        """How much likelier the head is, in nats a token (paper, section 3.2), with its interval."""
-        head, long_tail = ([score for score in end.scores if math.isfinite(score)] for end in self.ends.values())
+        """Mean score of head less that of long-tail statements, in nats per token (paper, section 3.2)."""
+        # An evaluator may give a sentence the probability 0, whose logarithm would swallow all others.
+        head, long_tail = (list(filter(math.isfinite, tally.scores)) for tally in self.distributions.values())
         return difference_of_means(head, long_tail) if head and long_tail else NOTHING
 
 
 def tally_rules(statements: Iterable[StatementRecord], wanted: int) -> dict[str, RuleTally]:
-    """The statements of a run by rule, in one pass."""
-    found: dict[str, RuleTally] = {}
-    for one in statements:
-        found.setdefault(one.rule, RuleTally(wanted)).ends[one.distribution].add(one)
-    return found
+    """Tally the statements of a run by rule, in one pass."""
+    tallies: dict[str, RuleTally] = {}
+    for statement in statements:
+        tally = tallies.setdefault(statement.rule, RuleTally(wanted))
+        tally.distributions[statement.distribution].add(statement)
+    return tallies
 
 
 def score_histogram(tallies: Sequence[RuleTally]) -> Histogram | None:
-    """Head beside long tail over all these rules."""
-    scores = {each.value: [one for tally in tallies for one in tally.ends[each].scores] for each in Distribution}
-    return histogram(scores, {each.value: name for each, name in ENDS.items()})
+    """Histogram of the scores of head and long tail, over all these rules together."""
+    scores: dict[str, list[float]] = {distribution.value: [] for distribution in Distribution}
+    for tally in tallies:
+        for distribution in Distribution:
+            scores[distribution.value] += tally.distributions[distribution].scores
+    return histogram(scores, {distribution.value: name for distribution, name in DISTRIBUTION_NAMES.items()})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a story. `opens`: the next line is its first child; `closes`: how many lists end behind it."""
+class StoryLine:
+    """One line of a story. `opens`: the next line is its first child; `closes`: number of lists that end after it."""
 
     text: str
     kind: str
@@ -109,34 +123,35 @@ class Line:
     closes: int
 
 
-def nested(story: Story) -> list[Line]:
-    """A story as lines that open and close lists, without recursion: a proof may be deeper than Python's stack."""
-    told = [(min(depth, MOST_DEPTH), part) for _, (depth, part) in zip(range(MOST_LINES), story.lines(), strict=False)]
-    following = [*(depth for depth, _ in told[1:]), 0]
-    return [
-        Line(part.text, part.kind, after > depth, _by_rule(part), max(0, depth - after))
-        for (depth, part), after in zip(told, following, strict=True)
-    ]
+def nested(story: Story) -> list[StoryLine]:
+    """The first lines of a story, which open and close lists.
 
-
-def _by_rule(part: Story) -> bool:
-    """Whether the line is a conclusion, whose premises are shown at once."""
-    return any(child.kind == "goal" for child in part.children)
+    Without recursion, because a proof may be deeper than Python's stack.
+    """
+    lines = [(min(depth, MOST_DEPTH), part) for depth, part in islice(story.lines(), MOST_LINES)]
+    # After the last line all lists end.
+    next_depths = [*(depth for depth, _ in lines[1:]), 0]
+    nested_lines = []
+    for (depth, part), next_depth in zip(lines, next_depths, strict=True):
+        # A conclusion shows its premises at once; whatever is behind a fact stays folded.
+        unfolded = any(child.kind == "goal" for child in part.children)
+        nested_lines.append(StoryLine(part.text, part.kind, next_depth > depth, unfolded, max(0, depth - next_depth)))
+    return nested_lines
 
 
 @dataclass(frozen=True, slots=True)
 class ShownStatement:
-    """A statement with its story; `more`: lines that are not told. `votes`: what people said of it."""
+    """A statement with its story and votes; `more` is the number of lines left out."""
 
     record: StatementRecord
-    lines: tuple[Line, ...]
+    lines: tuple[StoryLine, ...]
     more: int
     votes: tuple[tuple[str, str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownEnd:
-    """A distribution of a rule as the page shows it."""
+class ShownDistribution:
+    """A distribution of a rule with some of its statements."""
 
     name: str
     kind: str
@@ -146,69 +161,69 @@ class ShownEnd:
 
     @property
     def more(self) -> int:
+        """Number of statements left out."""
         return self.count - len(self.statements)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSection:
-    """One rule of the run. `text` and what follows from it are None where the knowledge base holds no such rule."""
+    """One rule of the run. `record` and `graph` are None if the knowledge base holds no rule of this name."""
 
     name: str
     record: RuleRecord | None
     sentence: str
+    """The rule's statements with slots for their values."""
     graph: Graph | None
-    line: RuleLine
+    line: RuleSummary
     state: str
     in_both: int
     delta: Estimate
     histogram: Histogram | None
-    ends: tuple[ShownEnd, ...]
+    distributions: tuple[ShownDistribution, ...]
 
 
 @dataclass(frozen=True)
-class Teller:
-    """Makes sections. `spoken`: a theory in the words of its knowledge base; `shown`: statements per rule and end."""
+class SectionBuilder:
+    """Makes sections about rules, with at most `shown` statements per distribution."""
 
-    spoken: Theory
+    theory: Theory
     records: Mapping[str, RuleRecord]
     votes: Mapping[str, Sequence[VoteRecord]]
     shown: int
 
-    def section(self, name: str, tally: RuleTally, line: RuleLine, state: str) -> RuleSection:
-        rule = stored_rule(self.spoken.kb, name, self.spoken.library)
+    def section(self, name: str, tally: RuleTally, line: RuleSummary, state: str) -> RuleSection:
+        library = self.theory.library
+        rule = stored_rule(self.theory.kb, name, library)
         return RuleSection(
             name,
             self.records.get(name),
-            _sentence(rule, self.spoken.library) if rule else "",
-            graph(rule, self.spoken.library) if rule else None,
+            statement_text(rule, library).sentence if rule else "",
+            graph(rule, library) if rule else None,
             line,
             state,
             tally.in_both,
             tally.delta,
             score_histogram([tally]),
-            tuple(self._end(end) for end in tally.ends.values()),
+            tuple(map(self._distribution, tally.distributions.values())),
         )
 
-    def _end(self, end: End) -> ShownEnd:
-        finite = [score for score in end.scores if math.isfinite(score)]
+    def _distribution(self, tally: DistributionTally) -> ShownDistribution:
+        finite = list(filter(math.isfinite, tally.scores))
         mean = math.fsum(finite) / len(finite) if finite else None
-        statements = tuple(self._shown(proved(self.spoken.kb, end.typical(self.shown))))
-        return ShownEnd(ENDS[end.distribution], end.distribution.value, len(end.ids), mean, statements)
+        statements = tuple(self._statements(proved(self.theory.kb, tally.typical(self.shown))))
+        name = DISTRIBUTION_NAMES[tally.distribution]
+        return ShownDistribution(name, tally.distribution.value, len(tally.ids), mean, statements)
 
-    def _shown(self, statements: Iterable[StatementRecord]) -> Iterator[ShownStatement]:
-        for one in statements:
-            story = why_statement(self.spoken, one)
+    def _statements(self, statements: Iterable[StatementRecord]) -> Iterator[ShownStatement]:
+        for statement in statements:
+            story = why_statement(self.theory, statement)
             lines = tuple(nested(story))
+            # Counted without keeping them: a proof may have millions of lines.
             more = sum(1 for _ in story.lines()) - len(lines)
-            yield ShownStatement(one, lines, more, vote_counts(self.votes.get(one.id, ())))
+            yield ShownStatement(statement, lines, more, vote_counts(self.votes.get(statement.id, ())))
 
 
 def vote_counts(votes: Iterable[VoteRecord]) -> tuple[tuple[str, str, int], ...]:
-    """Question, answer, and how often it was given."""
-    counts = Counter((one.question, one.answer) for one in votes)
+    """Question, answer and number of votes, sorted."""
+    counts = Counter((vote.question, vote.answer) for vote in votes)
     return tuple((question, answer, count) for (question, answer), count in sorted(counts.items()))
-
-
-def _sentence(rule: Rule, library: Library) -> str:
-    """The statements of the rule with slots for their values."""
-    return statement_text(rule, library).sentence

@@ -1,5 +1,6 @@
-"""People's votes: sheets that they fill in, and what their answers come to (LINK, 3.3, appendices C and I).
+"""People's votes on statements: sheets to fill in, and counts of the answers (LINK, 3.3, appendices C and I).
 
-`questions.py` words what is asked, `items.py` takes it from a knowledge base, `sheets.py` writes it and `reading.py`
-reads it back; `importing.py` checks and stores, `tally.py` and `agreement.py` count, `report.py` tells.
+`questions.py` words the questions, `items.py` takes their subjects from a knowledge base, `sheets.py` writes sheets and
+`reading.py` reads them back; `importing.py` checks and stores votes, `tally.py` and `agreement.py` count them, and
+`report.py` makes tables.
 """

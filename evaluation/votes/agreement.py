@@ -1,4 +1,4 @@
-"""How far voters agree (LINK, appendix I.3), in four measures, since the paper does not say which one is its own."""
+"""Agreement of voters (LINK, appendix I.3) in four measures, because the paper does not say which one it prints."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.estimates import NOTHING, Estimate, of_groups
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """The agreement on some questions; those with fewer than two votes have no say.
+class AnnotatorAgreement:
+    """Agreement on a set of questions with at least two votes each.
 
-    `percent`: the share of pairs of voters who gave the same answer, averaged over questions. `unanimous`: the share
-    of questions on which all voters agree. `fleiss`: Fleiss' kappa. `krippendorff`: Krippendorff's nominal alpha. Both
-    are undefined where all voters always gave one and the same answer.
+    `percent`: share of pairs of voters who gave the same answer, averaged over questions. `unanimous`: share of
+    questions on which all voters agree. `fleiss`: Fleiss' kappa. `krippendorff`: Krippendorff's nominal alpha. The last
+    two are nan if all voters always gave the same answer.
     """
 
     questions: int
@@ -28,45 +28,53 @@ class Agreement:
     krippendorff: Estimate
 
 
-def agreement(subjects: Iterable[Sequence[Sequence[int]]]) -> Agreement:
-    """The agreement on questions that come by subject: votes for each answer to each question about one statement.
+def agreement(subjects: Iterable[Sequence[Sequence[int]]]) -> AnnotatorAgreement:
+    """Compute the agreement. `subjects` holds, by statement and question, the number of votes for each answer.
 
-    Intervals come from resampling whole subjects, since the answers about one statement depend on each other.
+    Intervals come from resampling whole statements, because the answers about one statement depend on each other.
     """
-    groups = [np.array(kept) for each in subjects if (kept := [one for one in each if sum(one) > 1])]
+    groups = []
+    for questions in subjects:
+        if voted_twice := [counts for counts in questions if sum(counts) > 1]:
+            groups.append(np.array(voted_twice))
     if not groups:
-        return Agreement(0, NOTHING, NOTHING, NOTHING, NOTHING)
+        return AnnotatorAgreement(0, NOTHING, NOTHING, NOTHING, NOTHING)
     alpha = of_groups(krippendorff_alpha, groups)
     votes = sum(int(group.sum()) for group in groups)
-    value, low, high = (fleiss_kappa(one, votes) for one in (alpha.value, alpha.low, alpha.high))
+    # Kappa rises with alpha, so its interval follows from alpha's without another resampling.
+    value, low, high = (fleiss_kappa(bound, votes) for bound in (alpha.value, alpha.low, alpha.high))
     kappa = Estimate(value, low, high, alpha.count)
-    return Agreement(sum(map(len, groups)), of_groups(percent, groups), of_groups(unanimous, groups), kappa, alpha)
+    question_count = sum(len(group) for group in groups)
+    return AnnotatorAgreement(question_count, of_groups(percent, groups), of_groups(unanimous, groups), kappa, alpha)
 
 
 def percent(counts: Any) -> float:
-    """The share of pairs of votes on a question that are alike, averaged over the rows of `counts`."""
+    """Share of equal pairs of votes on a question, averaged over the rows of `counts`."""
+    # n votes make n (n - 1) ordered pairs.
     votes = counts.sum(axis=1)
     return float(np.mean((counts * (counts - 1)).sum(axis=1) / (votes * (votes - 1))))
 
 
 def unanimous(counts: Any) -> float:
-    """The share of rows with votes in one column only."""
+    """Share of rows with votes in one column only."""
     return float(np.mean(counts.max(axis=1) == counts.sum(axis=1)))
 
 
 def krippendorff_alpha(counts: Any) -> float:
-    """Krippendorff's alpha for nominal answers; nan where only one answer was ever given."""
-    import krippendorff
+    """Krippendorff's alpha for nominal answers; nan if only one answer was ever given."""
+    import krippendorff  # slow to import
 
+    # The library divides by the expected disagreement, which is 0 here.
     if np.count_nonzero(counts.sum(axis=0)) < 2:
         return math.nan
+    # Nominal: an answer of another word is as different as any.
     return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
 
 
 def fleiss_kappa(alpha: float, votes: int) -> float:
-    """Fleiss' kappa from Krippendorff's alpha of so many votes.
+    """Fleiss' kappa from Krippendorff's alpha and the number of votes.
 
-    Alpha is kappa with a correction for small samples, so of n votes kappa is 1 - (1 - alpha) n / (n - 1). Fleiss
-    defines it for equally many votes on each question; elsewhere this weighs questions as alpha does.
+    Alpha is kappa with a correction for small samples, so for n votes kappa is 1 - (1 - alpha) n / (n - 1). Fleiss
+    defines kappa for equal numbers of votes on each question; for others, this weighs questions as alpha does.
     """
     return 1 - (1 - alpha) * votes / (votes - 1)

@@ -1,4 +1,4 @@
-"""One export from options to files."""
+"""Export of sheets: from options to files."""
 
 from __future__ import annotations
 
@@ -7,47 +7,49 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.votes.items import Askable, Draw, Drawn
-from evaluation.votes.questions import Kind
-from evaluation.votes.sheets import Sheet, csv_text, html_text, sheets
-from grammar.errors import HapaxError
-from grammar.words import counted
-from kb.records import Distribution
-from kb.store import KnowledgeBase
-from kb.values import refusal
+from hapax.evaluation.votes.items import DrawnItems, ItemSource, SampleOptions
+from hapax.evaluation.votes.questions import SheetKind
+from hapax.evaluation.votes.sheets import VotingSheet, csv_text, html_text, sheets
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
+from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.values import refusal
 
 RULES_AUDITED = 3
-"""As in appendix C."""
+"""Number of rules that an audit draws, as in appendix C."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """What an export is told. `per_sheet` None: all items on one sheet."""
+class SheetExportOptions:
+    """Options of an export. `per_sheet`: largest number of items on a sheet, or None for all on one."""
 
-    kind: Kind
-    draw: Draw
+    kind: SheetKind
+    sample: SampleOptions
     voters: tuple[str, ...]
     per_sheet: int | None = None
     templates: tuple[int, ...] = (5,)
     forms: tuple[str, ...] = ("html", "csv")
 
     @classmethod
-    def of(cls, kind: str, options: Mapping[str, Any]) -> ExportOptions:
-        """From the options of the command line."""
-        audited = RULES_AUDITED if kind == Kind.PREDICATES and not options["chosen"] else None
-        given = options["draw_rules"]
-        draw = Draw(
+    def of(cls, kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
+        """Read the options of the command line."""
+        rules_drawn = options["draw_rules"]
+        if rules_drawn is None and kind == SheetKind.PREDICATES and not options["chosen"]:
+            rules_drawn = RULES_AUDITED
+        sample = SampleOptions(
             options["seed"],
             options["sample"] or None,
+            # The command has checked that both are given or none.
             None if options["head"] is None else (options["head"], options["long_tail"]),
             options["chosen"],
             options["runs"],
-            audited if given is None else given or None,
+            rules_drawn or None,  # 0 asks for all rules
             options["unjudged"],
         )
         return cls(
-            Kind(kind),
-            draw,
+            SheetKind(kind),
+            sample,
             options["named"] or tuple(f"voter-{number}" for number in range(1, options["voters"] + 1)),
             options["per_sheet"],
             options["templates"],
@@ -56,15 +58,15 @@ class ExportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportReport:
-    """The files written, and what is on them."""
+class SheetExportReport:
+    """The files written, and the items on them."""
 
     paths: tuple[Path, ...]
-    drawn: Drawn
+    drawn: DrawnItems
     sheets: int
 
     def __str__(self) -> str:
-        head, long_tail = (self.drawn.counts[each] for each in Distribution)
+        head, long_tail = (self.drawn.counts[distribution] for distribution in Distribution)
         judged = " that people judged" if self.drawn.judged_only else ""
         return (
             f"{head} head and {long_tail} long-tail statements{judged} drawn; "
@@ -72,37 +74,43 @@ class ExportReport:
         )
 
 
-def export_sheets(kb: KnowledgeBase, options: ExportOptions, folder: Path) -> ExportReport:
-    """Write the sheets of an export. The same knowledge base and options give the same bytes."""
-    refuse_voters(options.voters)
-    drawn = Askable(kb, options.kind, options.templates).drawn(options.draw)
+def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: Path) -> SheetExportReport:
+    """Write the sheets of an export. The same knowledge base and options give the same bytes.
+
+    Raises HapaxError for bad names of voters, and if there is nothing to ask.
+    """
+    check_voter_names(options.voters)
+    drawn = ItemSource(kb, options.kind, options.templates).draw(options.sample)
     if not drawn.items:
         raise HapaxError(
-            f"{kb.place}: nothing to ask on a sheet of {options.kind.value}. Draw more, leave --new out, or name rules "
-            "with such statements."
+            f"{kb.place}: there is nothing to ask on a sheet of {options.kind.value}. Draw more, omit --new, or name "
+            "rules with such statements."
         )
-    made = sheets(options.kind, drawn.items, options.voters, options.draw.seed, options.per_sheet)
-    return ExportReport(tuple(write_sheets(made, options.forms, folder)), drawn, len(made))
+    drawn_sheets = sheets(options.kind, drawn.items, options.voters, options.sample.seed, options.per_sheet)
+    return SheetExportReport(tuple(write_sheets(drawn_sheets, options.forms, folder)), drawn, len(drawn_sheets))
 
 
-def write_sheets(made: Sequence[Sheet], forms: Sequence[str], folder: Path) -> list[Path]:
-    """Write each sheet in each form; gives the files."""
+def write_sheets(voting_sheets: Sequence[VotingSheet], forms: Sequence[str], folder: Path) -> list[Path]:
+    """Write each sheet in each form, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for one in made:
+    for sheet in voting_sheets:
         for form in forms:
-            path = folder / f"{one.name}.{form}"
+            path = folder / f"{sheet.name}.{form}"
             # A spreadsheet takes a CSV for UTF-8 only if it begins with a byte order mark.
-            text = html_text(one) if form == "html" else "\ufeff" + csv_text(one)
+            text = html_text(sheet) if form == "html" else "\ufeff" + csv_text(sheet)
             path.write_bytes(text.encode("utf-8"))
             paths.append(path)
     return paths
 
 
-def refuse_voters(voters: tuple[str, ...]) -> None:
-    """Raises HapaxError for what is no name, and for a name given twice."""
+def check_voter_names(voters: tuple[str, ...]) -> None:
+    """Raises HapaxError for a text that cannot be a name, and for a name given twice."""
     for voter in voters:
         if not voter.strip() or refusal(voter) or voter != voter.strip():
-            raise HapaxError(f"{voter!r} is no name of a voter. Give a name or number without blanks at its ends.")
-    if len({one.casefold() for one in voters}) < len(voters):
-        raise HapaxError("Two voters have one name. Give each another --voter.")
+            raise HapaxError(
+                f"{voter!r} cannot be the name of a voter. Give a name or number without blanks around it."
+            )
+    # Without case, because file systems may ignore it in the names of the sheets.
+    if len({voter.casefold() for voter in voters}) < len(voters):
+        raise HapaxError("Two voters have the same name. Give each --voter a different name.")

@@ -1,4 +1,4 @@
-"""From filled sheets to votes: every fault is told at once, and what is stored can be stored again."""
+"""Import of filled-in sheets: check all rows, report all faults at once, store the votes."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from evaluation.probing.templates import TEMPLATES
-from evaluation.votes.items import Askable, subject
-from evaluation.votes.questions import WORDINGS, Asked, Item, Kind
-from evaluation.votes.reading import FilledRow, known_kind, read_sheet
-from grammar.words import counted
-from kb.exchange import FactFault, FactsRejected
-from kb.records import VoteRecord
-from kb.store import KnowledgeBase
+from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.votes.items import ItemSource, subject_id
+from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem
+from hapax.evaluation.votes.reading import FilledRow, known_kind, read_sheet
+from hapax.grammar.words import counted
+from hapax.kb.exchange import FactFault, FactsRejected
+from hapax.kb.records import VoteRecord
+from hapax.kb.store import KnowledgeBase
 
 _Ballot = tuple[str, str]
-"""Sheet and voter: whose qualification counts for which rows."""
+"""Sheet and voter. A failed qualification disqualifies the rows of one ballot."""
 
 
 class SheetsRejected(FactsRejected):
-    """Filled sheets with faults, of which nothing was imported. `faults` holds all of them."""
+    """Filled-in sheets with faults, of which nothing was imported. `faults` holds all of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedVote:
     """A vote that its voter changed."""
 
     before: VoteRecord
@@ -33,31 +33,32 @@ class Replaced:
 
     def __str__(self) -> str:
         return (
-            f"{self.now.voter} says {self.now.answer} where there was {self.before.answer}: "
+            f"{self.now.voter} changed {self.before.answer} to {self.now.answer}: "
             f"{self.now.question}, {self.now.statement_id}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class VotesReport:
-    """What an import brought. `known`: votes that were there already."""
+    """Result of an import. `known`: number of votes that were stored before; `faults`: rows that were skipped."""
 
     votes: tuple[VoteRecord, ...]
     added: int
     known: int
-    replaced: tuple[Replaced, ...]
+    replaced: tuple[ReplacedVote, ...]
     faults: tuple[FactFault, ...] = ()
 
     @property
     def voters(self) -> int:
-        return len({one.voter for one in self.votes})
+        """Number of different voters."""
+        return len({vote.voter for vote in self.votes})
 
 
 @dataclass
-class _Checking:
-    """Sheets being checked: votes and faults pile up side by side."""
+class _VoteCheck:
+    """Collects the votes and the faults of rows. `items`: known items by kind and id."""
 
-    items: Mapping[Kind, Mapping[str, Item]]
+    items: Mapping[SheetKind, Mapping[str, VotingItem]]
     votes: dict[tuple[str, str, str], VoteRecord] = field(default_factory=dict)
     faults: list[FactFault] = field(default_factory=list)
     unqualified: set[_Ballot] = field(default_factory=set)
@@ -66,155 +67,170 @@ class _Checking:
         reason = self._reason(row)
         if reason is not None:
             self.faults.append(row.fault(reason))
-        if reason is None and row.answer and (row.sheet, row.voter) not in self.unqualified:
-            vote = VoteRecord(subject(row.item), row.question, row.voter, row.answer, row.comment)
-            if (vote.statement_id, vote.question, vote.voter) in self.votes:
+        # A question that may stay open has no answer and is no vote.
+        elif row.answer and (row.sheet, row.voter) not in self.unqualified:
+            vote = VoteRecord(subject_id(row.item), row.question, row.voter, row.answer, row.comment)
+            key = (vote.statement_id, vote.question, vote.voter)
+            if key in self.votes:
                 self.faults.append(
-                    row.fault(f"{row.voter} has answered {row.question!r} about {row.item} before; keep one of the two")
+                    row.fault(
+                        f"{row.voter} already answered {row.question!r} about {row.item}; keep one of the answers"
+                    )
                 )
             else:
-                self.votes[vote.statement_id, vote.question, vote.voter] = vote
+                self.votes[key] = vote
 
     def _reason(self, row: FilledRow) -> str | None:
-        """What is wrong with a row that is none of the qualification."""
+        """The fault of a row below the qualification, or None."""
         kind = known_kind(row)
         item = None if kind is None else self.items[kind].get(row.item)
-        if item is None and kind is Kind.SCHEMAS:
+        if item is None and kind is SheetKind.SCHEMAS:
             return (
-                f"{row.item} is none of the schemas at hand; import by hapax evaluate winograd import, with their file"
+                f"{row.item} is not one of the given schemas; import the sheet with `hapax evaluate winograd import` "
+                "and the schemas' file"
             )
         if item is None:
             return (
-                f"{row.item or 'a row without item'} is not in this knowledge base; import into the one that the sheet "
-                "was exported from"
+                f"{row.item or 'a row without item'} is not in this knowledge base; import the sheet into the one from "
+                "which it was exported"
             )
-        asked = next((one for one in item.asked if one.key == row.question), None)
-        if asked is None:
-            return f"nobody asked {row.question!r} about {row.item}; restore the row as it was exported"
-        if (row.text, row.asked) != (item.text, asked.text):
-            return (
-                f"{row.item} reads otherwise in this knowledge base by now; export it again and have it judged as it is"
-            )
-        return _answer_fault(row, asked)
+        question = next((question for question in item.asked if question.key == row.question), None)
+        if question is None:
+            return f"{row.question!r} is not a question about {row.item}; restore the row as it was exported"
+        # The checksum says that the sheet is as it was exported, this that the knowledge base is, too.
+        if (row.text, row.asked) != (item.text, question.text):
+            return f"the text of {row.item} has changed in this knowledge base; export it again and have it judged anew"
+        if not row.answer:
+            return f"{row.question!r} about {row.item} has no answer; fill it in" if question.required else None
+        if row.answer not in question.choices:
+            return f"{row.answer[:40]!r} is not one of the answers; write {' or '.join(question.choices)}"
+        return None
 
 
 def import_sheets(
-    kb: KnowledgeBase, paths: Sequence[Path], *, skip_faulty: bool = False, schemas: Mapping[str, Item] | None = None
+    kb: KnowledgeBase,
+    paths: Sequence[Path],
+    *,
+    skip_faulty: bool = False,
+    schemas: Mapping[str, VotingItem] | None = None,
 ) -> VotesReport:
-    """Store the votes of filled sheets. A voter's second answer to a question replaces the first, and is told.
+    """Store the votes of filled-in sheets. A voter's new answer to a question replaces the stored one.
 
-    Raises `SheetsRejected` with every fault, and imports nothing, unless the faulty rows are to be skipped. A sheet
-    whose voter failed the qualification is skipped as a whole. `schemas`: the Winograd schemas that may be on sheets,
-    by id; they come from a file and not from the knowledge base.
+    Raises `SheetsRejected` with every fault, and stores nothing, unless faulty rows are to be skipped. A sheet whose
+    voter failed the qualification counts as one fault, and is skipped as a whole. `schemas`: the Winograd schemas that
+    may be on sheets, by id; they come from a file instead of the knowledge base.
     """
-    read = [read_sheet(path) for path in paths]
-    rows = [row for several, _ in read for row in several]
-    faults = [fault for _, several in read for fault in several]
-    faults += _lacking(rows)
-    sound = []
+    rows: list[FilledRow] = []
+    faults: list[FactFault] = []
+    for path in paths:
+        sheet_rows, sheet_faults = read_sheet(path)
+        rows += sheet_rows
+        faults += sheet_faults
+    faults += _missing_rows(rows)
+    sound: list[FilledRow] = []
+    ballots: dict[_Ballot, list[FilledRow]] = {}
     for row in rows:
-        if reason := _broken(row):
+        if reason := _damage(row):
             faults.append(row.fault(reason))
         else:
             sound.append(row)
-    checking = _Checking(_known(kb, sound, schemas or {}), faults=faults)
-    for ballot, several in _by_ballot(sound).items():
-        if (fault := _disqualified(several)) is not None:
-            checking.unqualified.add(ballot)
-            checking.faults.append(fault)
+            ballots.setdefault((row.sheet, row.voter), []).append(row)
+    check = _VoteCheck(_known_items(kb, sound, schemas or {}), faults=faults)
+    # All ballots first: the rows of a qualification may stand below the others.
+    for ballot, ballot_rows in ballots.items():
+        if (fault := _disqualification(ballot_rows)) is not None:
+            check.unqualified.add(ballot)
+            check.faults.append(fault)
     for row in sound:
         if not row.qualifies:
-            checking.take(row)
-    faults = sorted(checking.faults, key=lambda fault: (fault.file, fault.line))
-    if faults and not skip_faulty:
-        raise SheetsRejected(faults)
-    return _stored(kb, tuple(checking.votes.values()), tuple(faults))
+            check.take(row)
+    sorted_faults = sorted(check.faults, key=lambda fault: (fault.file, fault.line))
+    if sorted_faults and not skip_faulty:
+        raise SheetsRejected(sorted_faults)
+    return _stored(kb, tuple(check.votes.values()), tuple(sorted_faults))
 
 
 def _stored(kb: KnowledgeBase, votes: tuple[VoteRecord, ...], faults: tuple[FactFault, ...]) -> VotesReport:
+    # Read and written in one transaction, so that no other import comes between.
     with kb.transaction():
-        before = {one.id: one for one in kb.votes()}
+        before = {vote.id: vote for vote in kb.votes()}
         kb.add_votes(votes)
-    replaced = tuple(
-        Replaced(before[one.id], one) for one in votes if one.id in before and before[one.id].answer != one.answer
-    )
-    met = sum(one.id in before for one in votes)
-    return VotesReport(votes, len(votes) - met, met - len(replaced), replaced, faults)
+    repeated = [vote for vote in votes if vote.id in before]
+    replaced = tuple(ReplacedVote(before[vote.id], vote) for vote in repeated if before[vote.id].answer != vote.answer)
+    return VotesReport(votes, len(votes) - len(repeated), len(repeated) - len(replaced), replaced, faults)
 
 
-def _known(kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, Item]) -> dict[Kind, Mapping[str, Item]]:
-    wanted: dict[Kind, set[str]] = {}
+def _known_items(
+    kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, VotingItem]
+) -> dict[SheetKind, Mapping[str, VotingItem]]:
+    """Items that the rows name, by kind and id, as far as they are known."""
+    wanted: dict[SheetKind, set[str]] = {}
     for row in rows:
         if (kind := known_kind(row)) is not None and not row.qualifies:
             wanted.setdefault(kind, set()).add(row.item)
-    everything = tuple(one.number for one in TEMPLATES)
-    return {
-        kind: schemas if kind is Kind.SCHEMAS else Askable(kb, kind, everything).found(items)
-        for kind, items in wanted.items()
-    }
+    # A baseline may ask any template.
+    templates = [template.number for template in TEMPLATES]
+    known: dict[SheetKind, Mapping[str, VotingItem]] = {}
+    for kind, items in wanted.items():
+        known[kind] = schemas if kind is SheetKind.SCHEMAS else ItemSource(kb, kind, templates).by_id(items)
+    return known
 
 
-def _by_ballot(rows: Iterable[FilledRow]) -> dict[_Ballot, list[FilledRow]]:
-    found: dict[_Ballot, list[FilledRow]] = {}
-    for row in rows:
-        found.setdefault((row.sheet, row.voter), []).append(row)
-    return found
-
-
-def _broken(row: FilledRow) -> str | None:
+def _damage(row: FilledRow) -> str | None:
+    """The reason why a row cannot be used whatever its answer is, or None."""
     if not row.unchanged:
         return (
-            f"row {row.number or '?'} was changed since its export, beside answer, comment and voter; restore "
-            "its other cells"
+            f"row {row.number or '?'} was changed in other cells than answer, comment and voter; restore them as they "
+            "were exported"
         )
-    return None if row.voter else "nobody is named as voter; write a name or number into the cell"
+    return None if row.voter else "the row names no voter; write a name or number into the cell"
 
 
-def _lacking(rows: Iterable[FilledRow]) -> Iterator[FactFault]:
-    """A fault for every sheet of a file of which rows are gone. A changed row is there."""
+def _missing_rows(rows: Iterable[FilledRow]) -> Iterator[FactFault]:
+    """A fault for each sheet in a file that lacks some of its rows. A changed row is not missing."""
     sheets: dict[tuple[str, str], list[FilledRow]] = {}
     for row in rows:
         sheets.setdefault((row.file, row.sheet), []).append(row)
-    for several in sheets.values():
-        counts = {int(row.rows) for row in several if row.unchanged}
-        gone = set(range(1, max(counts, default=0) + 1)) - {row.place for row in several}
-        if gone:
-            yield several[-1].fault(
-                f"{counted(len(gone), 'row')} of sheet {several[0].sheet} not found: {_ranges(gone)}; restore what is "
-                "missing"
+    for sheet_rows in sheets.values():
+        # Only unchanged rows can be trusted to say how many rows the sheet has.
+        counts = {int(row.rows) for row in sheet_rows if row.unchanged}
+        missing = set(range(1, max(counts, default=0) + 1)) - {row.place for row in sheet_rows}
+        if missing:
+            yield sheet_rows[-1].fault(
+                f"{counted(len(missing), 'row')} of sheet {sheet_rows[0].sheet} not found: {_ranges(missing)}; restore "
+                "them"
             )
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """`3, 7 to 9`."""
+    """Numbers with consecutive ones joined: `3, 7 to 9`."""
     ordered = sorted(numbers)
-    breaks = [place for place, (one, other) in enumerate(pairwise(ordered), start=1) if other > one + 1]
-    runs = [ordered[start:end] for start, end in zip([0, *breaks], [*breaks, len(ordered)], strict=True)]
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    ranges = [[ordered[0], ordered[0]]]
+    for number, following in pairwise(ordered):
+        if following == number + 1:
+            ranges[-1][1] = following
+        else:
+            ranges.append([following, following])
+    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in ranges)
 
 
-def _answer_fault(row: FilledRow, asked: Asked) -> str | None:
-    if not row.answer:
-        return f"{row.question!r} about {row.item} has no answer; give one" if asked.required else None
-    if row.answer not in asked.choices:
-        return f"{row.answer[:40]!r} is none of the answers; write {' or '.join(asked.choices)}"
-    return None
-
-
-def _disqualified(rows: Sequence[FilledRow]) -> FactFault | None:
-    """Why a voter's rows of one sheet do not count."""
-    kind, given = known_kind(rows[0]), {(row.item, row.question): row for row in rows if row.qualifies}
-    right = {
-        (one.item.id, asked.key): answer
-        for one in (WORDINGS[kind].qualification if kind else ())
-        for asked, answer in zip(one.item.asked, one.answers, strict=True)
-    }
+def _disqualification(rows: Sequence[FilledRow]) -> FactFault | None:
+    """The fault of a ballot whose qualification is missing or failed, or None."""
+    kind = known_kind(rows[0])
+    right: dict[tuple[str, str], str] = {}
+    for example in WORDINGS[kind].qualification if kind else ():
+        for question, answer in zip(example.item.asked, example.answers, strict=True):
+            right[example.item.id, question.key] = answer
+    given = {(row.item, row.question): row for row in rows if row.qualifies}
+    voter = rows[0].voter
     if not given:
-        return rows[0].fault(f"{rows[0].voter} has no rows of the qualification; restore them, with this voter in each")
+        return rows[0].fault(f"{voter} has no rows of the qualification; restore them, with this voter in each")
     wrong = [key for key, answer in right.items() if key not in given or given[key].answer != answer]
     if not wrong:
         return None
-    return next((given[key] for key in wrong if key in given), rows[0]).fault(
-        f"{rows[0].voter} failed the qualification, by {len(wrong)} of {counted(len(right), 'question')}; leave this "
-        "sheet out, and give its items to somebody else"
+    # Reported at the first wrong answer; without one, all wrong answers are missing rows.
+    place = next((given[key] for key in wrong if key in given), rows[0])
+    return place.fault(
+        f"{voter} failed the qualification, by {len(wrong)} of {counted(len(right), 'question')}; leave this sheet "
+        "out, and give its items to somebody else"
     )

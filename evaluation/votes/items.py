@@ -1,4 +1,4 @@
-"""What sheets ask about, from a knowledge base: drawn for an export, and found again by id for an import."""
+"""Items of sheets, made from the statements of a knowledge base: drawn for an export, found by id for an import."""
 
 from __future__ import annotations
 
@@ -7,47 +7,52 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evaluation.probing.items import ENTAILMENT, draw_key, drawn, items_of, kb_library, latest_statements, verdicts_of
-from evaluation.probing.templates import TEMPLATES
-from evaluation.votes.questions import (
+from hapax.evaluation.link.probing.items import items_of
+from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.shared.stored_statements import draw_order_key, draw_sample, latest_statements, stored_library
+from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION, vote_verdicts
+from hapax.evaluation.votes.questions import (
     AUDIT,
     BASELINE,
-    Item,
-    Kind,
+    SheetKind,
+    VotingItem,
     baseline_item,
     predicate_item,
     statement_item,
 )
-from grammar.errors import HapaxError
-from grammar.rules import Library, PredicateKind, Rule
-from grammar.terms import Constant, Literal, Value, Variable
-from grammar.verbalize import literal_text, told_literals
-from kb.records import Distribution, FactRecord, Source, StatementRecord
-from kb.store import KnowledgeBase
-from llm_oracle.prompts import sentence
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.terms import Constant, Literal, Value, Variable
+from hapax.grammar.verbalize import literal_text, stated_literals
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.prompts import sentence
 
 STATEMENT, FACT = "statement:", "fact:"
-"""What an item's id begins with. A bare id could be taken for a number by a spreadsheet."""
+"""Prefixes of item ids, without which a spreadsheet may take an id for a number."""
 
 ASKED_OF_MODELS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-"""Only what a critic accepted is audited; computed and given predicates are not its work."""
+"""Kinds of predicates whose facts are audited: those that a critic accepts."""
 
 PREMISE_AND_CONCLUSION = 5
-"""The template in the format that the paper describes for people (section 4)."""
+"""Number of the template that the paper describes for people (section 4)."""
 
 _Statements = Mapping[Distribution, Mapping[str, StatementRecord]]
+"""Statements by distribution and id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
-    """Which statements are drawn. `total`: of both distributions together; `each`: head and long tail; neither: all.
+class SampleOptions:
+    """Which statements to draw; all if neither `total` nor `per_distribution` is given.
 
-    `rules`, `runs`: only these; `rules_drawn`: so many rules, drawn as well (appendix C's audit takes 3); None: all.
+    `total`: number over both distributions; `per_distribution`: numbers of head and long tail; `rules`, `runs`: only
+    these, if any; `rules_drawn`: number of rules to draw first (3 in appendix C's audit); `unjudged`: leave out
+    statements that were voted on before.
     """
 
     seed: int = 0
     total: int | None = None
-    each: tuple[int, int] | None = None
+    per_distribution: tuple[int, int] | None = None
     rules: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     rules_drawn: int | None = None
@@ -55,172 +60,202 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """The items to be asked about. `counts`: statements by distribution; one in both is one item."""
+class DrawnItems:
+    """Items to ask about. `counts`: statements by distribution; a statement in both makes one item."""
 
-    items: tuple[Item, ...]
+    items: tuple[VotingItem, ...]
     counts: Mapping[Distribution, int]
     judged_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A fact behind a statement as a sentence, with value and declared data type of both arguments."""
+    """A fact behind a statement as a sentence; `typed` are value and declared data type of both arguments."""
 
     fact: str
     text: str
     typed: tuple[tuple[str, str], tuple[str, str]]
 
     @classmethod
-    def of(cls, literal: Literal, bound: Mapping[str, Value], library: Library) -> Claim:
-        values = tuple(bound[each.name] for each in literal.variables)
-        one, other = library.signature(literal.atom.indicator).argument_types
-        words = literal_text(literal, library, {name: Constant(value) for name, value in bound.items()})
-        fact = FactRecord(literal.atom.predicate, values, (), Source.MODEL)
-        return cls(fact.id, sentence(words), ((str(values[0]), one), (str(values[1]), other)))
+    def of(cls, literal: Literal, values: Mapping[str, Value], library: Library) -> Claim:
+        first, second = (values[variable.name] for variable in literal.variables)
+        first_type, second_type = library.signature(literal.atom.indicator).argument_types
+        words = literal_text(literal, library, {name: Constant(value) for name, value in values.items()})
+        # Only its id is needed, which does not depend on types or source.
+        fact = FactRecord(literal.atom.predicate, (first, second), (), Source.MODEL)
+        return cls(fact.id, sentence(words), ((str(first), first_type), (str(second), second_type)))
 
 
-class Askable:
-    """The statements of a knowledge base as items of a sheet.
+class ItemSource:
+    """Makes the items of one kind of sheet from the statements of a knowledge base.
 
-    `templates`: which of table 12 a baseline asks, by number.
+    `templates`: numbers of the templates of table 12 that a baseline asks.
     """
 
-    def __init__(self, kb: KnowledgeBase, kind: Kind, templates: Collection[int] = (PREMISE_AND_CONCLUSION,)) -> None:
+    def __init__(
+        self, kb: KnowledgeBase, kind: SheetKind, templates: Collection[int] = (PREMISE_AND_CONCLUSION,)
+    ) -> None:
         self._kb = kb
         self._kind = kind
-        self._templates = [one for one in TEMPLATES if one.number in templates]
+        self._templates = [template for template in TEMPLATES if template.number in templates]
 
-    def drawn(self, draw: Draw) -> Drawn:
-        """A sample. It depends on the seed and on each statement alone: a larger one holds the smaller one."""
-        population = self._population(draw)
+    def draw(self, sample: SampleOptions) -> DrawnItems:
+        """Draw items. The draw depends on the seed and on each statement alone: a larger sample holds the smaller."""
+        population = self._population(sample)
         judged_only = False
-        if self._kind is Kind.BASELINE:
+        if self._kind is SheetKind.BASELINE:
             population, judged_only = self._labelled(population)
-        chosen = {each: [one for _, one in several] for each, several in _sampled(population, draw).items()}
-        counts = {each: len(several) for each, several in chosen.items()}
-        statements = list({one.id: one for several in chosen.values() for one in several}.values())
-        items = self.items(statements)
-        if draw.unjudged:
+        counts: dict[Distribution, int] = {}
+        statements: dict[str, StatementRecord] = {}
+        for distribution, drawn in _drawn(population, sample).items():
+            counts[distribution] = len(drawn)
+            statements |= {statement.id: statement for _, statement in drawn}
+        items = self.items(list(statements.values()))
+        if sample.unjudged:
             items = self._unjudged(items)
-        return Drawn(tuple(items), counts, judged_only)
+        return DrawnItems(tuple(items), counts, judged_only)
 
-    def found(self, identities: Collection[str]) -> dict[str, Item]:
-        """The items of these ids, as far as the knowledge base knows them."""
-        if self._kind is Kind.PREDICATES:
-            return {one.id: one for one in self._facts(self._known) if one.id in identities}
-        wanted = [one for one in self._known if STATEMENT + one.id in identities]
-        return {one.id: one for one in self.items(wanted)}
+    def by_id(self, identities: Collection[str]) -> dict[str, VotingItem]:
+        """Items by id; ids that the knowledge base does not know are left out."""
+        # Every statement once, as the last run stored it.
+        known = {statement.id: statement for statement in self._kb.statements()}
+        if self._kind is SheetKind.PREDICATES:
+            facts = self._fact_items(known.values())
+            return {item.id: item for item in facts if item.id in identities}
+        wanted = [statement for statement in known.values() if STATEMENT + statement.id in identities]
+        return {item.id: item for item in self.items(wanted)}
 
-    @cached_property
-    def _known(self) -> list[StatementRecord]:
-        """Every statement once, as the last run wrote it."""
-        return list({one.id: one for one in self._kb.statements()}.values())
+    def items(self, statements: Sequence[StatementRecord]) -> list[VotingItem]:
+        """Items about these statements; on a sheet of predicates, each fact once."""
+        if self._kind is SheetKind.PREDICATES:
+            return list(self._fact_items(statements))
+        if self._kind is SheetKind.BASELINE:
+            # Without verdicts, so that no statement is left out: `draw` has chosen them already.
+            probe_items, _ = items_of(self._kb, statements, vote_verdicts(()))
+            baseline = []
+            for item in probe_items:
+                questions = [(template.number, template.question(item), template.pair) for template in self._templates]
+                baseline.append(baseline_item(STATEMENT + item.statement_id, tuple(questions)))
+            return baseline
+        items = []
+        for statement in statements:
+            typed = [(variable.name, str(value), variable.data_type) for variable, value in self._named(statement)]
+            identity = STATEMENT + statement.id
+            items.append(statement_item(identity, statement.premise, statement.conclusion, tuple(typed)))
+        return items
 
-    def _population(self, draw: Draw) -> _Statements:
-        found = latest_statements(self._kb, draw.rules, draw.runs)
-        if draw.rules_drawn is None:
-            return found
-        names = {one.rule for several in found.values() for one in several.values()}
-        taken = set(sorted(names, key=lambda name: draw_key(draw.seed, name))[: draw.rules_drawn])
-        return {
-            each: {key: one for key, one in several.items() if one.rule in taken} for each, several in found.items()
-        }
+    def claims(self, statement: StatementRecord) -> list[Claim]:
+        """Facts behind a statement that are about two searched values and that a critic accepted (appendix C)."""
+        rule = self._rule(statement)
+        values = dict(statement.substitution)
+        claims = []
+        for literal in rule.literals:
+            variables = literal.variables
+            if literal.negated or not len(variables) == len(literal.atom.arguments) == 2:
+                continue
+            if any(variable.name in rule.generic or variable.name not in values for variable in variables):
+                continue
+            if self._library.signature(literal.atom.indicator).kind in ASKED_OF_MODELS:
+                claims.append(Claim.of(literal, values, self._library))
+        return claims
+
+    def _population(self, sample: SampleOptions) -> _Statements:
+        """The statements to draw from."""
+        latest = latest_statements(self._kb, sample.rules, sample.runs)
+        if sample.rules_drawn is None:
+            return latest
+        names: set[str] = set()
+        for statements in latest.values():
+            names.update(statement.rule for statement in statements.values())
+        # Drawn like statements, so that more rules contain the fewer.
+        drawn = sorted(names, key=lambda name: draw_order_key(sample.seed, name))[: sample.rules_drawn]
+        population = {}
+        for distribution, statements in latest.items():
+            population[distribution] = {key: kept for key, kept in statements.items() if kept.rule in drawn}
+        return population
 
     def _labelled(self, population: _Statements) -> tuple[_Statements, bool]:
-        """The statements whose labels people gave (section 4), where there are any; never those of wrong types."""
+        """The statements whose entailment people judged (section 4), and True; without any, all statements, and False.
+
+        Statements with a value of a wrong type are never among them.
+        """
         votes = self._kb.votes()
-        wrong_type = verdicts_of(votes).wrong_type
-        judged = {one.statement_id for one in votes if one.question == ENTAILMENT}
-        fitting = {
-            each: {key: one for key, one in several.items() if key not in wrong_type}
-            for each, several in population.items()
-        }
-        labelled = {each: {key: one for key, one in few.items() if key in judged} for each, few in fitting.items()}
+        wrong_type = vote_verdicts(votes).wrong_type
+        judged = {vote.statement_id for vote in votes if vote.question == ENTAILMENT_QUESTION}
+        fitting, labelled = {}, {}
+        for distribution, statements in population.items():
+            right_types = {key: statement for key, statement in statements.items() if key not in wrong_type}
+            fitting[distribution] = right_types
+            labelled[distribution] = {key: statement for key, statement in right_types.items() if key in judged}
         return (labelled, True) if any(labelled.values()) else (fitting, False)
 
-    def _unjudged(self, items: Iterable[Item]) -> list[Item]:
-        begins = {Kind.STATEMENTS: ENTAILMENT, Kind.PREDICATES: AUDIT, Kind.BASELINE: BASELINE}[self._kind]
-        done = {one.statement_id for one in self._kb.votes() if one.question.startswith(begins)}
-        return [one for one in items if subject(one.id) not in done]
-
-    def items(self, statements: Sequence[StatementRecord]) -> list[Item]:
-        """What is asked about these statements; of predicates each fact once."""
-        if self._kind is Kind.PREDICATES:
-            return list({one.id: one for one in self._facts(statements)}.values())
-        if self._kind is Kind.BASELINE:
-            return list(self._baselines(statements))
-        return [
-            statement_item(
-                STATEMENT + one.id,
-                one.premise,
-                one.conclusion,
-                tuple((variable.name, str(value), variable.data_type) for variable, value in self._named(one)),
-            )
-            for one in statements
-        ]
+    def _unjudged(self, items: Iterable[VotingItem]) -> list[VotingItem]:
+        """The items that nobody has voted on, on a sheet of this kind."""
+        prefixes = {
+            SheetKind.STATEMENTS: ENTAILMENT_QUESTION,
+            SheetKind.PREDICATES: AUDIT,
+            SheetKind.BASELINE: BASELINE,
+        }
+        prefix = prefixes[self._kind]
+        done = {vote.statement_id for vote in self._kb.votes() if vote.question.startswith(prefix)}
+        return [item for item in items if subject_id(item.id) not in done]
 
     @cached_property
     def _library(self) -> Library:
-        return kb_library(self._kb)
-
-    def _rule(self, one: StatementRecord) -> Rule:
-        if one.rule not in self._rules:
-            raise HapaxError(
-                f"{self._kb.place} holds statements of {one.rule}, but not the rule. Search or import it again."
-            )
-        return self._rules[one.rule]
+        return stored_library(self._kb)
 
     @cached_property
     def _rules(self) -> dict[str, Rule]:
-        return {one.name: one for one in self._library.rules}
+        return {rule.name: rule for rule in self._library.rules}
 
-    def _named(self, one: StatementRecord) -> Iterator[tuple[Variable, Value]]:
+    def _rule(self, statement: StatementRecord) -> Rule:
+        if statement.rule not in self._rules:
+            raise HapaxError(
+                f"{self._kb.place} holds statements of the rule {statement.rule}, but not the rule itself. Search or "
+                "import it again."
+            )
+        return self._rules[statement.rule]
+
+    def _named(self, statement: StatementRecord) -> Iterator[tuple[Variable, Value]]:
         """The searched variables that the statement names, with their values, in the order of the rule.
 
-        The paper asks about each variable of the rule (3.3) and shows (table 20) those that the statement names.
+        The paper asks about each variable of the rule (3.3), but shows those that the statement names (table 20).
         """
-        rule = self._rule(one)
-        told = {each.name for literal in told_literals(rule, self._library) for each in literal.variables}
-        told |= {each.name for each in rule.conclusion.variables}
-        bound = dict(one.substitution)
-        return ((each, bound[each.name]) for each in rule.searched if each.name in told and each.name in bound)
+        rule = self._rule(statement)
+        named = {variable.name for variable in rule.conclusion.variables}
+        for literal in stated_literals(rule, self._library):
+            named.update(variable.name for variable in literal.variables)
+        values = dict(statement.substitution)
+        for variable in rule.searched:
+            if variable.name in named and variable.name in values:
+                yield variable, values[variable.name]
 
-    def _baselines(self, statements: Sequence[StatementRecord]) -> Iterator[Item]:
-        made, _ = items_of(self._kb, statements, verdicts_of(()))
-        for one in made:
-            asked = tuple((each.number, each.question(one), each.pair) for each in self._templates)
-            yield baseline_item(STATEMENT + one.statement_id, asked)
-
-    def _facts(self, statements: Sequence[StatementRecord]) -> Iterator[Item]:
-        for claim in {each.fact: each for one in statements for each in self.claims(one)}.values():
+    def _fact_items(self, statements: Iterable[StatementRecord]) -> Iterator[VotingItem]:
+        claims: dict[str, Claim] = {}
+        for statement in statements:
+            claims |= {claim.fact: claim for claim in self.claims(statement)}
+        for claim in claims.values():
             yield predicate_item(FACT + claim.fact, claim.text, claim.typed)
 
-    def claims(self, one: StatementRecord) -> list[Claim]:
-        """The facts behind a statement that a critic accepted and that are about two values (appendix C)."""
-        rule = self._rule(one)
-        bound = dict(one.substitution)
-        return [
-            Claim.of(literal, bound, self._library)
-            for literal in rule.literals
-            if not literal.negated
-            and len(literal.variables) == len(literal.atom.arguments) == 2
-            and all(each.name in bound and each.name not in rule.generic for each in literal.variables)
-            and self._library.signature(literal.atom.indicator).kind in ASKED_OF_MODELS
-        ]
+
+def subject_id(item_id: str) -> str:
+    """Id of the statement, fact or schema that an item is about."""
+    return item_id.partition(":")[2]
 
 
-def subject(identity: str) -> str:
-    """The id of what an item is about, without what it begins with."""
-    return identity.partition(":")[2]
-
-
-def _sampled(population: _Statements, draw: Draw) -> dict[Distribution, list[tuple[str, StatementRecord]]]:
-    sizes: Mapping[Distribution, int | None] = dict.fromkeys(Distribution)
-    if draw.each is not None:
-        sizes = dict(zip((Distribution.HEAD, Distribution.LONG_TAIL), draw.each, strict=True))
-    elif draw.total is not None:
-        pairs = ((draw_key(draw.seed, key), each) for each, several in population.items() for key in several)
-        first = Counter(each for _, each in sorted(pairs)[: draw.total])
-        sizes = {each: first[each] for each in Distribution}
-    return {each: drawn(several, sizes[each], draw.seed) for each, several in population.items()}
+def _drawn(population: _Statements, sample: SampleOptions) -> dict[Distribution, list[tuple[str, StatementRecord]]]:
+    """The drawn statements with their ids, by distribution."""
+    sizes: dict[Distribution, int | None] = dict.fromkeys(Distribution)
+    if sample.per_distribution is not None:
+        sizes[Distribution.HEAD], sizes[Distribution.LONG_TAIL] = sample.per_distribution
+    elif sample.total is not None:
+        # One draw over both distributions says how many statements each of them gives.
+        keys = []
+        for distribution, statements in population.items():
+            keys += [(draw_order_key(sample.seed, key), distribution) for key in statements]
+        first = Counter(distribution for _, distribution in sorted(keys)[: sample.total])
+        sizes = {distribution: first[distribution] for distribution in Distribution}
+    drawn = {}
+    for distribution, statements in population.items():
+        drawn[distribution] = draw_sample(statements, sizes[distribution], sample.seed)
+    return drawn

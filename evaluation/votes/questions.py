@@ -1,4 +1,4 @@
-"""What people are asked, how it reads on a sheet, and the qualification that each sheet begins with.
+"""Questions to people, the instructions of sheets, and the qualification with which each sheet begins.
 
 The paper prints the questions (3.3, 4, appendices C and G) and shows the sheets only as pictures (figures 14 and 15),
 so the instructions, examples and qualifications here are our own.
@@ -10,21 +10,21 @@ import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluation.probing.items import DATA_TYPE, ENTAILMENT
-from evaluation.probing.templates import AnswerPair
-from llm_oracle.prompts import sentence, with_article
+from hapax.evaluation.link.probing.templates import AnswerPair
+from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION
+from hapax.llm_oracle.prompts import sentence, with_article
 
 HARMFUL = "harmful"
-"""The question by which a person marks a statement. One mark is enough; nobody has to answer."""
+"""Question that marks a statement as harmful. It may stay open, and one mark is enough."""
 
 AUDIT = "audit"
-"""The questions of table 6 are `audit Q1` to `audit Q5`, and are about facts."""
+"""First word of the questions of table 6, `audit Q1` to `audit Q5`, which are about facts."""
 
 BASELINE = "baseline"
-"""A probing template put to people: `baseline 5`. Kept apart from `entailment`, which makes the labels."""
+"""First word of a probing template put to people, such as `baseline 5`. It does not label statements."""
 
 SCHEMA = "schema"
-"""The questions about Winograd schemas are `schema label 1`, `schema label 2` and those of `SCHEMA_AVAILABLE`."""
+"""First word of the questions about Winograd schemas: two labels, and those of SCHEMA_AVAILABLE."""
 
 SCHEMA_LABELS = ("first", "second", "unclear")
 
@@ -33,15 +33,15 @@ SCHEMA_AVAILABLE = {
     "reasoning": "Would the reasons for your two answers stay the same with any other two in their places?",
     "adversarial": "At first glance, do the sentences sound as if the other one of the two were meant?",
 }
-"""The three angles from which the CR-WSC paper has cases verified (section 2.1)."""
+"""The three aspects that annotators verify in the CR-WSC paper (section 2.1)."""
 
 CHOICES = ("yes", "no")
 
 _JOINERS = "\u200c\u200d"
-"""Without width, but Persian and Hindi words are not spelled without them."""
+"""Invisible characters that are not shown by their codes: Persian and Hindi words cannot be spelled without them."""
 
 
-class Kind(StrEnum):
+class SheetKind(StrEnum):
     """LINK's three sheets (figure 14, appendix C with table 6, figure 15), and one for Winograd schemas."""
 
     STATEMENTS = "statements"
@@ -51,10 +51,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One question of an item. `key` is the vote's question, `text` what a person reads.
+class ItemQuestion:
+    """One question of an item. `key` is stored with the vote, `text` is read by people.
 
-    `main` is the question whose comment belongs to the item as a whole.
+    The comment on the `main` question is about the item as a whole.
     """
 
     key: str
@@ -65,12 +65,12 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """What is shown together: lines to read, then questions. `id` names what the votes are about."""
+class VotingItem:
+    """Lines to read, and questions about them. `id` names the subject of the votes."""
 
     id: str
     lines: tuple[str, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[ItemQuestion, ...]
 
     @property
     def text(self) -> str:
@@ -78,89 +78,92 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """An item with its right answers: one that the instructions work out, or one that qualifies."""
+class WorkedExample:
+    """An item with its right answers, for the instructions or for the qualification."""
 
-    item: Item
+    item: VotingItem
     answers: tuple[str, ...]
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """What a kind of sheet says before its items. The answers of `qualification` are never put on a sheet."""
+class SheetWording:
+    """Title, instructions and examples of a kind of sheet. The answers of `qualification` are never put on a sheet."""
 
     title: str
     instructions: tuple[str, ...]
-    examples: tuple[Example, ...]
-    qualification: tuple[Example, ...]
+    examples: tuple[WorkedExample, ...]
+    qualification: tuple[WorkedExample, ...]
 
 
 def visible(text: str) -> str:
-    """The text with characters that cannot be seen, or turn the order of others round, written as `⟨U+202E⟩`."""
-    return "".join(
-        f"⟨U+{ord(one):04X}⟩"
-        if one not in _JOINERS and unicodedata.category(one) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
-        else one
-        for one in text
+    """The text with invisible characters and those that reverse others written as `⟨U+202E⟩`."""
+    shown = ""
+    for character in text:
+        is_hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and character not in _JOINERS
+        shown += f"⟨U+{ord(character):04X}⟩" if is_hidden else character
+    return shown
+
+
+def statement_item(identity: str, premise: str, conclusion: str, typed: tuple[tuple[str, str, str], ...]) -> VotingItem:
+    """Item of figure 14: data types, entailment and harm. `typed`: name, value and data type of variables."""
+    types = []
+    for name, value, kind in typed:
+        types.append(ItemQuestion(f"{DATA_TYPE_QUESTION} {name}", visible(type_question(value, kind))))
+    entailed = ItemQuestion(ENTAILMENT_QUESTION, "Does the premise entail the conclusion?", main=True)
+    harmful = ItemQuestion(
+        HARMFUL, "Could this statement harm or insult somebody? (Leave it open if not.)", required=False
     )
+    lines = (f"Premise: {visible(sentence(premise))}", f"Conclusion: {visible(sentence(conclusion))}")
+    return VotingItem(identity, lines, (*types, entailed, harmful))
 
 
-def statement_item(identity: str, premise: str, conclusion: str, typed: tuple[tuple[str, str, str], ...]) -> Item:
-    """Figure 14: data types, entailment, and the mark of harm. `typed`: name, value and data type of variables."""
-    types = (Asked(f"{DATA_TYPE} {name}", visible(type_question(value, kind))) for name, value, kind in typed)
-    entailed = Asked(ENTAILMENT, "Does the premise entail the conclusion?", main=True)
-    harmful = Asked(HARMFUL, "Could this statement harm or insult somebody? (Leave it open if not.)", required=False)
-    return Item(identity, _premise_and_conclusion(premise, conclusion), (*types, entailed, harmful))
-
-
-def predicate_item(identity: str, claim: str, typed: tuple[tuple[str, str], tuple[str, str]]) -> Item:
-    """Q1 to Q5 of appendix C. `claim`: a sentence; `typed`: value and data type of both arguments."""
-    (one, one_type), (other, other_type) = typed
+def predicate_item(identity: str, claim: str, typed: tuple[tuple[str, str], tuple[str, str]]) -> VotingItem:
+    """Item with Q1 to Q5 of appendix C. `claim`: a sentence; `typed`: value and data type of both arguments."""
+    (first, first_type), (second, second_type) = typed
     texts = (
-        f"Does “{one}” in the Statement “{claim}” have a clear reference?",
-        f"Does “{other}” in the Statement “{claim}” have a clear reference?",
+        f"Does “{first}” in the Statement “{claim}” have a clear reference?",
+        f"Does “{second}” in the Statement “{claim}” have a clear reference?",
         f"Is the Statement “{claim}” factually correct, with very high probability?",
-        f"Is the Statement “{_type_sentence(one, one_type)}” factually correct, with very high probability?",
-        f"Is the Statement “{_type_sentence(other, other_type)}” factually correct, with very high probability?",
+        f"Is the Statement “{_type_sentence(first, first_type)}” factually correct, with very high probability?",
+        f"Is the Statement “{_type_sentence(second, second_type)}” factually correct, with very high probability?",
     )
-    asked = (Asked(f"{AUDIT} Q{number}", visible(text), main=number == 3) for number, text in enumerate(texts, start=1))
-    return Item(identity, (f"Statement: {visible(claim)}",), tuple(asked))
+    asked = []
+    for number, text in enumerate(texts, start=1):
+        # Q3, on the truth of the fact, is what a comment is about.
+        asked.append(ItemQuestion(f"{AUDIT} Q{number}", visible(text), main=number == 3))
+    return VotingItem(identity, (f"Statement: {visible(claim)}",), tuple(asked))
 
 
-def baseline_item(identity: str, questions: tuple[tuple[int, str, AnswerPair], ...]) -> Item:
-    """Figure 15: templates of table 12 by number, as this statement fills them."""
-    asked = (
-        Asked(
-            f"{BASELINE} {number}",
-            visible(text),
-            tuple(word.lower() for word in pair.value),
-            main=place == 0,
-        )
-        for place, (number, text, pair) in enumerate(questions)
-    )
-    return Item(identity, (), tuple(asked))
+def baseline_item(identity: str, questions: tuple[tuple[int, str, AnswerPair], ...]) -> VotingItem:
+    """Item of figure 15: templates of table 12, as number, question and pair of answers."""
+    asked: list[ItemQuestion] = []
+    for number, text, pair in questions:
+        choices = tuple(word.lower() for word in pair.value)
+        asked.append(ItemQuestion(f"{BASELINE} {number}", visible(text), choices, main=not asked))
+    # No lines: the template's question names premise and conclusion.
+    return VotingItem(identity, (), tuple(asked))
 
 
-def schema_item(identity: str, sentences: tuple[str, str], pronouns: tuple[str, str], options: tuple[str, str]) -> Item:
-    """A Winograd schema: what each pronoun means (the label), and whether the schema can be used (availability)."""
+def schema_item(
+    identity: str, sentences: tuple[str, str], pronouns: tuple[str, str], options: tuple[str, str]
+) -> VotingItem:
+    """Item about a Winograd schema: what each pronoun means (label), and if the schema can be used (availability)."""
     first, second = map(visible, options)
-    labels = (
-        Asked(
-            f"{SCHEMA} label {number}",
-            f"In sentence {number}, does “{visible(pronoun)}” mean the first (“{first}”) or the second (“{second}”)?",
-            SCHEMA_LABELS,
-            main=number == 1,
-        )
-        for number, pronoun in enumerate(pronouns, start=1)
-    )
-    available = (Asked(f"{SCHEMA} {key}", text) for key, text in SCHEMA_AVAILABLE.items())
+    asked = []
+    for number, pronoun in enumerate(pronouns, start=1):
+        word = visible(pronoun)
+        text = f"In sentence {number}, does “{word}” mean the first (“{first}”) or the second (“{second}”)?"
+        asked.append(ItemQuestion(f"{SCHEMA} label {number}", text, SCHEMA_LABELS, main=number == 1))
+    for key, text in SCHEMA_AVAILABLE.items():
+        asked.append(ItemQuestion(f"{SCHEMA} {key}", text))
     lines = tuple(f"{number}. {visible(text)}" for number, text in enumerate(sentences, start=1))
-    return Item(identity, lines, (*labels, *available))
+    return VotingItem(identity, lines, tuple(asked))
 
 
 def type_question(value: str, data_type: str) -> str:
-    """`Is Houston a location?` (table 20)."""
+    """Question such as `Is Houston a location?` (table 20)."""
+    # Rules write data types in capitals, `Food Item`; the paper asks in lower case.
     return f"Is {value} {with_article(data_type.lower())}?"
 
 
@@ -168,37 +171,34 @@ def _type_sentence(value: str, data_type: str) -> str:
     return sentence(f"{value} is {with_article(data_type.lower())}")
 
 
-def _premise_and_conclusion(premise: str, conclusion: str) -> tuple[str, ...]:
-    return f"Premise: {visible(sentence(premise))}", f"Conclusion: {visible(sentence(conclusion))}"
-
-
 def _statement(
     number: str, clauses: tuple[str, str], types: tuple[tuple[str, str], ...], answers: str, reason: str = ""
-) -> Example:
-    """`clauses`: premise and conclusion; `answers`: y or n for each question, of which harm is none here."""
+) -> WorkedExample:
+    """Example with premise and conclusion, and the answers y or n to all questions but the mark of harm."""
     names = tuple((name, value, kind) for name, (value, kind) in zip("AB", types, strict=True))
-    made = statement_item(number, *clauses, names)
-    return Example(Item(made.id, made.lines, made.asked[:-1]), _answers(answers), reason)
+    item = statement_item(number, *clauses, names)
+    return WorkedExample(VotingItem(item.id, item.lines, item.asked[:-1]), _answers(answers), reason)
 
 
 def _predicate(
     number: str, claim: str, typed: tuple[tuple[str, str], tuple[str, str]], answers: str, reason: str = ""
-) -> Example:
-    return Example(predicate_item(number, claim, typed), _answers(answers), reason)
+) -> WorkedExample:
+    return WorkedExample(predicate_item(number, claim, typed), _answers(answers), reason)
 
 
-def _baseline(number: str, premise: str, conclusion: str, answer: str, reason: str = "") -> Example:
+def _baseline(number: str, premise: str, conclusion: str, answer: str, reason: str = "") -> WorkedExample:
     text = f"Premise: {premise}. Conclusion: {conclusion}. Does premise entail conclusion?"
-    return Example(baseline_item(number, ((5, text, AnswerPair.YES_NO),)), _answers(answer), reason)
+    return WorkedExample(baseline_item(number, ((5, text, AnswerPair.YES_NO),)), _answers(answer), reason)
 
 
 def _schema(
     number: str, sentences: tuple[str, str], options: tuple[str, str], answers: tuple[str, ...], reason: str = ""
-) -> Example:
-    """A schema about `he` or `it`, with as many of its questions as there are answers."""
+) -> WorkedExample:
+    """Example with a schema about `he` or `it`, and as many of its questions as there are answers."""
+    # Enough for the examples below; schemas from files name their pronouns.
     pronoun = "he" if " he " in sentences[0] else "it"
-    made = schema_item(number, sentences, (pronoun, pronoun), options)
-    return Example(Item(made.id, made.lines, made.asked[: len(answers)]), answers, reason)
+    item = schema_item(number, sentences, (pronoun, pronoun), options)
+    return WorkedExample(VotingItem(item.id, item.lines, item.asked[: len(answers)]), answers, reason)
 
 
 def _answers(letters: str) -> tuple[str, ...]:
@@ -210,18 +210,19 @@ _ORDINARY = (
     "words that end in X, Y or Z are any thing of that kind."
 )
 _SEARCH = "Look up what you do not know: a search engine is allowed, a language model is not."
-_HIDDEN = "A sign such as ⟨U+202E⟩ stands for a character that cannot be seen."
+_HIDDEN = "A sign such as ⟨U+202E⟩ stands for an invisible character."
 
 _ENTAILS = "The premise entails the conclusion if whoever believes the premise must believe the conclusion, too."
 
+# The ids and answers of a qualification must stay as they are: sheets may still be with voters.
 WORDINGS = {
-    Kind.STATEMENTS: Wording(
+    SheetKind.STATEMENTS: SheetWording(
         "Is the statement right?",
         (
-            "Each statement has a premise and a conclusion. Say of the things it names whether each is what the "
-            "question says it is, and then whether the premise entails the conclusion.",
+            "Each statement has a premise and a conclusion. Answer for each thing that it names whether it is what the "
+            "question says, and then whether the premise entails the conclusion.",
             _ENTAILS,
-            "Answer each question for itself: a conclusion may follow although a thing is of the wrong kind.",
+            "Answer each question by itself: a conclusion may follow although a thing is of the wrong kind.",
             "If a statement could harm or insult somebody, mark it.",
             _ORDINARY,
             _SEARCH,
@@ -271,12 +272,12 @@ WORDINGS = {
             ),
         ),
     ),
-    Kind.PREDICATES: Wording(
+    SheetKind.PREDICATES: SheetWording(
         "Is the fact right?",
         (
-            "Each statement is about two things. Say whether it is clear what each of them is, whether the statement "
-            "is true, and whether each thing is what the question says it is.",
-            "Where it is not clear what a thing is, a statement about it is not correct with very high probability.",
+            "Each statement is about two things. Answer whether it is clear what each of them is, whether the "
+            "statement is true, and whether each thing is what the question says.",
+            "If it is not clear what a thing is, a statement about it is not correct with very high probability.",
             _ORDINARY,
             _SEARCH,
             _HIDDEN,
@@ -317,10 +318,10 @@ WORDINGS = {
             ),
         ),
     ),
-    Kind.BASELINE: Wording(
+    SheetKind.BASELINE: SheetWording(
         "Does it follow?",
         (
-            "Answer each question for itself.",
+            "Answer each question by itself.",
             _ENTAILS,
             _ORDINARY,
             _SEARCH,
@@ -350,12 +351,12 @@ WORDINGS = {
             _baseline("qualification:3", "PersonX died in 1750", "PersonX was not able to use the telephone", "y"),
         ),
     ),
-    Kind.SCHEMAS: Wording(
+    SheetKind.SCHEMAS: SheetWording(
         "Whom does the pronoun mean?",
         (
-            "Each item has two sentences that differ in a word or two. Say of each whom or what the pronoun means, and "
-            "then whether the item can be used.",
-            "Answer each question for itself. Answer “unclear” only where both, or neither, could well be meant.",
+            "Each item has two sentences that differ in a word or two. Answer for each of them whom or what the "
+            "pronoun means, and then whether the item can be used.",
+            "Answer each question by itself. Answer “unclear” only if both, or neither, could well be meant.",
             _HIDDEN,
         ),
         (

@@ -1,4 +1,4 @@
-"""Sheets that came back, as rows: CSV from a spreadsheet, JSON from the page."""
+"""Reading of filled-in sheets: CSV from a spreadsheet, or JSON from the page."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from evaluation.votes.questions import Kind
-from evaluation.votes.sheets import COLUMNS, FORMAT, INSTRUCTIONS, QUALIFICATION, restored, row_check
-from grammar.errors import HapaxError
-from kb.exchange import FactFault
-from kb.values import refusal
+from hapax.evaluation.votes.questions import SheetKind
+from hapax.evaluation.votes.sheets import COLUMNS, FORMAT, INSTRUCTIONS, QUALIFICATION, restored, row_check
+from hapax.grammar.errors import HapaxError
+from hapax.kb.exchange import FactFault
+from hapax.kb.values import refusal
 
 _NEEDED = tuple(name for name in COLUMNS if name not in {"choices", "comment"})
 _NUMBER = re.compile("[0-9]{1,7}")
 _MAX_CELL = 1 << 20
-"""Characters in a cell, as in other tables that we read; Python's own limit is 128 kB."""
+"""Longest cell, as in other tables that Hapax reads; Python's own limit is 128 kB."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilledRow:
-    """One question with its answer, as the file has them. `line` is where it stands; `number` counts on the sheet."""
+    """One question with its answer as it stands in the file, at `line`; `number` is its row on the sheet."""
 
     file: str
     line: int
@@ -45,17 +44,18 @@ class FilledRow:
 
     @property
     def place(self) -> int | None:
-        """The row's number on its sheet, if it still has one."""
+        """Number of the row on its sheet, or None if the cell holds no number."""
         return int(self.number) if _NUMBER.fullmatch(self.number) else None
 
     @property
     def unchanged(self) -> bool:
-        """Whether the row is as it was exported, but for voter, answer and comment."""
+        """True if no cell but voter, answer and comment was changed since the export."""
         cells = (self.number, self.item, self.question, self.text, self.asked)
         return bool(_NUMBER.fullmatch(self.rows)) and row_check(self.sheet, int(self.rows), cells) == self.check
 
     @property
     def qualifies(self) -> bool:
+        """True for a question of the qualification."""
         return self.section == QUALIFICATION
 
     def fault(self, message: str) -> FactFault:
@@ -63,7 +63,10 @@ class FilledRow:
 
 
 def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
-    """The rows of a file, and what kept it or one of its rows from being read. Raises HapaxError for no file."""
+    """Read a file: its rows, and faults of the file or of rows that cannot be read.
+
+    Raises HapaxError if the file cannot be opened.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -71,6 +74,7 @@ def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        # The only fault of such a file: its other rows cannot be trusted either.
         line = data[: error.start].count(b"\n") + 1
         return [], [FactFault(str(path), line, "this is not UTF-8; save the sheet as CSV UTF-8")]
     try:
@@ -80,7 +84,7 @@ def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
 
 
 class _UnreadableError(Exception):
-    """The file is no sheet."""
+    """The file is not a sheet."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -90,28 +94,29 @@ class _UnreadableError(Exception):
 def _checked(path: Path, rows: list[FilledRow]) -> tuple[list[FilledRow], list[FactFault]]:
     if not rows:
         return [], [FactFault(str(path), 1, "the sheet has no rows; restore the file as it was exported")]
-    faults = [
-        row.fault(f"{name}: {reason}")
-        for row in rows
-        for name in ("voter", "answer", "comment")
-        if (reason := refusal(getattr(row, name)))
-    ]
+    faults = []
+    for row in rows:
+        for name, text in (("voter", row.voter), ("answer", row.answer), ("comment", row.comment)):
+            if reason := refusal(text):
+                faults.append(row.fault(f"{name}: {reason}"))
     faulty = {fault.line for fault in faults}
     return [row for row in rows if row.line not in faulty], faults
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
-    limit = csv.field_size_limit(_MAX_CELL)
+    limit = csv.field_size_limit(_MAX_CELL)  # global to the process, so it is restored below
     try:
-        # Some spreadsheets write semicolons or tabs, whatever they read.
+        # Some spreadsheets write semicolons or tabs, whatever separator they have read.
         header = text.partition("\n")[0]
         delimiter = max(",;\t", key=header.count)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         names = [name.strip().lower() for name in next(reader, [])]
+        # People send the page back instead of its answers; as CSV it would lack a column, which helps nobody.
         if header.lstrip().lower().startswith("<!doctype"):
-            raise _UnreadableError(1, "this is the page, not its answers; its button saves them as a JSON file")
+            raise _UnreadableError(1, "this is the page, not its answers; save them as a JSON file with its button")
         if missing := [name for name in _NEEDED if name not in names]:
             raise _UnreadableError(1, f"no column {missing[0]!r}; restore the first row as it was exported")
+        # reader.line_num is the last line of a row, and a row with line ends in its cells has several.
         line = reader.line_num + 1
         for cells in reader:
             row = dict(zip(names, map(restored, cells), strict=False))
@@ -119,7 +124,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
                 yield _filled(path, line, row)
             line = reader.line_num + 1
     except csv.Error as error:
-        raise _UnreadableError(reader.line_num, f"no CSV: {error}; save the sheet as CSV UTF-8") from error
+        raise _UnreadableError(reader.line_num, f"not valid CSV: {error}; save the sheet as CSV UTF-8") from error
     finally:
         csv.field_size_limit(limit)
 
@@ -128,20 +133,21 @@ def _json_rows(path: Path, text: str) -> Iterator[FilledRow]:
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _UnreadableError(getattr(error, "lineno", 1), "no JSON; save the page's answers again") from error
+        raise _UnreadableError(getattr(error, "lineno", 1), "not valid JSON; save the page's answers again") from error
     if not isinstance(whole, dict) or whole.get("format") != FORMAT or not isinstance(whole.get("rows"), list):
-        raise _UnreadableError(1, f"no answers of a sheet ({FORMAT!r}); save them by the page's button")
+        raise _UnreadableError(1, f"not the answers of a sheet ({FORMAT!r}); save them with the button of the page")
+    # json.loads forgets lines, so those of the rows are found by their numbers.
     lines = {match[1]: text.count("\n", 0, match.start()) + 1 for match in re.finditer(r'"row":\s*(\d+)', text)}
     for cells in whole["rows"]:
         if not isinstance(cells, dict):
-            raise _UnreadableError(1, "a row is no object; save the page's answers again")
+            raise _UnreadableError(1, "a row is not an object; save the page's answers again")
+        # The page writes these once for the whole file, a CSV in every row.
         same = {name: whole.get(name, "") for name in ("sheet", "kind", "voter")}
-        row = {name: _plain(value) for name, value in {**cells, **same}.items()}
+        row = {}
+        for name, value in {**cells, **same}.items():
+            # The checksum was computed from texts, so numbers become texts again.
+            row[name] = value if isinstance(value, str) else json.dumps(value)
         yield _filled(path, lines.get(row.get("row", ""), 1), row)
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _filled(path: Path, line: int, row: Mapping[str, str]) -> FilledRow:
@@ -159,6 +165,7 @@ def _filled(path: Path, line: int, row: Mapping[str, str]) -> FilledRow:
         cell("section").lower(),
         cell("item"),
         cell("question"),
+        # Not stripped: the checksum covers their blanks.
         row.get("text", ""),
         row.get("asked", ""),
         cell("answer").lower(),
@@ -167,6 +174,6 @@ def _filled(path: Path, line: int, row: Mapping[str, str]) -> FilledRow:
     )
 
 
-def known_kind(row: FilledRow) -> Kind | None:
-    """The kind of sheet that the row is from, if there is such a kind."""
-    return Kind(row.kind) if row.kind in set(Kind) else None
+def known_kind(row: FilledRow) -> SheetKind | None:
+    """The kind of sheet that the row names, or None if there is no such kind."""
+    return SheetKind(row.kind) if row.kind in set(SheetKind) else None

@@ -1,307 +1,378 @@
-"""What people's votes come to, in the layout of LINK's tables 3, 4, 6, 17, 19 and 20, as text and as JSON."""
+"""Report on people's votes in the layout of LINK's tables 3, 4, 6, 17, 19 and 20."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from engine.proof import proof_from_json, proof_text
-from evaluation.estimates import Estimate
-from evaluation.probing.items import verdicts_of
-from evaluation.probing.metrics import DOMAINS, TOTAL
-from evaluation.probing.paper import TABLE_4
-from evaluation.probing.tables import Page, percent
-from evaluation.votes import paper
-from evaluation.votes.items import Askable, subject
-from evaluation.votes.questions import Kind, visible
-from evaluation.votes.tally import SPOKEN, Accuracy, Baseline, Judged, count_votes
-from grammar.errors import HapaxError
-from grammar.words import counted
-from kb.records import Distribution, RuleRecord
-from kb.store import KnowledgeBase
+from hapax.engine.inference.proof import proof_from_json, proof_text
+from hapax.evaluation.link.probing.metrics import ProbeReport
+from hapax.evaluation.link.probing.paper import TABLE_4
+from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL
+from hapax.evaluation.shared.estimates import Estimate, percent
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.verdicts import vote_verdicts
+from hapax.evaluation.votes import paper
+from hapax.evaluation.votes.agreement import AnnotatorAgreement
+from hapax.evaluation.votes.items import ItemSource, subject_id
+from hapax.evaluation.votes.questions import SheetKind, visible
+from hapax.evaluation.votes.tally import Audit, HumanBaseline, VoteCount, VotedAccuracy, VotedStatement, count_votes
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
+from hapax.kb.records import Distribution, RuleRecord, StatementRecord
+from hapax.kb.store import KnowledgeBase
 
-_QUESTIONS = tuple(f"Q{number}" for number in range(1, 6))
-_MEASURES_OF_AGREEMENT = ("percent", "unanimous", "fleiss", "krippendorff")
+TIES_SHOWN = 5
+"""Number of ties that the notes name."""
 
 
-class VotesResult:
-    """The votes of a knowledge base, counted and ready to be told. Raises HapaxError where there are none."""
+def votes_result(kb: KnowledgeBase, failures: int | None = None) -> ExperimentResult:
+    """Count the votes of a knowledge base. `failures`: number of wrong statements shown in the text; JSON has all.
 
-    def __init__(self, kb: KnowledgeBase) -> None:
-        if not kb.votes():
-            raise HapaxError(
-                f"{kb.place} holds no votes. Export sheets (`hapax votes export`), and import them when they are "
-                "filled in (`hapax votes import`)."
-            )
-        statements = kb.statements()
-        self.count = count_votes(kb, statements)
-        self._rules = {one.name: one for one in kb.rules()}
-        wrong = [one.record for one in self.count.failures]
-        self._wordings = {
-            (subject(one.id), asked.key.casefold()): asked.text
-            for one in Askable(kb, Kind.STATEMENTS).items(wrong)
-            for asked in one.asked
-        }
-        verdicts = verdicts_of(kb.votes())
-        known = {(one.id, one.distribution) for one in statements}
-        left = [(key, end) for key, end in known if key not in verdicts.wrong_type]
-        self.remaining = {each: sum(end is each for _, end in left) for each in Distribution}
-        self.turned = len({key for key, _ in left if key in verdicts.contradicted})
-        self.wrong_type = len(known) - len(left)
+    The figures are shares of 1, LINK's printed ones below `link` in percent. Raises HapaxError if there are no votes.
+    """
+    if not kb.votes():
+        raise HapaxError(
+            f"{kb.place} holds no votes. Export sheets with `hapax votes export`, have them filled in, and import them "
+            "with `hapax votes import`."
+        )
+    statements = kb.statements()
+    count = count_votes(kb, statements)
+    effect = _effect(kb, statements)
+    failed = _FailedStatements(kb, count.failures)
+    notes = list(_notes(count, effect))
+    return ExperimentResult(
+        tables=list(_tables(count)),
+        figures=_figures(count, effect, failed, notes),
+        details=list(failed.lines(failures)),
+        notes=notes,
+    )
 
-    def pages(self) -> Iterator[Page]:
-        """Our tables, each followed by the paper's."""
-        count = self.count
-        if count.judged:
-            yield _across("Ours, in the layout of LINK's table 3: accuracy by majority", list(count.by_method()))
-            yield _printed("LINK's table 3 as printed: other statements", paper.METHODS, paper.TABLE_3)
-            yield _down("Ours, in the layout of LINK's table 17: accuracy by domain", list(count.by_domain()))
-            yield _table_17()
-            yield self._agreement()
-            yield _printed(
-                "LINK's table 19 as printed; it does not say of which measure", paper.METHODS, paper.TABLE_19
-            )
-        if count.audit is not None:
-            audit = count.audit
-            cells = (*audit.errors, *audit.correct.values())
-            columns = ("facts", *_QUESTIONS, *(f"{SPOKEN[each]} correct" for each in audit.correct))
-            title = "Ours, in the layout of LINK's table 6: error rates, and statements all of whose facts are right"
-            yield Page(title, columns, [(str(audit.facts), *map(percent, cells))])
-            reference = tuple(f"{one:.2f}" for one in (*paper.TABLE_6, *paper.AUDIT_CORRECT))
-            yield Page("LINK's table 6 and appendix C as printed", columns[1:], [reference])
-        if count.baseline is not None:
-            yield _people(count.baseline)
-            yield _people_printed()
 
-    def _agreement(self) -> Page:
-        rows = [
-            (name, str(one.questions), *(_plain(getattr(one, each), each) for each in _MEASURES_OF_AGREEMENT))
-            for name, one in self.count.agreements.items()
-        ]
-        columns = ("agreement on", "questions", "percent of pairs", "unanimous", "Fleiss", "Krippendorff")
-        return Page("Ours, in the layout of LINK's table 19: agreement", columns, rows)
+@dataclass(frozen=True, slots=True)
+class _ProbingEffect:
+    """Effect of the votes on a probing: flipped labels, statements left out, and statements that remain."""
 
-    def failure_lines(self, most: int | None) -> Iterator[str]:
-        """Statements that a majority found wrong, with rule, values, votes and proof (table 20)."""
-        for one in self.count.failures[:most]:
-            yield from self._failure(one)
+    flipped: int
+    wrong_type: int
+    remaining: Mapping[Distribution, int]
 
-    def _failure(self, one: Judged) -> Iterator[str]:
-        rule, record = self._rules.get(one.record.rule), one.record
-        yield f"{SPOKEN[record.distribution]}, rule {record.rule}, {one.domain}, statement {record.id}"
-        yield f"  rule: {_one_line(rule)}"
-        yield f"  values: {', '.join(f'{name} = {visible(str(value))}' for name, value in record.substitution)}"
+
+def _effect(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> _ProbingEffect:
+    verdicts = vote_verdicts(kb.votes())
+    # A statement of both distributions is probed in each.
+    known = {(statement.id, statement.distribution) for statement in statements}
+    remaining = dict.fromkeys(Distribution, 0)
+    flipped = set()
+    for identity, distribution in known:
+        if identity not in verdicts.wrong_type:
+            remaining[distribution] += 1
+            if identity in verdicts.contradicted:
+                flipped.add(identity)
+    return _ProbingEffect(len(flipped), len(known) - sum(remaining.values()), remaining)
+
+
+# -- tables
+
+
+def _tables(count: VoteCount) -> Iterator[ResultTable]:
+    """Our tables, each followed by the paper's."""
+    if count.judged:
+        yield _table_3(list(count.by_method()))
+        yield _printed("LINK's table 3 as printed: other statements", ("", *paper.METHODS), paper.TABLE_3)
+        yield _table_17(list(count.by_domain()))
+        yield _printed("LINK's table 17 as printed", ("domain", *paper.MEASURES), paper.TABLE_17)
+        yield _table_19(count.agreements)
+        title = "LINK's table 19 as printed; it does not name its measure"
+        yield _printed(title, ("", *paper.METHODS), paper.TABLE_19)
+    if count.audit is not None:
+        yield from _table_6(count.audit)
+    if count.baseline is not None:
+        yield _table_4(count.baseline)
+        yield _printed_table_4()
+
+
+def _table_3(groups: Sequence[VotedAccuracy]) -> ResultTable:
+    rows = [
+        ("data type", *(percent(group.data_type) for group in groups)),
+        ("factuality", *(percent(group.factuality) for group in groups)),
+        ("overall", *(percent(group.overall) for group in groups)),
+        ("statements", *(str(group.statements) for group in groups)),
+    ]
+    columns = ("accuracy", *(group.group for group in groups))
+    return ResultTable("Ours, in the layout of LINK's table 3: accuracy by majority", columns, rows)
+
+
+def _table_17(domains: Sequence[VotedAccuracy]) -> ResultTable:
+    rows = []
+    for domain in domains:
+        shares = (domain.data_type, domain.factuality, domain.overall)
+        rows.append((domain.group, str(domain.statements), *map(percent, shares)))
+    columns = ("domain", "statements", *paper.MEASURES)
+    return ResultTable("Ours, in the layout of LINK's table 17: accuracy by domain", columns, rows)
+
+
+def _table_19(agreements: Mapping[str, AnnotatorAgreement]) -> ResultTable:
+    rows = []
+    for name, agreement in agreements.items():
+        shares = (percent(agreement.percent), percent(agreement.unanimous))
+        coefficients = (_coefficient(agreement.fleiss), _coefficient(agreement.krippendorff))
+        rows.append((name, str(agreement.questions), *shares, *coefficients))
+    columns = ("agreement on", "questions", "percent of pairs", "unanimous", "Fleiss", "Krippendorff")
+    return ResultTable("Ours, in the layout of LINK's table 19: agreement", columns, rows)
+
+
+def _coefficient(estimate: Estimate) -> str:
+    return "n/a" if math.isnan(estimate.value) else str(estimate)
+
+
+def _table_6(audit: Audit) -> Iterator[ResultTable]:
+    """Our table 6 and the printed one."""
+    correct = [f"{DISTRIBUTION_NAMES[distribution]} correct" for distribution in audit.correct]
+    columns = ("facts", "Q1", "Q2", "Q3", "Q4", "Q5", *correct)
+    title = "Ours, in the layout of LINK's table 6: error rates, and statements all of whose facts are right"
+    shares = (*audit.errors, *audit.correct.values())
+    yield ResultTable(title, columns, [(str(audit.facts), *map(percent, shares))])
+    printed = tuple(f"{figure:.2f}" for figure in (*paper.TABLE_6, *paper.AUDIT_CORRECT))
+    yield ResultTable("LINK's table 6 and appendix C as printed", columns[1:], [printed])
+
+
+def _table_4(baseline: HumanBaseline) -> ResultTable:
+    rows = []
+    for cell in baseline.majority.cells:
+        single = baseline.single.cell(cell.domain, cell.distribution)
+        shares = (cell.every, cell.accuracy, single.accuracy)
+        name = DISTRIBUTION_NAMES[cell.distribution]
+        rows.append((cell.domain, name, str(cell.statements), *map(percent, shares)))
+        # The long tail is the last line of a domain, so delta follows it.
+        if cell.distribution is Distribution.LONG_TAIL:
+            change, single_change = baseline.majority.change(cell.domain), baseline.single.change(cell.domain)
+            deltas = (change.every, change.accuracy, single_change.accuracy)
+            rows.append((cell.domain, "delta", "", *map(percent, deltas)))
+    templates = "template " + " and ".join(map(str, baseline.templates))
+    columns = ("domain", "distribution", "statements", "all, by majority", "accuracy, by majority", "one person")
+    return ResultTable(f"Ours: people, in the layout of LINK's table 4 ({templates})", columns, rows)
+
+
+def _printed_table_4() -> ResultTable:
+    # The paper's row of people in a table about models.
+    human = {figures.domain: figures for figures in TABLE_4 if figures.who == "Human"}
+    rows = []
+    for domain in (*DOMAINS, TOTAL):
+        head, long_tail = human[domain].head[2], human[domain].long_tail[2]
+        rows.append((domain, f"{head:.2f}", f"{long_tail:.2f}", f"{human[domain].delta:.2f}"))
+    return ResultTable("LINK's table 4 as printed: people", ("domain", "head", "long tail", "delta"), rows)
+
+
+def _printed(title: str, columns: Sequence[str], table: Mapping[str, Sequence[float]]) -> ResultTable:
+    rows = [(name, *(f"{figure:.2f}" for figure in figures)) for name, figures in table.items()]
+    return ResultTable(title, columns, rows)
+
+
+# -- statements found wrong
+
+
+@dataclass(frozen=True)
+class _FailedStatements:
+    """Statements that a majority found wrong, with rule, values, votes and proof (table 20)."""
+
+    kb: KnowledgeBase
+    failures: Sequence[VotedStatement]
+
+    @cached_property
+    def _rules(self) -> dict[str, RuleRecord]:
+        return {rule.name: rule for rule in self.kb.rules()}
+
+    @cached_property
+    def _wordings(self) -> dict[tuple[str, str], str]:
+        """Questions as people read them, by statement and question of a vote."""
+        # Votes store the short form of a question only.
+        wordings = {}
+        for item in ItemSource(self.kb, SheetKind.STATEMENTS).items([failure.record for failure in self.failures]):
+            for question in item.asked:
+                wordings[subject_id(item.id), question.key.casefold()] = question.text
+        return wordings
+
+    def lines(self, most: int | None) -> Iterator[str]:
+        """The first `most` statements as indented lines."""
+        for failure in self.failures[:most]:
+            yield from self._statement_lines(failure)
+
+    def _statement_lines(self, failure: VotedStatement) -> Iterator[str]:
+        record = failure.record
+        name = DISTRIBUTION_NAMES[record.distribution]
+        values = ", ".join(f"{variable} = {visible(str(value))}" for variable, value in record.substitution)
+        yield f"{name}, rule {record.rule}, {failure.domain}, statement {record.id}"
+        yield f"  rule: {self._rule_text(record)}"
+        yield f"  values: {values}"
         yield f"  premise: {visible(record.premise)}"
         yield f"  conclusion: {visible(record.conclusion)}"
-        for question, ballot in one.of_quality.items():
+        for question, ballot in failure.of_quality.items():
             yes, no = ballot.counts
             yield f"  {self._wordings.get((record.id, question), question)} {ballot.majority} ({yes} yes, {no} no)"
             for vote in ballot.votes:
                 if vote.comment:
                     yield f"    {visible(vote.voter)}: {visible(vote.comment)}"
-        for line in _proof(one).splitlines():
+        for line in _proof_lines(record):
             yield f"  proof: {line}"
 
-    def remarks(self) -> Iterator[str]:
-        """What a reader of the figures should know."""
-        count = self.count
+    def figures(self) -> list[dict[str, Any]]:
+        """All statements for JSON."""
+        figures = []
+        for failure in self.failures:
+            record = failure.record
+            votes = []
+            for ballot in failure.of_quality.values():
+                for vote in ballot.votes:
+                    votes.append(
+                        {
+                            "question": vote.question,
+                            "voter": vote.voter,
+                            "answer": vote.answer,
+                            "comment": vote.comment,
+                        }
+                    )
+            figures.append(
+                {
+                    "statement": record.id,
+                    "rule": record.rule,
+                    "rule_text": self._rule_text(record),
+                    "domain": failure.domain,
+                    "distribution": record.distribution.value,
+                    "values": {name: str(value) for name, value in record.substitution},
+                    "premise": record.premise,
+                    "conclusion": record.conclusion,
+                    "votes": votes,
+                    "proof": _proof_lines(record),
+                }
+            )
+        return figures
+
+    def _rule_text(self, record: StatementRecord) -> str:
+        """The rule in one line."""
+        rule = self._rules.get(record.rule)
+        # Line ends become blanks first, or `visible` would show them.
+        return "not stored" if rule is None else " ".join(visible(rule.text.replace("\n", " ")).split())
+
+
+def _proof_lines(record: StatementRecord) -> list[str]:
+    """Lines of the proof; none for an imported statement without one."""
+    if not record.proof.get("steps"):
+        return []
+    return proof_text(proof_from_json(record.proof), lambda goal: visible(str(goal))).splitlines()
+
+
+# -- notes and figures
+
+
+def _notes(count: VoteCount, effect: _ProbingEffect) -> Iterator[str]:
+    """Notes on how to read the figures."""
+    yield (
+        f"{counted(count.votes, 'vote')} of {counted(count.voters, 'voter')}; "
+        f"{counted(len(count.distinct), 'statement')} judged, {len(count.failures)} found wrong, "
+        f"{len(count.harmful)} marked as harmful"
+    )
+    numbers = [f"{number} {DISTRIBUTION_NAMES[distribution]}" for distribution, number in effect.remaining.items()]
+    yield (
+        f"for `hapax evaluate probe`: {counted(effect.flipped, 'label is', 'labels are')} flipped, "
+        f"{counted(effect.wrong_type, 'statement has', 'statements have')} a value of a wrong type and "
+        f"{'is' if effect.wrong_type == 1 else 'are'} left out; {' and '.join(numbers)} statements remain"
+    )
+    ties = []
+    for voted in count.distinct:
+        ties += [f"{question} of {voted.record.id}" for question in voted.ties]
+    if ties:
+        more = "; ..." if len(ties) > TIES_SHOWN else ""
+        yield f"{counted(len(ties), 'tie')}, counted for neither side: {'; '.join(ties[:TIES_SHOWN])}{more}"
+    if count.audit is not None and count.audit.ties:
+        yield f"{counted(count.audit.ties, 'tie')} in the audit of facts, counted for neither side"
+    if count.imported:
         yield (
-            f"{counted(count.votes, 'vote')} of {counted(count.voters, 'voter')}; "
-            f"{counted(len(count.distinct), 'statement')} judged, {len(count.failures)} found wrong, "
-            f"{len(count.harmful)} marked as harmful"
+            f"{counted(count.imported, 'label was', 'labels were')} flipped by LINK's annotators. Only these of their "
+            "votes are known, so they flip labels but are not in the tables."
         )
-        ends = " and ".join(f"{number} {SPOKEN[each]}" for each, number in self.remaining.items())
+    if count.strays:
         yield (
-            f"for `hapax evaluate probe`: {counted(self.turned, 'label is', 'labels are')} turned, "
-            f"{counted(self.wrong_type, 'statement has', 'statements have')} a value of a wrong type and "
-            f"{'is' if self.wrong_type == 1 else 'are'} left out; {ends} statements remain"
+            f"{counted(count.strays, 'vote is', 'votes are')} on statements or facts that this knowledge base does not "
+            "hold"
         )
-        yield from self._ties()
-        if count.imported:
-            yield (
-                f"{counted(count.imported, 'label was', 'labels were')} turned by LINK's annotators. Of their votes "
-                "only these are known, so they turn labels and are in none of these tables."
-            )
-        if count.strays:
-            yield f"{counted(count.strays, 'vote is', 'votes are')} about what this knowledge base does not hold"
-        yield from self._about_people()
-
-    def _ties(self) -> Iterator[str]:
-        ties = [(one.record.id, question) for one in self.count.distinct for question in one.ties]
-        if ties:
-            told = "; ".join(f"{question} of {key}" for key, question in ties[:_TIES_TOLD])
-            more = "; ..." if len(ties) > _TIES_TOLD else ""
-            yield f"{counted(len(ties), 'tie')}, settled for neither side: {told}{more}"
-        if self.count.audit is not None and self.count.audit.ties:
-            yield f"{counted(self.count.audit.ties, 'tie')} in the audit of facts, settled for neither side"
-
-    def _about_people(self) -> Iterator[str]:
-        baseline = self.count.baseline
-        if baseline is None:
-            return
-        if baseline.ties:
-            yield f"{counted(baseline.ties, 'tie')} in the human baseline: not right, and counted as off format"
-        if baseline.unlabelled:
-            yield (
-                f"{counted(baseline.unlabelled, 'statement')} of the human baseline nobody judged: taken as entailed, "
-                "as its rule says"
-            )
-        if baseline.both_roles:
-            yield (
-                f"{', '.join(map(visible, baseline.both_roles))} gave labels and answered the baseline, too; in the "
-                "paper these are other people (section 4)"
-            )
-
-    def to_json(self, failures: int | None = None) -> dict[str, Any]:
-        """All figures as shares of 1; what cannot be computed is null. LINK's stand under `link`, in percent."""
-        count = self.count
-        ours = {
-            "votes": count.votes,
-            "voters": count.voters,
-            "statements": {
-                "judged": len(count.distinct),
-                "found_wrong": len(count.failures),
-                "labels_turned": self.turned,
-                "wrong_type_left_out": self.wrong_type,
-                "remaining": {each.value: number for each, number in self.remaining.items()},
-                "harmful": sorted(count.harmful),
-            },
-            "ties": [{"statement": one.record.id, "questions": one.ties} for one in count.distinct if one.ties],
-            "table_3": [asdict(one) for one in count.by_method()],
-            "table_17": [asdict(one) for one in count.by_domain()] if count.judged else [],
-            "table_19": {name: asdict(one) for name, one in count.agreements.items()} if count.judged else {},
-            "table_6": None if count.audit is None else asdict(count.audit),
-            "baseline": None if count.baseline is None else _baseline_json(count.baseline),
-            "failures": [self._failure_json(one) for one in count.failures[:failures]],
-            "remarks": list(self.remarks()),
-            "link": {
-                "methods": paper.METHODS,
-                "table_3": paper.TABLE_3,
-                "table_6": paper.TABLE_6,
-                "audit_correct": paper.AUDIT_CORRECT,
-                "table_17": paper.TABLE_17,
-                "table_19": paper.TABLE_19,
-                "human": [asdict(one) for one in TABLE_4 if one.who == "Human"],
-            },
-        }
-        plain: dict[str, Any] = json.loads(json.dumps(ours), parse_constant=lambda _: None)
-        return plain
-
-    def _failure_json(self, one: Judged) -> dict[str, Any]:
-        record = one.record
-        return {
-            "statement": record.id,
-            "rule": record.rule,
-            "rule_text": _one_line(self._rules.get(record.rule)),
-            "domain": one.domain,
-            "distribution": record.distribution.value,
-            "values": {name: str(value) for name, value in record.substitution},
-            "premise": record.premise,
-            "conclusion": record.conclusion,
-            "votes": [
-                {"question": vote.question, "voter": vote.voter, "answer": vote.answer, "comment": vote.comment}
-                for ballot in one.of_quality.values()
-                for vote in ballot.votes
-            ],
-            "proof": _proof(one).splitlines(),
-        }
+    if count.baseline is not None:
+        yield from _baseline_notes(count.baseline)
 
 
-_TIES_TOLD = 5
+def _baseline_notes(baseline: HumanBaseline) -> Iterator[str]:
+    if baseline.ties:
+        yield f"{counted(baseline.ties, 'tie')} in the human baseline, counted as wrong and as off format"
+    if baseline.unlabelled:
+        yield (
+            f"{counted(baseline.unlabelled, 'statement')} of the human baseline without a label by people, taken as "
+            "entailed because the rule says so"
+        )
+    if baseline.both_roles:
+        yield (
+            f"{', '.join(map(visible, baseline.both_roles))} labelled statements and also answered the baseline; in "
+            "the paper these are different people (section 4)"
+        )
 
 
-def _one_line(rule: RuleRecord | None) -> str:
-    return "not stored" if rule is None else " ".join(visible(rule.text.replace("\n", " ")).split())
-
-
-def _proof(one: Judged) -> str:
-    """The proof as lines; an import without one has none."""
-    if not one.record.proof.get("steps"):
-        return ""
-    return proof_text(proof_from_json(one.record.proof), lambda goal: visible(str(goal)))
-
-
-def _across(title: str, columns: Sequence[Accuracy]) -> Page:
-    figures = {
-        "data type": [one.data_type for one in columns],
-        "factuality": [one.factuality for one in columns],
-        "overall": [one.overall for one in columns],
+def _figures(
+    count: VoteCount, effect: _ProbingEffect, failed: _FailedStatements, notes: Sequence[str]
+) -> dict[str, Any]:
+    ties = [{"statement": voted.record.id, "questions": voted.ties} for voted in count.distinct if voted.ties]
+    return {
+        "votes": count.votes,
+        "voters": count.voters,
+        "statements": {
+            "judged": len(count.distinct),
+            "found_wrong": len(count.failures),
+            "labels_turned": effect.flipped,
+            "wrong_type_left_out": effect.wrong_type,
+            "remaining": effect.remaining,
+            "harmful": sorted(count.harmful),
+        },
+        "ties": ties,
+        "table_3": list(count.by_method()),
+        "table_17": list(count.by_domain()) if count.judged else [],
+        "table_19": count.agreements if count.judged else {},
+        "table_6": count.audit,
+        "baseline": None if count.baseline is None else _baseline_figures(count.baseline),
+        "failures": failed.figures(),
+        "remarks": notes,
+        "link": {
+            "methods": paper.METHODS,
+            "table_3": paper.TABLE_3,
+            "table_6": paper.TABLE_6,
+            "audit_correct": paper.AUDIT_CORRECT,
+            "table_17": paper.TABLE_17,
+            "table_19": paper.TABLE_19,
+            "human": [figures for figures in TABLE_4 if figures.who == "Human"],
+        },
     }
-    rows = [(name, *map(percent, several)) for name, several in figures.items()]
-    rows.append(("statements", *(str(one.statements) for one in columns)))
-    return Page(title, ("accuracy", *(one.group for one in columns)), rows)
 
 
-def _down(title: str, lines: Sequence[Accuracy]) -> Page:
-    rows = [
-        (one.group, str(one.statements), percent(one.data_type), percent(one.factuality), percent(one.overall))
-        for one in lines
-    ]
-    return Page(title, ("domain", "statements", *paper.MEASURES), rows)
-
-
-def _printed(title: str, columns: Sequence[str], table: dict[str, tuple[float, float, float]]) -> Page:
-    return Page(title, ("", *columns), [(name, *(f"{one:.2f}" for one in row)) for name, row in table.items()])
-
-
-def _table_17() -> Page:
-    rows = [(domain, *(f"{one:.2f}" for one in row)) for domain, row in paper.TABLE_17.items()]
-    return Page("LINK's table 17 as printed", ("domain", *paper.MEASURES), rows)
-
-
-def _plain(one: Estimate, measure: str) -> str:
-    """Shares in percent, coefficients as they are."""
-    if measure in {"percent", "unanimous"}:
-        return percent(one)
-    return "n/a" if math.isnan(one.value) else str(one)
-
-
-def _people(baseline: Baseline) -> Page:
-    rows = []
-    for cell in baseline.majority.cells:
-        single = baseline.single.cell(cell.domain, cell.distribution)
-        figures = (cell.every, cell.accuracy, single.accuracy)
-        rows.append((cell.domain, SPOKEN[cell.distribution], str(cell.statements), *map(percent, figures)))
-        if cell.distribution is Distribution.LONG_TAIL:
-            change, alone = baseline.majority.change(cell.domain), baseline.single.change(cell.domain)
-            deltas = (change.every, change.accuracy, alone.accuracy)
-            rows.append((cell.domain, "delta", "", *map(percent, deltas)))
-    asked = "template " + " and ".join(map(str, baseline.templates))
-    columns = ("domain", "distribution", "statements", "all, by majority", "accuracy, by majority", "one person")
-    return Page(f"Ours: people, in the layout of LINK's table 4 ({asked})", columns, rows)
-
-
-def _people_printed() -> Page:
-    human = {one.domain: one for one in TABLE_4 if one.who == "Human"}
-    rows = [
-        (domain, f"{human[domain].head[2]:.2f}", f"{human[domain].long_tail[2]:.2f}", f"{human[domain].delta:.2f}")
-        for domain in (*DOMAINS, TOTAL)
-    ]
-    return Page("LINK's table 4 as printed: people", ("domain", "head", "long tail", "delta"), rows)
-
-
-def _baseline_json(baseline: Baseline) -> dict[str, Any]:
-    def cells(report: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "domain": one.domain,
-                "distribution": one.distribution.value,
-                "statements": one.statements,
-                "all": asdict(one.every),
-                "accuracy": asdict(one.accuracy),
-            }
-            for one in report.cells
-        ]
-
+def _baseline_figures(baseline: HumanBaseline) -> dict[str, Any]:
     return {
         "templates": baseline.templates,
-        "majority": cells(baseline.majority),
-        "one_person": cells(baseline.single),
-        "change": [asdict(one) for one in baseline.majority.changes],
+        "majority": _cell_figures(baseline.majority),
+        "one_person": _cell_figures(baseline.single),
+        "change": baseline.majority.changes,
         "ties": baseline.ties,
         "unlabelled": baseline.unlabelled,
         "both_roles": baseline.both_roles,
     }
+
+
+def _cell_figures(report: ProbeReport) -> list[dict[str, Any]]:
+    return [
+        {
+            "domain": cell.domain,
+            "distribution": cell.distribution,
+            "statements": cell.statements,
+            "all": cell.every,
+            "accuracy": cell.accuracy,
+        }
+        for cell in report.cells
+    ]

@@ -17,7 +17,7 @@
       localStorage.setItem(key, JSON.stringify({ voter: named("voter")[0].value, rows }));
       return "";
     } catch {
-      return "; this browser keeps nothing, so save the file before you close the page";
+      return "; this browser cannot store answers, so save the file before you close the page";
     }
   }
 
@@ -26,12 +26,12 @@
       const kept = JSON.parse(localStorage.getItem(key));
       if (kept === null) return;
       named("voter")[0].value = kept.voter;
-      for (const [number, given, said] of kept.rows) {
+      for (const [number, given, remark] of kept.rows) {
         for (const input of named("row-" + number)) input.checked = input.value === given;
-        for (const input of named("comment-" + number)) input.value = said;
+        for (const input of named("comment-" + number)) input.value = remark;
       }
     } catch {
-      // Nothing was kept, or the browser keeps nothing.
+      // Nothing was stored, or the browser does not allow it.
     }
   }
 
@@ -57,7 +57,7 @@
     link.download = sheet.name + ".json";
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    show(open().length ? "; the file is saved, and some questions are still open" : "; the file is saved");
+    show(open().length ? "; the file is saved, but some questions are still open" : "; the file is saved");
   }
 
   form.addEventListener("submit", (event) => event.preventDefault());

@@ -1,6 +1,6 @@
-"""Sheets as files: a CSV for a spreadsheet, and one HTML page for a browser, without anything from outside.
+"""Sheets as files: a CSV for a spreadsheet, and a self-contained HTML page for a browser.
 
-Every row carries what was asked and a check of it, so that an import finds rows that somebody changed.
+Every row carries its question and a checksum, by which an import finds rows that were changed by accident.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from evaluation.votes.questions import WORDINGS, Example, Item, Kind
-from kb.records import content_id
+from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem, WorkedExample
+from hapax.kb.records import content_id
 
 FORMAT = "hapax votes 1"
 QUALIFICATION, ITEM, INSTRUCTIONS = "qualification", "item", "instructions"
@@ -39,17 +39,17 @@ COLUMNS = (
     "check",
 )
 PARTED_BY = " / "
-"""Between the choices of a cell."""
+"""Separates the choices in a cell."""
 
 _FORMULA = r"[=+\-@\t\r\n＝＋－＠]"
-"""How a cell begins that a spreadsheet may take for a formula."""
+"""Start of a cell that a spreadsheet may take for a formula."""
 _DANGEROUS = re.compile(f"'*{_FORMULA}")
 _DISARMED = re.compile(f"'+{_FORMULA}")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One question on a sheet. `number` counts from 1; `check` is computed from all the rest and the sheet's id."""
+class SheetRow:
+    """One question on a sheet. `number` counts from 1."""
 
     number: int
     section: str
@@ -62,81 +62,101 @@ class Row:
     main: bool
 
     def check(self, sheet: str, rows: int) -> str:
+        """Checksum of the row on the sheet of this id and number of rows."""
         return row_check(sheet, rows, (str(self.number), self.item, self.question, self.text, self.asked))
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """What one person gets: the qualification, then items in an order of their own. `voter` may be written over."""
+class VotingSheet:
+    """The sheet of one person: the qualification, then items in this person's order. The voter may change the name."""
 
-    kind: Kind
+    kind: SheetKind
     voter: str
     part: int
     parts: int
-    items: tuple[Item, ...]
+    items: tuple[VotingItem, ...]
 
     @property
-    def rows(self) -> tuple[Row, ...]:
-        sections = (
-            *((QUALIFICATION, one.item) for one in WORDINGS[self.kind].qualification),
-            *((ITEM, one) for one in self.items),
-        )
-        asked = ((section, item, one) for section, item in sections for one in item.asked)
-        return tuple(
-            Row(number, section, item.id, one.key, item.text, one.text, one.choices, one.required, one.main)
-            for number, (section, item, one) in enumerate(asked, start=1)
-        )
+    def rows(self) -> tuple[SheetRow, ...]:
+        """All questions of the sheet."""
+        sections = [(QUALIFICATION, example.item) for example in WORDINGS[self.kind].qualification]
+        sections += [(ITEM, item) for item in self.items]
+        rows: list[SheetRow] = []
+        for section, item in sections:
+            for question in item.asked:
+                rows.append(
+                    SheetRow(
+                        number=len(rows) + 1,
+                        section=section,
+                        item=item.id,
+                        question=question.key,
+                        text=item.text,
+                        asked=question.text,
+                        choices=question.choices,
+                        required=question.required,
+                        main=question.main,
+                    )
+                )
+        return tuple(rows)
 
     @property
     def id(self) -> str:
+        # Of the content: a sheet that asks something else has another id, and its checksums do not fit this one.
         rows = [[row.item, row.question, row.text, row.asked] for row in self.rows]
         return "s-" + content_id("sheet", self.kind, self.voter, self.part, rows)[:12]
 
     @property
     def name(self) -> str:
-        """The beginning of the file's name."""
+        """Name of the sheet's files, without suffix."""
+        # Leading zeros keep the parts in order in a folder.
         part = f"-part-{self.part:0{len(str(self.parts))}}" if self.parts > 1 else ""
+        # Any text may be a voter's name, but not a part of a file's.
         return f"{self.kind.value}{part}-{re.sub(r'[^0-9A-Za-z]+', '-', self.voter).strip('-') or 'voter'}"
 
 
 def row_check(sheet: str, rows: int, cells: Sequence[str]) -> str:
-    """The check of a row; the letter keeps it from being read as a number."""
+    """Checksum of a row's cells."""
+    # The letter keeps spreadsheets from reading the checksum as a number.
     return "c-" + content_id("row", sheet, rows, *cells)[:10]
 
 
-def sheets(kind: Kind, items: Sequence[Item], voters: Sequence[str], seed: int, per_sheet: int | None) -> list[Sheet]:
-    """A sheet for each voter, and parts where there are more items than `per_sheet`.
+def sheets(
+    kind: SheetKind, items: Sequence[VotingItem], voters: Sequence[str], seed: int, per_sheet: int | None
+) -> list[VotingSheet]:
+    """Make a sheet for each voter, in parts of at most `per_sheet` items.
 
     Each voter has the items of a part in another order, so that no statement is always judged last.
     """
-    mixed = _shuffled(items, f"{seed} parts")
-    size = per_sheet or max(len(mixed), 1)
-    parts = [mixed[start : start + size] for start in range(0, len(mixed), size)]
-    return [
-        Sheet(kind, voter, number, len(parts), tuple(_shuffled(part, f"{seed} {voter}")))
-        for number, part in enumerate(parts, start=1)
-        for voter in voters
-    ]
+    # Parts are the same for all voters, so that a part's questions get votes of all.
+    shuffled = _shuffled(items, f"{seed} parts")
+    size = per_sheet or max(len(shuffled), 1)
+    parts = [shuffled[start : start + size] for start in range(0, len(shuffled), size)]
+    voting_sheets = []
+    for number, part in enumerate(parts, start=1):
+        for voter in voters:
+            in_order = tuple(_shuffled(part, f"{seed} {voter}"))
+            voting_sheets.append(VotingSheet(kind, voter, number, len(parts), in_order))
+    return voting_sheets
 
 
-def _shuffled(items: Sequence[Item], seed: str) -> list[Item]:
-    mixed = list(items)
-    random.Random(seed).shuffle(mixed)  # noqa: S311  # drawn again by anybody, not secret
-    return mixed
+def _shuffled(items: Sequence[VotingItem], seed: str) -> list[VotingItem]:
+    shuffled = list(items)
+    random.Random(seed).shuffle(shuffled)  # noqa: S311  # reproducible, not secret
+    return shuffled
 
 
 # -- CSV
 
 
-def csv_text(sheet: Sheet) -> str:
-    """The sheet as CSV with its instructions above the questions."""
+def csv_text(sheet: VotingSheet) -> str:
+    """The sheet as CSV, with its instructions above the questions."""
     stream = io.StringIO()
     writer = csv.writer(stream, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for text in _instructions(sheet.kind):
-        told = {"section": INSTRUCTIONS, "text": disarmed(text)}
-        writer.writerow(told.get(name, "") for name in COLUMNS)
-    rows, identity = sheet.rows, sheet.id
+        instruction = {"section": INSTRUCTIONS, "text": disarmed(text)}
+        writer.writerow(instruction.get(name, "") for name in COLUMNS)
+    rows, identity = sheet.rows, sheet.id  # both are computed anew at each access
     for row in rows:
         cells = (
             identity,
@@ -158,22 +178,22 @@ def csv_text(sheet: Sheet) -> str:
     return stream.getvalue()
 
 
-def _instructions(kind: Kind) -> tuple[str, ...]:
+def _instructions(kind: SheetKind) -> tuple[str, ...]:
     wording = WORDINGS[kind]
-    examples = (
-        f"Example: {one.item.text} {' '.join(_answered(one))} {one.reason}".rstrip() for one in wording.examples
+    how = "Fill in the column answer, and write your own name or number into every cell of the column voter."
+    return (wording.title, how, *wording.instructions, *map(_example_text, wording.examples))
+
+
+def _example_text(example: WorkedExample) -> str:
+    answered = " ".join(
+        f"{question.text} {answer}." for question, answer in zip(example.item.asked, example.answers, strict=True)
     )
-    how = "Fill in the column answer; write your own name or number into every cell of the column voter."
-    return (wording.title, how, *wording.instructions, *examples)
-
-
-def _answered(example: Example) -> Iterator[str]:
-    for asked, answer in zip(example.item.asked, example.answers, strict=True):
-        yield f"{asked.text} {answer}."
+    return f"Example: {example.item.text} {answered} {example.reason}".rstrip()
 
 
 def disarmed(cell: str) -> str:
-    """The cell so that no spreadsheet takes it for a formula: with an apostrophe before it. `restored` undoes it."""
+    """The cell with an apostrophe before it if a spreadsheet could take it for a formula. `restored` undoes this."""
+    # Apostrophes before the sign count as well, or `restored` would take one that belongs to the text.
     return f"'{cell}" if _DANGEROUS.match(cell) else cell
 
 
@@ -185,8 +205,8 @@ def restored(cell: str) -> str:
 # -- HTML
 
 
-def html_text(sheet: Sheet) -> str:
-    """The sheet as one page that asks for nothing from outside; its policy allows its own script and style alone."""
+def html_text(sheet: VotingSheet) -> str:
+    """The sheet as a page that loads nothing; its policy allows no script and no style but its own."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     folder = Path(__file__).parent
@@ -197,8 +217,10 @@ def html_text(sheet: Sheet) -> str:
         wording=wording,
         sheet=sheet,
         groups=list(_groups(sheet, rows)),
-        examples=[(one, list(zip(one.item.asked, one.answers, strict=True))) for one in wording.examples],
-        data=_island(sheet, rows),
+        examples=[
+            (example, list(zip(example.item.asked, example.answers, strict=True))) for example in wording.examples
+        ],
+        data=_island(sheet, rows),  # as JSON in an element that no browser runs
         script=script,
         style=style,
         script_hash=_policy_hash(script),
@@ -206,23 +228,21 @@ def html_text(sheet: Sheet) -> str:
     )
 
 
-def _groups(sheet: Sheet, rows: Sequence[Row]) -> Iterator[tuple[str, int, tuple[str, ...], list[Row]]]:
+def _groups(sheet: VotingSheet, rows: Sequence[SheetRow]) -> Iterator[tuple[str, int, tuple[str, ...], list[SheetRow]]]:
     """Section, number in the section, lines to read and questions of each item."""
-    items = {one.id: one for one in (*(each.item for each in WORDINGS[sheet.kind].qualification), *sheet.items)}
+    items = {item.id: item for item in sheet.items}
+    items |= {example.item.id: example.item for example in WORDINGS[sheet.kind].qualification}
     for section, of_section in groupby(rows, lambda row: row.section):
         for number, (identity, of_item) in enumerate(groupby(of_section, lambda row: row.item), start=1):
             yield section, number, items[identity].lines, list(of_item)
 
 
-def _island(sheet: Sheet, rows: Sequence[Row]) -> dict[str, Any]:
-    """What the page's script needs to write the answers down."""
+def _island(sheet: VotingSheet, rows: Sequence[SheetRow]) -> dict[str, Any]:
+    """Data from which the page's script writes the file of answers."""
     identity = sheet.id
-    return {
-        "format": FORMAT,
-        "sheet": identity,
-        "kind": sheet.kind.value,
-        "name": sheet.name,
-        "rows": [
+    written = []
+    for row in rows:
+        written.append(
             {
                 "row": row.number,
                 "rows": len(rows),
@@ -234,8 +254,13 @@ def _island(sheet: Sheet, rows: Sequence[Row]) -> dict[str, Any]:
                 "required": row.required,
                 "check": row.check(identity, len(rows)),
             }
-            for row in rows
-        ],
+        )
+    return {
+        "format": FORMAT,
+        "sheet": identity,
+        "kind": sheet.kind.value,
+        "name": sheet.name,
+        "rows": written,
     }
 
 

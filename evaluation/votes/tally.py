@@ -1,4 +1,4 @@
-"""Votes counted: majorities, what they say of statements and facts, and how people do as a model would be measured."""
+"""Counts of votes: majorities, verdicts on statements and facts, and people measured like a model."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluation.distributions import methods_by_run
-from evaluation.estimates import Estimate, share
-from evaluation.lint import VOTER
-from evaluation.probing.asking import ProbeAnswer
-from evaluation.probing.items import DATA_TYPE, ENTAILMENT, NO_DOMAIN, items_of, verdicts_of
-from evaluation.probing.metrics import TOTAL, ProbeReport, in_order, measure
-from evaluation.probing.reading import Verdict
-from evaluation.probing.templates import TEMPLATES
-from evaluation.votes.agreement import Agreement, agreement
-from evaluation.votes.items import Askable
-from evaluation.votes.paper import MEASURES
-from evaluation.votes.questions import AUDIT, BASELINE, HARMFUL, Kind
-from kb.records import Distribution, StatementRecord, VoteRecord
-from kb.store import KnowledgeBase
+from hapax.evaluation.link.likelihood.methods import methods_by_run
+from hapax.evaluation.link.lint import VOTER
+from hapax.evaluation.link.probing.asking import ProbeAnswer
+from hapax.evaluation.link.probing.items import items_of
+from hapax.evaluation.link.probing.metrics import ProbeReport, measure
+from hapax.evaluation.link.probing.reading import ParsedReply
+from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, NO_DOMAIN, TOTAL, ordered_domains
+from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION, vote_verdicts
+from hapax.evaluation.votes.agreement import AnnotatorAgreement, agreement
+from hapax.evaluation.votes.items import ItemSource
+from hapax.evaluation.votes.paper import MEASURES
+from hapax.evaluation.votes.questions import AUDIT, BASELINE, HARMFUL, SheetKind
+from hapax.kb.records import Distribution, StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
 
 AUDIT_QUESTIONS = tuple(f"{AUDIT} Q{number}".casefold() for number in range(1, 6))
-"""The questions of table 6 as votes are compared: without case."""
+"""The questions of table 6, folded like the questions of votes."""
 
 
 def harmful_statements(votes: Iterable[VoteRecord]) -> frozenset[str]:
-    """The ids of statements that anybody marked as harmful: one mark is enough."""
+    """Ids of the statements that anybody marked as harmful."""
     return frozenset(
-        one.statement_id for one in votes if (_plain(one.question), _plain(one.answer)) == (HARMFUL, "yes")
+        vote.statement_id for vote in votes if (_folded(vote.question), _folded(vote.answer)) == (HARMFUL, "yes")
     )
 
 
 class Majority(StrEnum):
-    """What more voters said. A tie is told and settled for neither side."""
+    """The answer of more voters. A tie counts for neither side."""
 
     YES = "yes"
     NO = "no"
@@ -43,46 +45,49 @@ class Majority(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The votes of yes and no on one question about one statement or fact."""
+    """The votes on one question about one statement or fact."""
 
     votes: tuple[VoteRecord, ...]
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many said yes, and how many no."""
-        answers = Counter(_plain(one.answer) for one in self.votes)
+        """Numbers of voters who said yes and no."""
+        answers = Counter(_folded(vote.answer) for vote in self.votes)
         return answers["yes"], answers["no"]
 
     @property
     def majority(self) -> Majority:
         yes, no = self.counts
-        return Majority.TIE if yes == no else Majority.YES if yes > no else Majority.NO
+        if yes == no:
+            return Majority.TIE
+        return Majority.YES if yes > no else Majority.NO
 
 
 Ballots = Mapping[str, Mapping[str, Ballot]]
-"""By statement or fact, then by question."""
+"""Ballots by statement or fact, then by question."""
 
 
 def ballots_of(votes: Iterable[VoteRecord]) -> Ballots:
-    """The votes by what they are about. What LINK's annotators turned is no vote of ours: only their noes are known."""
-    found: dict[str, dict[str, list[VoteRecord]]] = defaultdict(lambda: defaultdict(list))
-    for one in votes:
-        if one.voter != VOTER:
-            found[one.statement_id][_plain(one.question)].append(one)
-    return {
-        subject: {question: Ballot(tuple(several)) for question, several in by_question.items()}
-        for subject, by_question in found.items()
-    }
+    """Collect votes into ballots, without LINK's annotators, of whom only the noes are known."""
+    collected: dict[str, dict[str, list[VoteRecord]]] = defaultdict(lambda: defaultdict(list))
+    for vote in votes:
+        if vote.voter != VOTER:
+            collected[vote.statement_id][_folded(vote.question)].append(vote)
+    ballots = {}
+    for subject, by_question in collected.items():
+        ballots[subject] = {question: Ballot(tuple(on_question)) for question, on_question in by_question.items()}
+    return ballots
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     return text.strip().casefold()
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A statement with its ballots. `data_type`: whether all values are of their types; `factual`: whether it is
-    entailed; `overall`: both. None: a tie, or nobody was asked.
+class VotedStatement:
+    """A statement with its ballots by question.
+
+    Its verdicts are True, False, or None after a tie and if nobody was asked.
     """
 
     record: StatementRecord
@@ -91,44 +96,58 @@ class Judged:
 
     @property
     def typed(self) -> list[Ballot]:
-        return [one for question, one in self.ballots.items() if question.startswith(DATA_TYPE)]
+        """The ballots on data types."""
+        return [ballot for question, ballot in self.ballots.items() if question.startswith(DATA_TYPE_QUESTION)]
+
+    @property
+    def entailment(self) -> list[Ballot]:
+        """The ballot on the entailment, if there is one."""
+        return [ballot for question, ballot in self.ballots.items() if question == ENTAILMENT_QUESTION]
 
     @property
     def data_type(self) -> bool | None:
-        return _all(one.majority for one in self.typed)
+        """Verdict that all values are of their types."""
+        return _verdict(ballot.majority for ballot in self.typed)
 
     @property
     def factual(self) -> bool | None:
-        return _all(one.majority for question, one in self.ballots.items() if question == ENTAILMENT)
+        """Verdict that the premise entails the conclusion."""
+        return _verdict(ballot.majority for ballot in self.entailment)
 
     @property
     def overall(self) -> bool | None:
+        """Verdict that both hold."""
         both = (self.data_type, self.factual)
-        return False if False in both else None if None in both else True
+        if False in both:
+            return False
+        return None if None in both else True
 
     @property
     def ties(self) -> list[str]:
-        """The questions on which as many said yes as no."""
-        return [question for question, one in self.of_quality.items() if one.majority is Majority.TIE]
+        """Questions with as many yes as no votes."""
+        return [question for question, ballot in self.of_quality.items() if ballot.majority is Majority.TIE]
 
     @property
     def of_quality(self) -> dict[str, Ballot]:
-        """The ballots of figure 14 but the mark of harm."""
-        return {
-            question: one
-            for question, one in self.ballots.items()
-            if question == ENTAILMENT or question.startswith(DATA_TYPE)
-        }
+        """The ballots of figure 14 except for the mark of harm."""
+        ballots = {}
+        for question, ballot in self.ballots.items():
+            if question == ENTAILMENT_QUESTION or question.startswith(DATA_TYPE_QUESTION):
+                ballots[question] = ballot
+        return ballots
 
 
-def _all(majorities: Iterable[Majority]) -> bool | None:
+def _verdict(majorities: Iterable[Majority]) -> bool | None:
+    """True if all are yes, False if one is no, else None."""
     found = set(majorities)
-    return False if Majority.NO in found else True if found == {Majority.YES} else None
+    if Majority.NO in found:
+        return False
+    return True if found == {Majority.YES} else None
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
-    """A column of table 3, or a line of table 17: the shares of statements that are right; ties have no say."""
+class VotedAccuracy:
+    """A column of table 3 or a line of table 17: shares of statements that are right, among those with a verdict."""
 
     group: str
     statements: int
@@ -137,15 +156,26 @@ class Accuracy:
     overall: Estimate
 
     @classmethod
-    def of(cls, group: str, judged: Sequence[Judged]) -> Accuracy:
-        verdicts = ([one.data_type for one in judged], [one.factual for one in judged], [one.overall for one in judged])
-        return cls(group, len(judged), *(share([one for one in each if one is not None]) for each in verdicts))
+    def of(cls, group: str, judged: Sequence[VotedStatement]) -> VotedAccuracy:
+        return cls(
+            group,
+            len(judged),
+            _share_of_right(statement.data_type for statement in judged),
+            _share_of_right(statement.factual for statement in judged),
+            _share_of_right(statement.overall for statement in judged),
+        )
+
+
+def _share_of_right(verdicts: Iterable[bool | None]) -> Estimate:
+    return share([verdict for verdict in verdicts if verdict is not None])
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Table 6. `errors`: of Q1 to Q5 the share of facts to which no was said; `correct`: of head and long tail the
-    share of statements all of whose facts were answered yes throughout, among those whose facts are all decided.
+    """Table 6.
+
+    `errors`: by question Q1 to Q5, the share of facts that a majority denied. `correct`: by distribution, the share of
+    statements all of whose facts are right in every question, among those whose facts all have a verdict.
     """
 
     facts: int
@@ -155,8 +185,11 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
-    """People measured as a model is: by majority, and one by one. `both_roles`: voters who also made the labels."""
+class HumanBaseline:
+    """People measured like a model: by majority, and each person alone.
+
+    `both_roles`: voters who also labelled statements; `unlabelled`: statements that nobody labelled.
+    """
 
     templates: tuple[int, ...]
     majority: ProbeReport
@@ -167,14 +200,18 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Count:
-    """Everything that the votes of a knowledge base come to. `strays`: votes on what it does not hold."""
+class VoteCount:
+    """All figures about the votes of a knowledge base.
 
-    judged: tuple[Judged, ...]
+    `methods`: name of the method by run; `imported`: number of labels that LINK's annotators flipped; `strays`: number
+    of votes on statements and facts that the knowledge base does not hold.
+    """
+
+    judged: tuple[VotedStatement, ...]
     methods: Mapping[str, str]
-    agreements: Mapping[str, Agreement]
+    agreements: Mapping[str, AnnotatorAgreement]
     audit: Audit | None
-    baseline: Baseline | None
+    baseline: HumanBaseline | None
     harmful: frozenset[str]
     voters: int
     votes: int
@@ -182,147 +219,182 @@ class Count:
     strays: int
 
     @property
-    def failures(self) -> list[Judged]:
-        """The statements that a majority found wrong, each once (table 20)."""
-        return list({one.record.id: one for one in self.judged if one.overall is False}.values())
+    def failures(self) -> list[VotedStatement]:
+        """Statements that a majority found wrong, each once (table 20)."""
+        return list({voted.record.id: voted for voted in self.judged if voted.overall is False}.values())
 
     @property
-    def distinct(self) -> list[Judged]:
-        """The judged statements, each once, whatever distributions and methods it is of."""
-        return list({one.record.id: one for one in self.judged}.values())
+    def distinct(self) -> list[VotedStatement]:
+        """The judged statements, each once, even if several distributions or methods have it."""
+        return list({voted.record.id: voted for voted in self.judged}.values())
 
-    def by_method(self) -> Iterator[Accuracy]:
-        """Table 3: for each method head, long tail and both."""
-        groups: dict[str, dict[str, Judged]] = defaultdict(dict)
-        for one in self.judged:
-            method, end = self.methods[one.record.run_id], SPOKEN[one.record.distribution]
-            for group in (f"{method}: {end}", f"{method}: both"):
-                groups[group][one.record.id] = one
-        order = [f"{method}: {end}" for method in dict.fromkeys(self.methods.values()) for end in ENDS]
-        yield from (Accuracy.of(group, list(groups[group].values())) for group in order if groups[group])
+    def by_method(self) -> Iterator[VotedAccuracy]:
+        """Columns of table 3: for each method head, long tail and both."""
+        groups: dict[str, dict[str, VotedStatement]] = defaultdict(dict)
+        for voted in self.judged:
+            method = self.methods[voted.record.run_id]
+            # By id: a statement of both distributions counts once in "both".
+            for name in (DISTRIBUTION_NAMES[voted.record.distribution], BOTH):
+                groups[f"{method}: {name}"][voted.record.id] = voted
+        for method in dict.fromkeys(self.methods.values()):
+            for name in (*DISTRIBUTION_NAMES.values(), BOTH):
+                group = f"{method}: {name}"
+                if group in groups:
+                    yield VotedAccuracy.of(group, list(groups[group].values()))
 
-    def by_domain(self) -> Iterator[Accuracy]:
-        """Table 17, and the total."""
-        for domain in in_order({one.domain for one in self.judged}):
-            yield Accuracy.of(domain, [one for one in self.distinct if one.domain == domain])
-        yield Accuracy.of(TOTAL, self.distinct)
+    def by_domain(self) -> Iterator[VotedAccuracy]:
+        """Lines of table 17, the total last."""
+        for domain in ordered_domains(voted.domain for voted in self.judged):
+            yield VotedAccuracy.of(domain, [voted for voted in self.distinct if voted.domain == domain])
+        yield VotedAccuracy.of(TOTAL, self.distinct)
 
 
-SPOKEN = {Distribution.HEAD: "head", Distribution.LONG_TAIL: "long tail"}
-ENDS = (*SPOKEN.values(), "both")
+BOTH = "both"
+"""Name of the group of head and long tail together."""
 
 
-def count_votes(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> Count:
-    """Count all votes of a knowledge base. `statements`: all that it holds."""
+def count_votes(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> VoteCount:
+    """Count all votes of a knowledge base, given all its statements."""
     votes = kb.votes()
     ballots = ballots_of(votes)
-    domains = {one.name: one.domain or NO_DOMAIN for one in kb.rules()}
-    judged = tuple(
-        found
-        for one in statements
-        if one.id in ballots and (found := Judged(one, domains.get(one.rule, NO_DOMAIN), ballots[one.id])).of_quality
-    )
+    domains = {rule.name: rule.domain or NO_DOMAIN for rule in kb.rules()}
+    judged = []
+    for statement in statements:
+        if statement.id in ballots:
+            voted = VotedStatement(statement, domains.get(statement.rule, NO_DOMAIN), ballots[statement.id])
+            # A statement may have a mark of harm or answers to a baseline alone.
+            if voted.of_quality:
+                judged.append(voted)
     claims = _claims(kb, statements, ballots)
-    known = {one.id for one in statements} | {fact for facts in claims.values() for fact in facts}
-    return Count(
-        judged,
-        methods_by_run(kb, statements) if judged else {},
-        _agreements({one.record.id: one for one in judged}.values()),
-        _audit(claims, ballots),
-        _baseline(kb, statements, votes),
-        harmful_statements(votes),
-        voters=len({one.voter for one in votes if one.voter != VOTER}),
-        votes=sum(one.voter != VOTER for one in votes),
-        imported=sum(one.voter == VOTER for one in votes),
-        strays=sum(one.statement_id not in known for one in votes),
+    known = {statement.id for statement in statements}
+    for facts in claims.values():
+        known.update(facts)
+    # Labels imported from LINT stand for a majority of LINK's annotators, not for a voter.
+    own = [vote for vote in votes if vote.voter != VOTER]
+    return VoteCount(
+        judged=tuple(judged),
+        methods=methods_by_run(kb, statements) if judged else {},
+        # Each statement once, whatever distributions it is in: its votes are the same.
+        agreements=_agreements({voted.record.id: voted for voted in judged}.values()),
+        audit=_audit(claims, ballots),
+        baseline=_baseline(kb, statements, votes),
+        harmful=harmful_statements(votes),
+        voters=len({vote.voter for vote in own}),
+        votes=len(own),
+        imported=len(votes) - len(own),
+        strays=sum(vote.statement_id not in known for vote in votes),
     )
 
 
-def _agreements(judged: Iterable[Judged]) -> dict[str, Agreement]:
+def _agreements(judged: Iterable[VotedStatement]) -> dict[str, AnnotatorAgreement]:
     """Table 19: on data types, on factuality, and on all these questions together."""
-    judged = list(judged)
-    types = [[one.counts for one in each.typed] for each in judged]
-    entailed = [[one.counts for key, one in each.ballots.items() if key == ENTAILMENT] for each in judged]
-    together = [[*one, *other] for one, other in zip(types, entailed, strict=True)]
-    return dict(zip(MEASURES, map(agreement, (types, entailed, together)), strict=True))
+    types, entailment, together = [], [], []
+    for voted in judged:
+        of_types = [ballot.counts for ballot in voted.typed]
+        of_entailment = [ballot.counts for ballot in voted.entailment]
+        types.append(of_types)
+        entailment.append(of_entailment)
+        together.append(of_types + of_entailment)
+    return dict(zip(MEASURES, map(agreement, (types, entailment, together)), strict=True))
 
 
 def _claims(
     kb: KnowledgeBase, statements: Sequence[StatementRecord], ballots: Ballots
 ) -> dict[tuple[str, Distribution], list[str]]:
-    """The facts behind each statement, where any fact was audited."""
-    if not any(question in AUDIT_QUESTIONS for by_question in ballots.values() for question in by_question):
+    """Ids of the facts behind each statement; empty if no fact was audited."""
+    questions = set().union(*ballots.values())
+    if questions.isdisjoint(AUDIT_QUESTIONS):
         return {}
-    askable = Askable(kb, Kind.PREDICATES)
-    return {(one.id, one.distribution): [each.fact for each in askable.claims(one)] for one in statements}
+    source = ItemSource(kb, SheetKind.PREDICATES)
+    claims = {}
+    for statement in statements:
+        claims[statement.id, statement.distribution] = [claim.fact for claim in source.claims(statement)]
+    return claims
 
 
 def _audit(claims: Mapping[tuple[str, Distribution], list[str]], ballots: Ballots) -> Audit | None:
-    found = {fact: ballots[fact] for facts in claims.values() for fact in facts if fact in ballots}
-    if not found:
+    audited: dict[str, Mapping[str, Ballot]] = {}
+    for facts in claims.values():
+        audited |= {fact: ballots[fact] for fact in facts if fact in ballots}
+    if not audited:
         return None
-    majorities = {
-        question: [each[question].majority for each in found.values() if question in each]
-        for question in AUDIT_QUESTIONS
-    }
-    errors = tuple(
-        share([one is Majority.NO for one in several if one is not Majority.TIE]) for several in majorities.values()
-    )
-    right = {fact: _right(each) for fact, each in found.items()}
-    correct: dict[Distribution, list[bool]] = {each: [] for each in Distribution}
+    errors, ties = [], 0
+    for question in AUDIT_QUESTIONS:
+        majorities = [by_question[question].majority for by_question in audited.values() if question in by_question]
+        errors.append(share([majority is Majority.NO for majority in majorities if majority is not Majority.TIE]))
+        ties += majorities.count(Majority.TIE)
+    right = {fact: _is_right(by_question) for fact, by_question in audited.items()}
+    correct: dict[Distribution, list[bool]] = {distribution: [] for distribution in Distribution}
     for (_, distribution), facts in claims.items():
         verdicts = [right.get(fact) for fact in facts]
+        # One undecided fact leaves the statement undecided, even if another fact is wrong.
         if facts and None not in verdicts:
             correct[distribution].append(all(verdicts))
-    ties = sum(one is Majority.TIE for several in majorities.values() for one in several)
-    return Audit(len(found), errors, {each: share(several) for each, several in correct.items()}, ties)
+    shares = {distribution: share(verdicts) for distribution, verdicts in correct.items()}
+    return Audit(len(audited), tuple(errors), shares, ties)
 
 
-def _right(ballots: Mapping[str, Ballot]) -> bool | None:
-    """Whether all five questions about a fact were answered yes; None: not all have a majority."""
-    asked = [ballots[question].majority for question in AUDIT_QUESTIONS if question in ballots]
-    if Majority.NO in asked:
+def _is_right(by_question: Mapping[str, Ballot]) -> bool | None:
+    """Verdict that a majority affirmed all five questions about a fact; None if one of them has no majority."""
+    majorities = [by_question[question].majority for question in AUDIT_QUESTIONS if question in by_question]
+    if Majority.NO in majorities:
         return False
-    return True if asked == [Majority.YES] * len(AUDIT_QUESTIONS) else None
+    # A tie, or a question without votes, leaves the fact undecided.
+    return True if majorities == [Majority.YES] * len(AUDIT_QUESTIONS) else None
 
 
-def _baseline(kb: KnowledgeBase, statements: Sequence[StatementRecord], votes: Sequence[VoteRecord]) -> Baseline | None:
-    """The statements that were put to people, but those of wrong types, by the labels that a probing uses."""
-    given: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for one in votes:
-        words = _plain(one.question).split()
-        if words[:1] == [BASELINE] and words[1:] and words[1].isdecimal():
-            given[one.statement_id, int(words[1])].append(_plain(one.answer))
-    verdicts = verdicts_of(votes)
+def _baseline(
+    kb: KnowledgeBase, statements: Sequence[StatementRecord], votes: Sequence[VoteRecord]
+) -> HumanBaseline | None:
+    """Measure people by the labels that a probing uses. Statements with a value of a wrong type are left out."""
+    given, labelled, judges, answerers = _baseline_votes(votes)
+    verdicts = vote_verdicts(votes)
     asked = {subject for subject, _ in given} - verdicts.wrong_type
-    records = {(one.id, one.distribution): one for one in statements if one.id in asked}
+    records = {(statement.id, statement.distribution): statement for statement in statements if statement.id in asked}
     if not records:
         return None
+    # The verdicts give the items the labels by which a model would be measured, too.
     items, _ = items_of(kb, list(records.values()), verdicts)
     majority: list[ProbeAnswer] = []
     single: list[ProbeAnswer] = []
     for item in items:
         for template in TEMPLATES:
-            words = given.get((item.statement_id, template.number), [])
+            answers = given.get((item.statement_id, template.number), [])
+            if not answers:
+                continue
             question = template.question(item)
             positive = template.pair.word(True).lower()
-            said = [word == positive for word in words]
-            single += [ProbeAnswer(item, template, question, Verdict(one), "") for one in said]
-            if said:
-                majority.append(ProbeAnswer(item, template, question, _most(said), ""))
-    labelled = {one.statement_id for one in votes if _plain(one.question) == ENTAILMENT}
-    judges = {one.voter for one in votes if _plain(one.question) == ENTAILMENT}
-    answerers = {one.voter for one in votes if _plain(one.question).startswith(BASELINE)}
-    return Baseline(
+            replies = [answer == positive for answer in answers]
+            for is_positive in replies:
+                single.append(ProbeAnswer(item, template, question, ParsedReply(is_positive), ""))
+            # A tie is an answer off format, as when a model says neither of the two words.
+            yes, no = replies.count(True), replies.count(False)
+            reply = ParsedReply(None, "tie") if yes == no else ParsedReply(yes > no)
+            majority.append(ProbeAnswer(item, template, question, reply, ""))
+    return HumanBaseline(
         tuple(sorted({number for _, number in given})),
         measure(majority),
         measure(single),
-        sum(one.verdict.positive is None for one in majority),
+        sum(answer.verdict.positive is None for answer in majority),
         len(asked - labelled),
         tuple(sorted(judges & answerers)),
     )
 
 
-def _most(said: Sequence[bool]) -> Verdict:
-    yes = sum(said)
-    return Verdict(None, "tie") if 2 * yes == len(said) else Verdict(2 * yes > len(said))
+def _baseline_votes(
+    votes: Sequence[VoteRecord],
+) -> tuple[dict[tuple[str, int], list[str]], set[str], set[str], set[str]]:
+    """Answers by statement and template, the statements that were labelled, and the voters in either role."""
+    given: dict[tuple[str, int], list[str]] = defaultdict(list)
+    labelled, judges, answerers = set(), set(), set()
+    for vote in votes:
+        question = _folded(vote.question)
+        if question == ENTAILMENT_QUESTION:
+            labelled.add(vote.statement_id)
+            judges.add(vote.voter)
+        elif question.startswith(BASELINE):
+            answerers.add(vote.voter)
+            words = question.split()
+            if words[0] == BASELINE and len(words) > 1 and words[1].isdecimal():
+                given[vote.statement_id, int(words[1])].append(_folded(vote.answer))
+    return given, labelled, judges, answerers

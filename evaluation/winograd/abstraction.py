@@ -1,15 +1,15 @@
-"""The mapping that abstraction states, from entities to concepts, and the pair that is left when it is applied."""
+"""Mappings from entities to concepts that replies state, and their application to pairs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
-from evaluation.winograd.data import Pair
-from evaluation.winograd.reading import named
-from evaluation.winograd.theories.abstraction import abstracted
-from kb.records import FactRecord, PredicateRecord, Source
-from kb.values import refusal
+from hapax.evaluation.winograd.data import Pair
+from hapax.evaluation.winograd.reading import named
+from hapax.evaluation.winograd.theories.abstraction import abstracted
+from hapax.kb.records import FactRecord, PredicateRecord, Source
+from hapax.kb.values import refusal
 
 ABSTRACTS_TO = PredicateRecord(
     "abstracts_to",
@@ -19,10 +19,10 @@ ABSTRACTS_TO = PredicateRecord(
     "[1] cannot be conceptualized as [2]",
     "can [1] be conceptualized as [2]?",
 )
-"""The predicate under which mappings are stored."""
+"""Predicate of the facts that store mappings."""
 
 MOST_CHARACTERS = 80
-"""Of a concept; what is longer is a sentence."""
+"""Longest concept; longer texts are whole sentences."""
 
 _STATED = re.compile(
     r"(?P<entity>[^.,;:\n]+?)\s+(?:can|could|may|might) be (?:conceptuali[sz]ed|abstracted|seen|described) as\s+"
@@ -38,15 +38,16 @@ Concepts = tuple[str, str]
 
 
 def read_concepts(reply: str, options: tuple[str, str]) -> Concepts | None:
-    """The first concept that the reply states of each option; None unless it states one of both.
+    """The first concept that the reply states for each option; None unless it states a concept for both.
 
-    Where both are conceptualised alike they become `person X` and `person Y`, as in the paper's figure 1.
+    Two equal concepts become `person X` and `person Y`, as in the paper's figure 1.
     """
     found: dict[int, str] = {}
-    for match in _STATED.finditer(reply.replace("*", "")):
+    for match in _STATED.finditer(reply.replace("*", "")):  # without Markdown emphasis
         entity = re.sub(r"^\s*(?:and|while|whereas)\s+", "", match["entity"], flags=re.IGNORECASE)
         option = named(entity, options)
         concept = _ARTICLE.sub("", " ".join(match["concept"].split()).strip("\"'“” "))
+        # A concept that the knowledge base cannot store is no concept.
         if option is not None and concept and len(concept) <= MOST_CHARACTERS and not refusal(concept):
             found.setdefault(option, concept)
     if len(found) < 2:
@@ -57,24 +58,26 @@ def read_concepts(reply: str, options: tuple[str, str]) -> Concepts | None:
 
 
 def abstract_pair(pair: Pair, concepts: Concepts) -> Pair | None:
-    """The pair about concepts; None where a sentence does not name both entities."""
-    made = []
+    """The pair with concepts instead of entities; None if a sentence does not name both entities."""
+    items = []
     for item in pair:
         sentence = abstracted(item.text, item.options)
         if sentence is None:
             return None
         text = sentence.shown((f"the {concepts[0]}", f"the {concepts[1]}"))
         for concept in concepts:
+            # The sentence may have an article or a possessive before the entity already.
             text = re.sub(rf"\b(?:the|an?) (?=the {re.escape(concept)}\b)", "", text)
             text = re.sub(rf"\b({_OWNING}) the (?={re.escape(concept)}\b)", r"\1 ", text)
-        made.append(replace(item, text=text[0].upper() + text[1:], options=concepts))
-    return made[0], made[1]
+        items.append(replace(item, text=text[0].upper() + text[1:], options=concepts))
+    return items[0], items[1]
 
 
 def mapping_facts(options: tuple[str, str], concepts: Concepts, run_id: str) -> list[FactRecord]:
-    """What a reply states, as facts `abstracts_to(Entity, Concept)`."""
-    return [
-        FactRecord(ABSTRACTS_TO.name, (entity, concept), ABSTRACTS_TO.argument_types, Source.MODEL, run_id=run_id)
-        for entity, concept in zip(options, concepts, strict=True)
-        if not refusal(entity)
-    ]
+    """Mapping of a reply as facts `abstracts_to(Entity, Concept)`."""
+    name, types = ABSTRACTS_TO.name, ABSTRACTS_TO.argument_types
+    facts = []
+    for entity, concept in zip(options, concepts, strict=True):
+        if not refusal(entity):
+            facts.append(FactRecord(name, (entity, concept), types, Source.MODEL, run_id=run_id))
+    return facts

@@ -1,4 +1,4 @@
-"""Analogy prompts (appendix B): a source pair in, pairs of entities out."""
+"""Analogy prompts (appendix B) for a source pair, and the pairs of entities that replies state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaluation.winograd.data import Pair, stands_in
+from hapax.evaluation.winograd.data import Pair, occurs_in
 
 _PAPER_TASK = """\
 Compare the following two sentences and answer the questions:
@@ -28,13 +28,13 @@ The analogous sentences would be:
 
 @dataclass(frozen=True, slots=True)
 class Analogy:
-    """One worked example: two sentences about two entities, the property, and two analogous entities."""
+    """A worked example: two sentences about two entities, their property, and two analogous entities."""
 
     sentences: tuple[str, str]
     entities: tuple[str, str]
     why: str
     analogous: tuple[str, str]
-    """As the paper prints them, with its full stops."""
+    """As printed in the paper, including its full stops."""
     new_sentences: tuple[str, str]
 
     @property
@@ -145,19 +145,20 @@ Give two entities with an analogous relation with the {a} and {b} according to t
 
 def paper_prompt(pair: Pair, number: int) -> str:
     """The paper's prompt 1 to 5 for a source pair."""
-    one, other = pair
-    a, b = (option[0].lower() + option[1:] if option.startswith("The ") else option for option in one.options)
-    return f"{ANALOGIES[number - 1].text}\n\n{_PAPER_TASK.format(one=one.text, two=other.text, a=a, b=b)}"
+    first, second = pair
+    # Options are in capitals where they begin a sentence; the prompt names them in the middle of one.
+    a, b = (option[0].lower() + option[1:] if option.startswith("The ") else option for option in first.options)
+    return f"{ANALOGIES[number - 1].text}\n\n{_PAPER_TASK.format(one=first.text, two=second.text, a=a, b=b)}"
 
 
 def released_prompt(pair: Pair) -> str:
     """The prompt of the released transcripts, byte for byte."""
-    one, other = pair
-    a, b = one.options
-    return f"{RELEASED_EXAMPLE}\n\n\n{RELEASED_TASK.format(one=one.text, two=other.text, a=a, b=b)}"
+    first, second = pair
+    a, b = first.options
+    return f"{RELEASED_EXAMPLE}\n\n\n{RELEASED_TASK.format(one=first.text, two=second.text, a=a, b=b)}"
 
 
-# -- what comes back
+# -- reading of replies
 
 EntityPair = tuple[str, str]
 
@@ -172,26 +173,27 @@ _NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*")
 
 
 def read_entities(reply: str) -> list[EntityPair]:
-    """The pairs of entities that a reply states, in its order and without what stands in brackets.
+    """Pairs of entities that a reply states, in its order and without text in brackets; empty if there are none.
 
-    Read are `1. X. 2. Y`, one entity a line, `1. X and Y` or `1. X - Y` a line, which are a pair each, and pairs that
-    are stated only by the sentences they are used in, where they are names. Empty if there is none.
+    Recognized are `1. X. 2. Y`, one entity per line, one pair per line (`1. X and Y` or `1. X - Y`), and pairs of names
+    that occur only in the sentences made with them.
     """
-    stated = _stated(reply.replace("*", ""))
+    stated = _stated(reply.replace("*", ""))  # without Markdown emphasis
     if stated is None:
         return []
     parts = [_cleaned(part) for part in _parts(stated)]
     parts = [part for part in parts if part]
+    # Parts with finite verbs are sentences, not entities.
     if parts and all(_FINITE.search(part) for part in parts):
         return list(_named_in(parts))
-    together = [split for part in parts if len(split := _TOGETHER.split(part)) == 2]
-    if together and len(together) == len(parts):
-        return [(_cleaned(one), _cleaned(other)) for one, other in together]
+    splits = [_TOGETHER.split(part) for part in parts]
+    if splits and all(len(split) == 2 for split in splits):
+        return [(_cleaned(first), _cleaned(second)) for first, second in splits]
     return [(parts[0], parts[1])] if len(parts) == 2 else []
 
 
 def _stated(reply: str) -> str | None:
-    """The part of the reply between `entities ..:` and the sentences made with them."""
+    """The part of the reply between `entities ..:` and the sentences that use the entities."""
     introduced = list(_INTRODUCED.finditer(reply))
     if not introduced:
         numbered = _NUMBERED.search(reply)
@@ -218,8 +220,8 @@ def _cleaned(part: str) -> str:
 
 
 def _named_in(sentences: Sequence[str]) -> Iterator[EntityPair]:
-    """The two names that stand in all sentences."""
+    """The two names that occur in all sentences, if there are exactly two."""
     found = [dict.fromkeys(_NAME.findall(sentence)) for sentence in sentences]
-    common = [name for name in found[0] if all(stands_in(name, sentence) for sentence in sentences)]
+    common = [name for name in found[0] if all(occurs_in(name, sentence) for sentence in sentences)]
     if len(common) == 2:
         yield common[0], common[1]

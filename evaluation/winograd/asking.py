@@ -1,31 +1,40 @@
-"""Puts pairs to a model, by one prompt or in the three stages of Abstraction-of-Thought, through the journal."""
+"""Asks a model about pairs through the journal, with one prompt or in the stages of Abstraction-of-Thought."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from evaluation.winograd.abstraction import Concepts, abstract_pair, read_concepts
-from evaluation.winograd.data import Pair
-from evaluation.winograd.prompts import Method, OwnPrompt, Variant, abstract_prompt, abstraction_prompt, prompt
-from evaluation.winograd.reading import Answers, read_as_released, read_strictly
-from evaluation.winograd.scores import Answer
-from llm_oracle.calls import BudgetReached, Journal, JournaledGenerator, PutOff
-from llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
+from hapax.evaluation.winograd.abstraction import Concepts, abstract_pair, read_concepts
+from hapax.evaluation.winograd.data import Pair
+from hapax.evaluation.winograd.prompts import (
+    OwnPrompt,
+    PromptMethod,
+    PromptWording,
+    abstract_prompt,
+    abstraction_prompt,
+    prompt,
+)
+from hapax.evaluation.winograd.reading import Answers, read_as_released, read_strictly
+from hapax.evaluation.winograd.scores import SentenceAnswer
+from hapax.llm_oracle.budget import BudgetReached, Deferred
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
 
 ROLE = "winograd"
-"""Whose calls these are in the statistics."""
+"""Role under which these calls are counted."""
 
 PAIRS_TOGETHER = 16
-"""Pairs whose questions share batches, and are lost together when a budget ends."""
+"""Pairs asked in one batch; when a budget ends, all pairs of its batch stay unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """How pairs are asked. `temperature` 0: the likeliest reply. `tokens`: the most of a reply."""
+    """Settings of asking. `temperature` 0 asks for the likeliest reply; `tokens` limits its length."""
 
-    method: Method = Method.ZERO_SHOT
-    variant: Variant = Variant.PAPER
+    method: PromptMethod = PromptMethod.ZERO_SHOT
+    variant: PromptWording = PromptWording.PAPER
     own: OwnPrompt | None = None
     temperature: float = 0.0
     tokens: int = 512
@@ -33,13 +42,13 @@ class AskSettings:
 
     @property
     def name(self) -> str:
-        """What tables call the method."""
+        """The method's name in tables."""
         return self.own.name if self.own is not None else self.method.value
 
 
 @dataclass(frozen=True, slots=True)
 class PairAnswer:
-    """A pair with the replies to it, in order, and what was read from them."""
+    """A pair with the replies about it, in order, and the answers read from them."""
 
     pair: Pair
     calls: tuple[str, ...]
@@ -49,17 +58,17 @@ class PairAnswer:
     concepts: Concepts | None = None
 
     @property
-    def answers(self) -> tuple[Answer, Answer]:
-        one, other = (
-            Answer(item.id, item.pair, item.family, item.answer, strict, released)
-            for item, strict, released in zip(self.pair, self.strict, self.released, strict=True)
-        )
-        return one, other
+    def answers(self) -> tuple[SentenceAnswer, SentenceAnswer]:
+        return self._answer(0), self._answer(1)
+
+    def _answer(self, place: int) -> SentenceAnswer:
+        item = self.pair[place]
+        return SentenceAnswer(item.id, item.pair, item.family, item.answer, self.strict[place], self.released[place])
 
 
 @dataclass(frozen=True, slots=True)
 class AskRun:
-    """The pairs that were finished. `stopped`: what kept the others from it, a budget or a queue."""
+    """Answered pairs. `stopped`: the budget or queue that left the others unanswered."""
 
     answers: tuple[PairAnswer, ...]
     stopped: BudgetReached | None = None
@@ -69,7 +78,7 @@ Ask = Callable[[Sequence[Pair]], list[PairAnswer]]
 
 
 def ask_pairs(pairs: Sequence[Pair], ask: Ask, finished: Callable[[int], None] | None = None) -> AskRun:
-    """Ask about each pair. `finished` is told how many are done."""
+    """Ask about the pairs in batches. `finished` is called with the number of pairs done."""
     answers: list[PairAnswer] = []
     stopped: BudgetReached | None = None
     for start in range(0, len(pairs), PAIRS_TOGETHER):
@@ -78,7 +87,8 @@ def ask_pairs(pairs: Sequence[Pair], ask: Ask, finished: Callable[[int], None] |
             answers += ask(together)
         except BudgetReached as reached:
             stopped = stopped or reached
-            if not isinstance(reached, PutOff):
+            # Requests deferred to a queue do not keep the other pairs from being asked.
+            if not isinstance(reached, Deferred):
                 break
         if finished is not None:
             finished(start + len(together))
@@ -86,20 +96,21 @@ def ask_pairs(pairs: Sequence[Pair], ask: Ask, finished: Callable[[int], None] |
 
 
 def asking(model: Generator, journal: Journal, settings: AskSettings) -> Ask:
-    """The way to ask that the settings name."""
+    """The function that asks a batch of pairs by the method of the settings."""
     replies = _Replies(JournaledGenerator(model, journal, role=ROLE), settings)
-    return _staged(replies) if settings.method is Method.AOT_STAGED else _prompted(replies, settings)
+    return _staged(replies) if settings.method is PromptMethod.AOT_STAGED else _prompted(replies, settings)
 
 
 class _Replies:
-    """Prompts in, replies and their places in the journal out."""
+    """Sends prompts to a model, always with the same parameters."""
 
     def __init__(self, generator: JournaledGenerator, settings: AskSettings) -> None:
         self._generator = generator
         self._parameters = GenerationParameters(settings.temperature, max_tokens=settings.tokens, seed=settings.seed)
 
     def to(self, prompts: Sequence[str]) -> list[tuple[str, str]]:
-        requests = [GenerationRequest(one) for one in prompts]
+        """Journal ids and texts of the replies to the prompts."""
+        requests = [GenerationRequest(text) for text in prompts]
         replies = self._generator.generate(requests, self._parameters)
         calls = self._generator.call_ids(requests, self._parameters)
         return [(call, reply.text) for call, reply in zip(calls, replies, strict=True)]
@@ -109,39 +120,46 @@ def _prompted(replies: _Replies, settings: AskSettings) -> Ask:
     own = settings.own.text if settings.own is not None else ""
 
     def ask(pairs: Sequence[Pair]) -> list[PairAnswer]:
-        told = replies.to([prompt(pair, settings.method, settings.variant, own) for pair in pairs])
-        return [_read(pair, call, reply, settings.method) for pair, (call, reply) in zip(pairs, told, strict=True)]
+        answers = replies.to([prompt(pair, settings.method, settings.variant, own) for pair in pairs])
+        return [_read(pair, call, reply, settings.method) for pair, (call, reply) in zip(pairs, answers, strict=True)]
 
     return ask
 
 
-def _read(pair: Pair, call: str, reply: str, method: Method) -> PairAnswer:
+def _read(pair: Pair, call: str, reply: str, method: PromptMethod) -> PairAnswer:
     options = pair[0].options
-    released = read_as_released(reply, options, zero_shot=method is Method.ZERO_SHOT)
-    concepts = read_concepts(reply, options) if method in (Method.AOT, Method.OWN) else None
+    released = read_as_released(reply, options, zero_shot=method is PromptMethod.ZERO_SHOT)
+    concepts = read_concepts(reply, options) if method in (PromptMethod.AOT, PromptMethod.OWN) else None
     return PairAnswer(pair, (call,), (reply,), read_strictly(reply, options), released, concepts)
 
 
 def _staged(replies: _Replies) -> Ask:
-    """Abstract, answer about the concepts, and go back by the mapping, which needs no model.
+    """Abstract, answer about the concepts, and map the answer back to entities without a model.
 
-    The second question holds no entity, so what the entities are associated with cannot reach the answer.
+    The second question names no entity, so associations of the entities cannot influence the answer.
     """
 
     def ask(pairs: Sequence[Pair]) -> list[PairAnswer]:
         first = replies.to([abstraction_prompt(pair) for pair in pairs])
-        concepts = [read_concepts(reply, pair[0].options) for pair, (_, reply) in zip(pairs, first, strict=True)]
-        abstract = [one and abstract_pair(pair, one) for pair, one in zip(pairs, concepts, strict=True)]
-        second = iter(replies.to([abstract_prompt(pair) for pair in abstract if pair is not None]))
-        made = []
-        for pair, (call, reply), mapping, asked in zip(pairs, first, concepts, abstract, strict=True):
-            if asked is None:
-                made.append(PairAnswer(pair, (call,), (reply,), (None, None), (-1, -1), mapping))
+        mappings: list[Concepts | None] = []
+        abstract_pairs: list[Pair | None] = []
+        for pair, (_, reply) in zip(pairs, first, strict=True):
+            concepts = read_concepts(reply, pair[0].options)
+            mappings.append(concepts)
+            abstract_pairs.append(concepts and abstract_pair(pair, concepts))
+        second = iter(replies.to([abstract_prompt(pair) for pair in abstract_pairs if pair is not None]))
+        answers = []
+        for pair, (call, reply), mapping, abstract in zip(pairs, first, mappings, abstract_pairs, strict=True):
+            if abstract is None:
+                # Without concepts there is no second question; the answer counts as unreadable by both readings.
+                answers.append(PairAnswer(pair, (call,), (reply,), (None, None), (-1, -1), mapping))
                 continue
             call_2, reply_2 = next(second)
-            strict = read_strictly(reply_2, asked[0].options)
-            released = tuple(-1 if one is None else one for one in strict)
-            made.append(PairAnswer(pair, (call, call_2), (reply, reply_2), strict, (released[0], released[1]), mapping))
-        return made
+            # Options and concepts have the same order, so the answer needs no translation.
+            strict = read_strictly(reply_2, abstract[0].options)
+            released = tuple(-1 if option is None else option for option in strict)
+            calls, texts = (call, call_2), (reply, reply_2)
+            answers.append(PairAnswer(pair, calls, texts, strict, (released[0], released[1]), mapping))
+        return answers
 
     return ask

@@ -1,33 +1,36 @@
-"""Case studies: two methods' replies to the same pair side by side, failures tagged by the paper's two kinds."""
+"""Case studies: replies of two methods to the same pair, with failures tagged by the paper's two kinds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from evaluation.winograd.abstraction import Concepts, read_concepts
-from evaluation.winograd.data import Pair, pairs_of, read_file
-from evaluation.winograd.prompts import Method
-from evaluation.winograd.runs import StoredRun, stored_runs
-from evaluation.winograd.scores import Answer
-from grammar.errors import HapaxError
-from kb.store import KnowledgeBase
+from hapax.evaluation.shared.results import ExperimentResult
+from hapax.evaluation.winograd.abstraction import Concepts, read_concepts
+from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.prompts import PromptMethod
+from hapax.evaluation.winograd.runs import StoredRun, stored_runs
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import CallRecord
+from hapax.kb.store import KnowledgeBase
 
 STEM = 4
-"""Letters that two words share at their beginning to be taken for forms of one, such as weak and weaker."""
+"""First letters by which two words count as forms of one word, such as weak and weaker."""
 
 _WORD = re.compile(r"[a-z]{3,}")
+
+# Frequent words that describe no quality.
 _EMPTY = frozenset(
     ("the", "and", "was", "were", "had", "has", "have", "been", "that", "one", "very", "too", "because", "for")
 )
 
 
 class Failure(StrEnum):
-    """The two failures of abstraction that the paper tells apart (appendix F)."""
+    """The two failures of abstraction in the paper (appendix F), and other failures."""
 
     LEVEL = "wrong level of abstraction"
     CUE = "adversarial cue kept"
@@ -35,8 +38,8 @@ class Failure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One pair with the replies of two methods. `failures`: of the second's abstraction, if its answer is wrong."""
+class CaseComparison:
+    """A pair with the replies of two methods. `failures` of the second method's abstraction, if its answer is wrong."""
 
     pair: Pair
     methods: tuple[str, str]
@@ -53,7 +56,9 @@ class Case:
         for failure in self.failures:
             yield f"  tag: {failure.value}"
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The case for programs."""
         return {
             "pair": self.pair[0].pair,
             "sentences": [item.text for item in self.pair],
@@ -61,24 +66,23 @@ class Case:
                 {"method": method, "reply": reply, "right": right}
                 for method, reply, right in zip(self.methods, self.replies, self.right, strict=True)
             ],
-            "failures": [one.value for one in self.failures],
+            "failures": [failure.value for failure in self.failures],
         }
 
 
 def failures_of(pair: Pair, concepts: Concepts | None) -> tuple[Failure, ...]:
-    """What is wrong with an abstraction that led to a wrong answer, by words alone.
+    """Failures of an abstraction that led to a wrong answer, judged by its words.
 
-    The level is wrong if no concepts are stated, or if one names the very quality in which the two sentences differ (a
-    "weak individual" where one "was so weak"). A cue is kept if a concept repeats a word of its entity.
+    The level is wrong if no concepts are stated, or if a concept names the very quality in which the two sentences
+    differ (a "weak individual" where one "was so weak"). A cue is kept if a concept repeats a word of its entity.
     """
     if concepts is None:
         return (Failure.LEVEL,)
-    one, other = (_words(item.text) for item in pair)
     found = []
-    if any(_related(word, turning) for concept in concepts for word in _words(concept) for turning in one ^ other):
+    differing = _words(pair[0].text) ^ _words(pair[1].text)
+    if any(_share_stem(_words(concept), differing) for concept in concepts):
         found.append(Failure.LEVEL)
-    kept = zip(concepts, pair[0].options, strict=True)
-    if any(_related(word, own) for concept, option in kept for word in _words(concept) for own in _words(option)):
+    if any(_share_stem(_words(concepts[place]), _words(pair[0].options[place])) for place in (0, 1)):
         found.append(Failure.CUE)
     return tuple(found) or (Failure.OTHER,)
 
@@ -89,61 +93,84 @@ def stored_cases(
     methods: tuple[str, str],
     model: str | None = None,
     sources: Sequence[str] = (),
-) -> dict[tuple[str, str], list[Case]]:
-    """By model and source the cases of two stored methods; raises HapaxError if nobody was asked by both."""
-    pairs = {pair[0].pair: pair for path in paths for pair in pairs_of(read_file(path).items)}
+) -> dict[tuple[str, str], list[CaseComparison]]:
+    """Cases of two stored methods by model and source. Raises HapaxError if no model was asked by both methods."""
+    pairs: dict[str, Pair] = {}
+    for path in paths:
+        pairs |= {pair[0].pair: pair for pair in pairs_of(read_file(path).items)}
     runs: dict[tuple[str, str, str, bool], dict[str, StoredRun]] = {}
     for run in stored_runs(kb):
         if (not sources or run.source in sources) and (model is None or run.model.startswith(model)):
-            words = "" if run.method == Method.AOT_STAGED else run.variant
-            runs.setdefault((run.name, run.source, words, run.published), {})[run.method] = run
-    found: dict[tuple[str, str], list[Case]] = {}
-    for (name, source, words, published), by_method in runs.items():
-        others = runs.get((name, source, "", published), {})
-        first, second = (by_method.get(method, others.get(method)) for method in methods)
-        if words and first is not None and second is not None:
+            # The staged method has only one wording, and is compared with runs of every wording.
+            wording = "" if run.method == PromptMethod.AOT_STAGED else run.variant
+            runs.setdefault((run.name, run.source, wording, run.published), {})[run.method] = run
+    found: dict[tuple[str, str], list[CaseComparison]] = {}
+    for (name, source, wording, published), by_method in runs.items():
+        staged = runs.get((name, source, "", published), {})
+        first, second = (by_method.get(method, staged.get(method)) for method in methods)
+        if wording and first is not None and second is not None:
             found.setdefault((name, source), []).extend(cases(kb, pairs, first, second))
     if not any(found.values()):
         raise HapaxError(
             f"{kb.place}: no pairs of these files were asked by both {methods[0]} and {methods[1]}. "
-            "Ask first: hapax evaluate winograd ask."
+            "Ask first, with: hapax evaluate winograd ask."
         )
     return found
 
 
-def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: StoredRun) -> Iterator[Case]:
-    """The pairs that both runs answered, in the order of the second: failures of the second, then of the first."""
-    calls = kb.calls([call for run in (first, second) for several in run.calls.values() for call in several])
+def case_result(cases_by_run: Mapping[tuple[str, str], Sequence[CaseComparison]], most: int) -> ExperimentResult:
+    """Up to `most` cases of each model and source."""
+    shown: list[CaseComparison] = []
+    for run_cases in cases_by_run.values():
+        shown += run_cases[:most]
+    lines: list[str] = []
+    for case in shown:
+        lines += [*case.lines(), ""]
+    return ExperimentResult((), [case.figures for case in shown], details=lines)
+
+
+def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: StoredRun) -> Iterator[CaseComparison]:
+    """Pairs that both runs answered: first those that the second fails on, then those that the first fails on."""
+    call_ids: list[str] = []
+    for run in (first, second):
+        for ids in run.calls.values():
+            call_ids += ids
+    calls = kb.calls(call_ids)
     found = []
     for name in second.calls:
+        # A budget may have ended one of the runs, and the files may hold only some of the pairs.
         if name not in first.calls or name not in pairs:
             continue
-        replies = [
-            "\n\n".join(str(calls[call].response["text"]) for call in run.calls[name] if call in calls)
-            for run in (first, second)
-        ]
-        rights = [_right(run, name) for run in (first, second)]
-        failed = () if rights[1] else failures_of(pairs[name], read_concepts(replies[1], pairs[name][0].options))
+        pair = pairs[name]
+        replies = _replies(calls, first, name), _replies(calls, second, name)
+        right = _right(first, name), _right(second, name)
+        failures = () if right[1] else failures_of(pair, read_concepts(replies[1], pair[0].options))
         found.append(
-            Case(
-                pairs[name],
+            CaseComparison(
+                pair,
                 (first.method, second.method),
-                (replies[0], replies[1]),
-                (rights[0], rights[1]),
-                failed,
+                replies,
+                right,
+                failures,
             )
         )
     yield from sorted(found, key=lambda case: (case.right[1], case.right[0]))
 
 
+def _replies(calls: Mapping[str, CallRecord], run: StoredRun, pair: str) -> str:
+    """Replies about a pair; those that are not in the journal are left out."""
+    return "\n\n".join(str(calls[call].response["text"]) for call in run.calls[pair] if call in calls)
+
+
 def _right(run: StoredRun, pair: str) -> bool:
-    mine: list[Answer] = [one for one in run.answers if one.pair == pair]
-    return all(one.right for one in mine)
+    return all(answer.right for answer in run.answers if answer.pair == pair)
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold())) - _EMPTY
 
 
-def _related(one: str, other: str) -> bool:
-    return one == other or (min(len(one), len(other)) >= STEM and one[:STEM] == other[:STEM])
+def _share_stem(words: frozenset[str], others: frozenset[str]) -> bool:
+    """True if a word of each set is equal, or a form of the same word."""
+    stems = {word[:STEM] for word in words if len(word) >= STEM}
+    return bool(words & others) or any(len(word) >= STEM and word[:STEM] in stems for word in others)

@@ -1,6 +1,6 @@
-"""Winograd schemas as items: readers of WSC-273, CR-WSC-H, CR-WSC-M and of plain files, and the faults of their rows.
+"""Readers of Winograd schemas (WSC-273, CR-WSC-H, CR-WSC-M and plain files) that also find faulty rows.
 
-Rows count from 0 after the header, as the papers and the released code count them.
+Rows count from 0 after the header, as in the papers and the released code.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from grammar.errors import HapaxError
-from kb.values import refusal
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
+from hapax.kb.values import refusal
 
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
 SOURCES = (WSC273, HUMAN, MACHINE)
 
+KEPT = "kept unchanged"
+"""Remedy of faults that the reader leaves in the text."""
+
 MACHINE_FAMILY = 5
-"""Pairs that CR-WSC-M holds of each source pair, one after another (section 3.3)."""
+"""Consecutive pairs of CR-WSC-M that were made from one source pair (section 3.3)."""
 
 PRONOUN_FORMS = (
     ("he", "him", "his"),
@@ -31,29 +36,32 @@ PRONOUN_FORMS = (
     ("they", "them", "their", "theirs"),
 )
 _PRONOUN = re.compile(rf"\b({'|'.join(form for forms in PRONOUN_FORMS for form in forms)})\b", re.IGNORECASE)
+
+# `so` begins a clause before `that` or a pronoun; otherwise it is an adverb (`so heavy`).
 _CLAUSE = re.compile(
     r"[.;:,!?]\s+|\b(?:because|although|but|and|until)\b|\bso(?=\s+(?:that|i|we|he|she|it|they|his|her|its|their)\b)",
     re.IGNORECASE,
 )
 _DETERMINER = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
-_NOUN_BEHIND = re.compile(r"\s+(?!(?:to|in|out|up|and|about|from|with|for)\b)\w")
-"""What follows `her` where it owns something."""
 _SENTENCE_END = re.compile(r"(?:^|[.!?]\s+)$")
 
+# `her` is possessive if a noun follows, so not before one of these words.
+_NOUN_BEHIND = re.compile(r"\s+(?!(?:to|in|out|up|and|about|from|with|for)\b)\w")
 
+# Columns by which the two published files are recognized.
 _ANNOTATED = {"text", "pronoun", "options", "label", "mod", "mod_text"}
 _GENERATED = {"text", "pronoun", "entity1", "entity2", "label", "use_tq"}
 
 
 class UnreadableItemsError(HapaxError):
-    """A file that holds no Winograd schemas in a form that is read."""
+    """A file without Winograd schemas in a supported form."""
 
 
 @dataclass(frozen=True, slots=True)
 class WinogradItem:
-    """One sentence with a pronoun that means one of two entities.
+    """A sentence with a pronoun that means one of two entities.
 
-    `pair`: identity of the schema, whose two sentences share it. `family`: the schema of WSC that it was made from.
+    `pair`: identity shared by the two sentences of a schema. `family`: the WSC schema that this one was made from.
     `answer`: 0 or 1, the option meant. `place`: file and row. `source`: `WSC273`, `CR-WSC-H`, `CR-WSC-M` or the name of
     another file.
     """
@@ -69,7 +77,7 @@ class WinogradItem:
     family: str
 
     def to_json(self) -> dict[str, Any]:
-        """The item as a line of a JSONL file, which `read_items` reads back; ids and places follow from the file."""
+        """The item as an object for a JSONL file; `read_items` derives ids and places from file name and row."""
         return {
             "pair": self.pair,
             "family": self.family,
@@ -85,34 +93,38 @@ Pair = tuple[WinogradItem, WinogradItem]
 
 @dataclass(frozen=True, slots=True)
 class ItemFault:
-    """What is wrong with rows of a published file, and what is made of them."""
+    """A problem in rows of a published file, and how the reader handles it."""
 
     source: str
     rows: tuple[int, ...]
-    what: str
+    problem: str
     remedy: str
     used: bool = True
-    """Whether the pair is among those that are asked."""
+    """False if the pair is not among those that are asked."""
 
     def __str__(self) -> str:
-        return self.told()
+        return self.line()
 
-    def told(self, most: int | None = None) -> str:
-        """The fault as a line, with so many of its rows by number."""
+    def line(self, most: int | None = None) -> str:
+        """The fault as a line of text that lists up to `most` row numbers."""
         rows = ", ".join(map(str, self.rows[:most]))
         if most is not None and len(self.rows) > most:
             rows += f" and {len(self.rows) - most} more"
         unused = "" if self.used else " (not used)"
-        return f"{self.source} {'row' if len(self.rows) == 1 else 'rows'} {rows}{unused}: {self.what}; {self.remedy}"
+        return f"{self.source} {'row' if len(self.rows) == 1 else 'rows'} {rows}{unused}: {self.problem}; {self.remedy}"
 
     def to_json(self) -> dict[str, Any]:
-        """The fault as a JSON object."""
-        told = {"what": self.what, "remedy": self.remedy, "used": self.used}
-        return {"source": self.source, "rows": list(self.rows), **told}
+        return {
+            "source": self.source,
+            "rows": list(self.rows),
+            "what": self.problem,
+            "remedy": self.remedy,
+            "used": self.used,
+        }
 
 
 class SourceCount(NamedTuple):
-    """How much one source holds."""
+    """Size of a source."""
 
     source: str
     sentences: int
@@ -122,18 +134,19 @@ class SourceCount(NamedTuple):
 
 @dataclass(slots=True)
 class ItemFile:
-    """All that one file holds: items, and the faults found on the way."""
+    """Items of a file, and the faults found while reading it."""
 
     items: list[WinogradItem] = field(default_factory=list)
     faults: list[ItemFault] = field(default_factory=list)
 
 
 def read_items(path: Path, source: str | None = None, published: bool = False) -> list[WinogradItem]:
-    """The items of a file, in its order; of one source only, where one is named.
+    """Items of a file, in its order; only those of `source` if it is given.
 
-    The annotated WSC file gives WSC273 and CR-WSC-H, the generated file the used pairs of CR-WSC-M; any other CSV or
-    JSONL file with text, pronoun, options (or entity1 and entity2) and label is a source of its own. A pronoun that is
-    not that of its sentence is put right; `published` leaves it. Raises UnreadableItemsError.
+    The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
+    pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
+    separate source. A pronoun that does not fit its sentence is corrected unless `published`. Raises
+    UnreadableItemsError.
     """
     items = read_file(path, published).items
     return items if source is None else [item for item in items if item.source == source]
@@ -144,41 +157,59 @@ def read_file(path: Path, published: bool = False) -> ItemFile:
     rows = _rows(Path(path))
     columns = set.intersection(*map(set, rows)) if rows else set()
     if columns >= _ANNOTATED:
-        read = _annotated(_as_text(rows), Path(path).name, published)
+        file = _read_annotated(_as_text(rows), Path(path).name, published)
     elif columns >= _GENERATED:
-        read = _generated(_as_text(rows), Path(path).name, published)
+        file = _read_generated(_as_text(rows), Path(path).name, published)
     elif {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
-        read = _plain(rows, Path(path), published)
+        file = _read_plain(rows, Path(path), published)
     else:
         raise UnreadableItemsError(
-            f"{path} has no columns text, pronoun, options (or entity1 and entity2) and label in each row. "
-            "Give a CSV file with a header or a JSONL file that names them."
+            f"{path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
+            "Give a CSV file with these columns in its header, or a JSONL file with these fields."
         )
-    read.faults.sort(key=lambda fault: (SOURCES.index(fault.source) if fault.source in SOURCES else 9, fault.rows))
-    return read
+    # Other sources come after the three known ones.
+    file.faults.sort(key=lambda fault: (SOURCES.index(fault.source) if fault.source in SOURCES else 9, fault.rows))
+    return file
 
 
 def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, str]]:
-    """Rows as a CSV file has them, whatever file they are from."""
-    return [{name: _text(one) for name, one in row.items()} for row in rows]
+    """Rows with text cells, as from a CSV file, even if they come from a JSONL file."""
+    texts: list[Mapping[str, str]] = []
+    for row in rows:
+        cells = {}
+        for name, cell in row.items():
+            cells[name] = cell if isinstance(cell, str) else "" if cell is None else json.dumps(cell)
+        texts.append(cells)
+    return texts
 
 
-def _text(cell: Any) -> str:
-    if cell is None:
-        return ""
-    return cell if isinstance(cell, str) else json.dumps(cell)
+def file_result(paths: Iterable[Path], published: bool = False, most: int | None = None) -> ExperimentResult:
+    """Sizes of the sources in files, and their faults with up to `most` row numbers each."""
+    items: list[WinogradItem] = []
+    faults: list[ItemFault] = []
+    for path in paths:
+        file = read_file(path, published)
+        items += file.items
+        faults += file.faults
+    counts = source_counts(items)
+    return ExperimentResult(
+        [ResultTable("", SourceCount._fields, counts)],
+        {"sources": [count._asdict() for count in counts], "faults": [fault.to_json() for fault in faults]},
+        details=[fault.line(most) for fault in faults],
+        notes=[counted(len(faults), "fault")],
+    )
 
 
 def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
-    """The items two by two, as their `pair` says, in order of first appearance; what has no partner is left out."""
-    together: dict[str, list[WinogradItem]] = {}
+    """Pairs of items with the same `pair`, in order of first appearance. Items without a partner are left out."""
+    groups: dict[str, list[WinogradItem]] = {}
     for item in items:
-        together.setdefault(item.pair, []).append(item)
-    return [(two[0], two[1]) for two in together.values() if len(two) == 2]
+        groups.setdefault(item.pair, []).append(item)
+    return [(group[0], group[1]) for group in groups.values() if len(group) == 2]
 
 
 def source_counts(items: Sequence[WinogradItem]) -> list[SourceCount]:
-    """Sentences, pairs and families (of pairs) by source, in order of appearance."""
+    """Numbers of sentences, pairs and families of pairs by source, in order of appearance."""
     counts = []
     for source in dict.fromkeys(item.source for item in items):
         own = [item for item in items if item.source == source]
@@ -189,172 +220,172 @@ def source_counts(items: Sequence[WinogradItem]) -> list[SourceCount]:
 
 def _rows(path: Path) -> list[Mapping[str, Any]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableItemsError(f"{path} cannot be read: {error}. Give a CSV or JSONL file in UTF-8.") from error
     if path.suffix.lower() in (".jsonl", ".json"):
         return list(_json_rows(path, text))
     try:
+        # A row that ends early has empty cells.
         return list(csv.DictReader(io.StringIO(text, newline=""), restval="", strict=True))
     except csv.Error as error:
         raise UnreadableItemsError(
-            f"{path} is no CSV file: {error}. Quote cells that hold quotes or line ends."
+            f"{path} is not a CSV file: {error}. Quote cells that contain quotes or line breaks."
         ) from error
 
 
 def _json_rows(path: Path, text: str) -> Iterator[Mapping[str, Any]]:
+    # Not `splitlines`, which would also split JSON texts at separators such as U+2028.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UnreadableItemsError(f"{path}:{number} is no JSON: {error}. Put one object on each line.") from error
+            raise UnreadableItemsError(
+                f"{path}:{number} is not valid JSON: {error}. Put one object on each line."
+            ) from error
         if not isinstance(row, dict):
-            raise UnreadableItemsError(f"{path}:{number} is no JSON object. Put one object on each line.")
+            raise UnreadableItemsError(f"{path}:{number} is not a JSON object. Put one object on each line.")
         yield row
 
 
-def _annotated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
-    """WSC-273 with its human modifications: pairs are neighbouring rows of one schema with both labels."""
-    read = ItemFile()
+def _read_annotated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
+    """WSC-273 with its human modifications. Pairs are adjacent rows of one schema with different labels."""
+    file = ItemFile()
     heads = _pair_heads(rows, name)
     for number, row in enumerate(rows):
         options = _options(row["options"], name, number)
         pair = f"{WSC273}:{heads[number]}"
-        read.items.append(_item(_Place(WSC273, number, name, pair, pair), row, options))
+        file.items.append(_item(_Place(WSC273, number, name, pair, pair), row, options))
     for head in sorted(set(heads)):
         if rows[head]["mod"].strip() and heads[head + 1 : head + 2] == [head]:
-            _reversed(rows, name, head, read)
+            _add_modified_pair(rows, name, head, file)
             if published:
-                read.items[-2:] = _as_released(rows, head, read.items[-2:])
-    _settle_pronouns(read, published)
-    return read
+                file.items[-2:] = _as_released(rows, head, file.items[-2:])
+    _check_pronouns(file, published)
+    return file
 
 
 def _pair_heads(rows: Sequence[Mapping[str, Any]], name: str) -> list[int]:
-    """For each row the first row of its pair; a row without a partner is its own."""
+    """First row of each row's pair; a row without a partner is its own first row."""
     heads = list(range(len(rows)))
     number = 0
     while number + 1 < len(rows):
-        one, two = (_entities(rows[each], name, each) for each in (number, number + 1))
-        labels = [rows[each]["label"] for each in (number, number + 1)]
-        if sorted(str(label).strip() for label in labels) == ["0", "1"] and _same_schema(one, two):
+        first = _entities(rows[number], name, number)
+        second = _entities(rows[number + 1], name, number + 1)
+        labels = {str(rows[number]["label"]).strip(), str(rows[number + 1]["label"]).strip()}
+        shared = {option.casefold() for option in first} & {option.casefold() for option in second}
+        if labels == {"0", "1"} and shared:
             heads[number + 1] = number
             number += 1
         number += 1
     return heads
 
 
-def _same_schema(one: Sequence[str], two: Sequence[str]) -> bool:
-    return bool({option.casefold() for option in one} & {option.casefold() for option in two})
-
-
-def _reversed(rows: Sequence[Mapping[str, Any]], name: str, head: int, read: ItemFile) -> None:
-    """Append the human-modified pair of the rows `head` and `head + 1`, with its faults."""
+def _add_modified_pair(rows: Sequence[Mapping[str, Any]], name: str, head: int, file: ItemFile) -> None:
+    """Add the human-modified pair of the rows `head` and `head + 1`, and its faults."""
+    # The second row may leave its options out, and then shares those of the first.
     first = _options(rows[head]["mod"], name, head)
     pair, family = f"{HUMAN}:{head}", f"{WSC273}:{head}"
-    strays: dict[str, list[int]] = {}
+    rows_by_problem: dict[str, list[int]] = {}
     for number in (head, head + 1):
         row = rows[number]
         options = _options(row["mod"], name, number) if row["mod"].strip() else first
         text = row["mod_text"].strip() or replaced(row["text"], _options(row["options"], name, number), options)
         item = _item(_Place(HUMAN, number, name, pair, family), {**row, "text": text}, options)
-        read.items.append(item)
-        for stray in _strays(item):
-            strays.setdefault(stray, []).append(number)
+        file.items.append(item)
+        for problem in _missing_options(item):
+            rows_by_problem.setdefault(problem, []).append(number)
         if options != first:
-            other = next(one for one, own in zip(first, options, strict=True) if one != own)
-            read.faults.append(
+            place = 0 if first[0] != options[0] else 1
+            file.faults.append(
                 ItemFault(
                     HUMAN,
                     (number,),
-                    f"the option {other!r} of the pair's first row is not in this sentence",
-                    f"its own row's is taken, {options[first.index(other)]!r}",
+                    f"the option {first[place]!r} of the pair's first row is not in this sentence",
+                    f"the option of this row is used, {options[place]!r}",
                 )
             )
-    read.faults.extend(_stray_fault(HUMAN, tuple(numbers), what) for what, numbers in strays.items())
+    for problem, numbers in rows_by_problem.items():
+        file.faults.append(ItemFault(HUMAN, tuple(numbers), problem, KEPT))
 
 
 def _as_released(rows: Sequence[Mapping[str, Any]], head: int, pair: Sequence[WinogradItem]) -> list[WinogradItem]:
-    """The pair as the released code asks it: small letters, options and pronoun of the first row in both sentences."""
+    """The pair as the released code asks it: lower case, options and pronoun of the first row for both."""
     options = pair[0].options
-    made = []
+    released = []
     for number, item in zip((head, head + 1), pair, strict=True):
         text = rows[number]["mod_text"]
         if not rows[head]["mod_text"].strip():
             text = rows[number]["text"].lower()
             for old, new in zip(_options(rows[head]["options"], "", head), options, strict=True):
                 text = text.replace(old.lower(), new)
-        made.append(replace(item, text=text, options=options, pronoun=pair[0].pronoun))
-    return made
+        released.append(replace(item, text=text, options=options, pronoun=pair[0].pronoun))
+    return released
 
 
-def _generated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
-    """CR-WSC-M: two rows a pair, five pairs a family; a pair is used if `use_tq` is set in either row."""
-    read = ItemFile()
+def _read_generated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
+    """CR-WSC-M: two rows per pair, five pairs per family. A pair is used if `use_tq` is set in either row."""
+    file = ItemFile()
     if len(rows) % 2:
-        raise UnreadableItemsError(f"{name} has {len(rows)} rows, which are not pairs. Put two rows for each schema.")
+        raise UnreadableItemsError(
+            f"{name} has {len(rows)} rows, which is an odd number. Give two rows for each schema."
+        )
     for head in range(0, len(rows), 2):
         flags = [str(rows[number]["use_tq"]).strip() == "1" for number in (head, head + 1)]
         pair = f"{MACHINE}:{head}"
         family = f"{MACHINE}:{head - head % (2 * MACHINE_FAMILY)}"
-        items = [
-            _item(_Place(MACHINE, number, name, pair, family), rows[number], _entities(rows[number], name, number))
-            for number in (head, head + 1)
-        ]
         if flags[0] != flags[1]:
-            read.faults.append(
-                ItemFault(
-                    MACHINE, (head, head + 1), "one row of the pair is marked as used and one is not", "both are used"
-                )
-            )
-        if published:
-            first = rows[head]
-            asked = {"pronoun": first["pronoun"], "options": (first["entity1"], first["entity2"])}
-            items = [
-                replace(item, text=rows[number]["text"], **asked)
-                for number, item in zip((head, head + 1), items, strict=True)
-            ]
-        if any(flags):
-            read.items += items
-        strays: dict[str, list[int]] = {}
-        for number, item in zip((head, head + 1), items, strict=True):
-            for stray in _strays(item):
-                strays.setdefault(stray, []).append(number)
-        read.faults.extend(_stray_fault(MACHINE, tuple(numbers), what, any(flags)) for what, numbers in strays.items())
-    _settle_pronouns(read, published)
-    return read
+            problem = "one row of the pair is marked as used and one is not"
+            file.faults.append(ItemFault(MACHINE, (head, head + 1), problem, "both are used"))
+        rows_by_problem: dict[str, list[int]] = {}
+        for number in (head, head + 1):
+            row = rows[number]
+            item = _item(_Place(MACHINE, number, name, pair, family), row, _entities(row, name, number))
+            if published:
+                # The release asks about both sentences with the pronoun and the options of the first.
+                first = rows[head]
+                options = (first["entity1"], first["entity2"])
+                item = replace(item, text=row["text"], pronoun=first["pronoun"], options=options)
+            if any(flags):
+                file.items.append(item)
+            for problem in _missing_options(item):
+                rows_by_problem.setdefault(problem, []).append(number)
+        for problem, numbers in rows_by_problem.items():
+            file.faults.append(ItemFault(MACHINE, tuple(numbers), problem, KEPT, any(flags)))
+    _check_pronouns(file, published)
+    return file
 
 
-def _plain(rows: Sequence[Mapping[str, Any]], path: Path, published: bool) -> ItemFile:
-    """Any other file: pairs by their `pair` column, or neighbouring rows of one schema with both labels."""
-    read = ItemFile()
+def _read_plain(rows: Sequence[Mapping[str, Any]], path: Path, published: bool) -> ItemFile:
+    """Any other file: pairs by their `pair` column, or else adjacent rows of one schema with different labels."""
+    file = ItemFile()
     heads = [] if all(str(row.get("pair") or "") for row in rows) else _pair_heads(rows, path.name)
     for number, row in enumerate(rows):
         pair = str(row["pair"]) if not heads else f"{path.stem}:{heads[number]}"
         options = _entities(row, path.name, number)
         place = _Place(path.stem, number, path.name, pair, str(row.get("family") or pair))
         item = _item(place, row, options)
-        read.items.append(item)
-        read.faults.extend(
-            _stray_fault(path.stem, (number,), f"the option {option!r} is not in the sentence")
-            for option in options
-            if not stands_in(core(option), item.text)
-        )
-    counts = Counter(item.pair for item in read.items)
-    for number, item in enumerate(read.items):
+        file.items.append(item)
+        for option in options:
+            if not occurs_in(core(option), item.text):
+                problem = f"the option {option!r} is not in the sentence"
+                file.faults.append(ItemFault(path.stem, (number,), problem, KEPT))
+    counts = Counter(item.pair for item in file.items)
+    for number, item in enumerate(file.items):
         if counts[item.pair] > 2:
             raise UnreadableItemsError(
-                f"{path.name} row {number}: the pair {item.pair!r} has {counts[item.pair]} rows. Give each pair two."
+                f"{path.name} row {number}: the pair {item.pair!r} has {counts[item.pair]} rows. "
+                "Give each pair two rows."
             )
-    _settle_pronouns(read, published)
-    return read
+    _check_pronouns(file, published)
+    return file
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an item stands, and what it belongs to."""
+    """Position of an item, with its pair and family."""
 
     source: str
     number: int
@@ -367,7 +398,9 @@ def _item(place: _Place, row: Mapping[str, Any], options: tuple[str, str]) -> Wi
     label = str(row["label"]).strip()
     where = f"{place.file} row {place.number}"
     if label not in ("0", "1"):
-        raise UnreadableItemsError(f"{where}: the label is {label!r}. Write 0 or 1, the option that is meant.")
+        raise UnreadableItemsError(
+            f"{where}: the label is {label!r}. Write 0 or 1, the number of the option that is meant."
+        )
     text = " ".join(str(row["text"]).split())
     pronoun = str(row["pronoun"]).strip()
     if not text or not pronoun:
@@ -386,7 +419,7 @@ def _entities(row: Mapping[str, Any], name: str, number: int) -> tuple[str, str]
 
 
 def _options(cell: Any, name: str, number: int) -> tuple[str, str]:
-    """Two options from a JSON list, or from a cell that holds one as text."""
+    """Two options from a JSON list, or from a cell that contains such a list as text."""
     try:
         listed = json.loads(cell) if isinstance(cell, str) else cell
     except (ValueError, RecursionError):
@@ -395,29 +428,34 @@ def _options(cell: Any, name: str, number: int) -> tuple[str, str]:
 
 
 def _two(listed: Any, name: str, number: int) -> tuple[str, str]:
-    if not isinstance(listed, list) or len(listed) != 2 or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, list) or len(listed) != 2 or not all(isinstance(option, str) for option in listed):
         raise UnreadableItemsError(
-            f'{name} row {number}: the options are {listed!r}. Give two, such as ["the cat", "Ann"].'
+            f'{name} row {number}: the options are {listed!r}. Give two texts, such as ["the cat", "Ann"].'
         )
-    one, two = (" ".join(option.split()) for option in listed)
-    if not one or not two or one.casefold() == two.casefold():
-        raise UnreadableItemsError(f"{name} row {number}: the options are {listed!r}. Give two that differ.")
-    return one, two
+    first, second = (" ".join(option.split()) for option in listed)
+    if not first or not second or first.casefold() == second.casefold():
+        raise UnreadableItemsError(f"{name} row {number}: the options are {listed!r}. Give two different texts.")
+    return first, second
 
 
 def replaced(text: str, old: tuple[str, str], new: tuple[str, str]) -> str:
-    """The sentence with its two entities exchanged for others, both at once; what is not found stays.
+    """Replace the two entities of a sentence by others, both at once, so that they may be swapped.
 
-    A name that stands there already stays too. At the start of a sentence the first letter is capital, elsewhere an
-    article is small.
+    Nothing replaces an entity that is not found, and an entity that the sentence names already replaces nothing. An
+    article is capitalized at the start of a sentence and in lower case elsewhere.
     """
-    found = {one.casefold(): other for one, other in zip(old, new, strict=True) if not stands_in(core(other), text)}
-    for one, other in zip(old, new, strict=True):
-        if one.casefold() in found and not stands_in(one, text):
-            del found[one.casefold()]
-            found[core(one).casefold()] = core(other)
+    found: dict[str, str] = {}
+    for old_entity, new_entity in zip(old, new, strict=True):
+        if occurs_in(core(new_entity), text):
+            continue
+        if occurs_in(old_entity, text):
+            found.setdefault(old_entity.casefold(), new_entity)
+        else:
+            # The sentence may use another article, which then stays.
+            found[core(old_entity).casefold()] = core(new_entity)
     if not found:
         return text
+    # An entity may contain the other, and a regular expression takes the first alternative that matches.
     longest_first = sorted(found, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)('s)?", re.IGNORECASE)
 
@@ -433,8 +471,8 @@ def replaced(text: str, old: tuple[str, str], new: tuple[str, str]) -> str:
     return pattern.sub(exchange, text)
 
 
-def stands_in(option: str, text: str) -> bool:
-    """Whether the phrase stands in the text as words of its own, in small or capital letters."""
+def occurs_in(option: str, text: str) -> bool:
+    """True if the text contains the phrase as whole words, in any case."""
     return re.search(rf"(?<!\w){re.escape(option)}(?!\w)", text, re.IGNORECASE) is not None
 
 
@@ -443,22 +481,20 @@ def core(option: str) -> str:
     return _DETERMINER.sub("", option) or option
 
 
-def _strays(item: WinogradItem) -> list[str]:
-    """What is wrong with the options of a published item; articles count, for the release replaces by them."""
+def _missing_options(item: WinogradItem) -> list[str]:
+    """Problems with options of a published item that are not in its sentence."""
     text = item.text.casefold()
+    # Articles count, since the released code replaces options together with their articles.
     return [f"the option {option!r} is not in the sentence" for option in item.options if option.casefold() not in text]
 
 
-def _stray_fault(source: str, rows: tuple[int, ...], what: str, used: bool = True) -> ItemFault:
-    return ItemFault(source, rows, what, "read as it stands", used)
-
-
 def pronoun_of(item: WinogradItem) -> str:
-    """The pronoun that the sentence asks about: the item's own where the last clause with one has it.
+    """The pronoun that the sentence asks about, from the last clause with a pronoun.
 
-    Else another form of it in that clause (him for he), else the first pronoun of the clause.
+    In that clause it is the item's pronoun, or else another form of it (him for he), or else the first pronoun.
     """
     text = item.text
+    # Options may contain pronouns themselves ("his uncle").
     for option in item.options:
         text = re.sub(rf"(?<!\w){re.escape(option)}(?!\w)", " ", text, flags=re.IGNORECASE)
     for clause in reversed(_CLAUSE.split(text)):
@@ -467,14 +503,14 @@ def pronoun_of(item: WinogradItem) -> str:
             continue
         own = item.pronoun.casefold()
         forms = next((forms for forms in PRONOUN_FORMS if own in forms), (own,))
-        same = [one for one in found if one.casefold() == own]
-        kindred = [one for one in found if one.casefold() in forms]
-        return (same or kindred or found)[0]
+        same = [pronoun for pronoun in found if pronoun.casefold() == own]
+        other_forms = [pronoun for pronoun in found if pronoun.casefold() in forms]
+        return (same or other_forms or found)[0]
     return item.pronoun
 
 
 def clause_with(item: WinogradItem, entity: str) -> str | None:
-    """The last clause that holds the pronoun, as a sentence about the entity instead: `The boy was so weak.`"""
+    """The last clause with the pronoun, turned into a sentence about the entity: `The boy was so weak.`"""
     for clause in reversed(_CLAUSE.split(item.text)):
         match = re.search(rf"(?<!\w){re.escape(item.pronoun)}(?!\w)", clause, re.IGNORECASE)
         if match is None:
@@ -483,28 +519,28 @@ def clause_with(item: WinogradItem, entity: str) -> str | None:
         owning = match.group(0).casefold() in ("his", "its", "their") or (
             match.group(0).casefold() == "her" and _NOUN_BEHIND.match(behind) is not None
         )
-        small = f"{entity[0].lower()}{entity[1:]}" if _DETERMINER.match(entity) else entity
-        name = f"{small}'s" if owning else small
+        lower = f"{entity[0].lower()}{entity[1:]}" if _DETERMINER.match(entity) else entity
+        name = f"{lower}'s" if owning else lower
         sentence = f"{clause[: match.start()]}{name}{behind}".strip(" .,;:!?")
         return f"{sentence[0].upper()}{sentence[1:]}."
     return None
 
 
-def _settle_pronouns(read: ItemFile, published: bool) -> None:
-    """Say which pronouns do not fit their sentences, and take the fitting ones unless `published`."""
+def _check_pronouns(file: ItemFile, published: bool) -> None:
+    """Report pronouns that do not fit their sentences, and correct them unless `published`."""
     wrong: dict[tuple[str, str, str], list[int]] = {}
-    for position, item in enumerate(read.items):
+    for position, item in enumerate(file.items):
+        # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one.
         if item.source == WSC273:
-            continue  # its column was made from the sentences, and a clause further up may hold the pronoun
+            continue
         fitting = pronoun_of(item)
         if fitting.casefold() == item.pronoun.casefold():
             continue
         row = int(item.id.rpartition(":")[2])
         wrong.setdefault((item.source, item.pronoun, fitting), []).append(row)
         if not published:
-            read.items[position] = replace(item, pronoun=fitting)
+            file.items[position] = replace(item, pronoun=fitting)
     for (source, own, fitting), rows in wrong.items():
-        remedy = "left as published" if published else f"{fitting!r} is taken"
-        read.faults.append(
-            ItemFault(source, tuple(rows), f"the pronoun asked about is {fitting!r}, not {own!r}", remedy)
-        )
+        remedy = "left as published" if published else f"{fitting!r} is used"
+        problem = f"the pronoun asked about is {fitting!r}, not {own!r}"
+        file.faults.append(ItemFault(source, tuple(rows), problem, remedy))

@@ -1,4 +1,4 @@
-"""Pairs as tasks that other programs run: a folder for lm-evaluation-harness and one for Inspect."""
+"""Export of pairs as tasks for other programs: a folder for lm-evaluation-harness and one for Inspect."""
 
 from __future__ import annotations
 
@@ -9,45 +9,50 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from evaluation.dataset.columns import json_line
-from evaluation.dataset.yaml_text import Function, yaml_text
-from evaluation.winograd.data import Pair, pairs_of, read_file
-from evaluation.winograd.prompts import PROMPTED, Method, Variant, prompt
-from grammar.errors import HapaxError
+from hapax.evaluation.dataset.columns import json_line
+from hapax.evaluation.dataset.yaml_text import Function, yaml_text
+from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
+from hapax.grammar.errors import HapaxError
 
 VERSION = 1.0
-"""Of the tasks: it rises when a prompt or metric changes, so that results can be told apart."""
+"""Version of the tasks. Raise it when a prompt or metric changes, so that results can be distinguished."""
 
-CHOOSING = (Method.ZERO_SHOT, Method.ONE_SHOT)
-"""Methods whose answer follows at once, so that the likelier of four answers can be chosen."""
+CHOOSING = (PromptMethod.ZERO_SHOT, PromptMethod.ONE_SHOT)
+"""Methods without reasoning before the answer, so that the likeliest of the four answers can be chosen."""
 
 FORMATS = ("lm-eval", "inspect")
 
 _HERE = Path(__file__).parent
+
+# Files that the tasks include, by the end of the tasks' names. The harness treats every file that ends in .yaml as a
+# task, so these have no such suffix.
 _BASES = {"": "_written_yaml", "_choice": "_choice_yaml"}
-"""Included by the tasks, by how their names end; the harness takes no file for a task without the ending .yaml."""
 
 _METRICS = """\
-`single` is the share of sentences answered right, `pair` that of pairs of which both are, `consistency` that of
-families of which every pair is, and `unparsed` that of sentences for which no answer is read, which count as wrong.
-Each document is a pair of sentences. The tasks that end in `_choice` take the likeliest of the four pairs of answers;
-the others read what the model writes, by the rules in `reading.py`."""
+`single` is the share of sentences with a right answer, `pair` the share of pairs with two right answers, `consistency`
+the share of families with right answers only, and `unparsed` the share of sentences without a readable answer, which
+count as wrong. Each document is a pair of sentences. Tasks that end in `_choice` take the likeliest of the four pairs
+of answers; the others read the answers from the model's text, by the rules in `reading.py`."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """What an export is told. `name`: the first part of all task names."""
+class SchemaExportOptions:
+    """Options of an export. `name`: the first part of all task names."""
 
     name: str = "winograd"
-    variant: Variant = Variant.PAPER
+    variant: PromptWording = PromptWording.PAPER
     sources: tuple[str, ...] = ()
     formats: tuple[str, ...] = FORMATS
 
 
-def export(paths: Sequence[Path], options: ExportOptions, folder: Path) -> list[Path]:
-    """Write the tasks; the same files and options give the same bytes. Raises HapaxError if there are no pairs."""
+def export(paths: Sequence[Path], options: SchemaExportOptions, folder: Path) -> list[Path]:
+    """Write the tasks; returns their paths. Raises HapaxError if there are no pairs.
+
+    The same files and options give the same bytes.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", options.name):
-        raise HapaxError(f"{options.name!r} is no name of a task. Use small letters, digits and underscores.")
+        raise HapaxError(f"{options.name!r} is not a valid task name. Use lower-case letters, digits and underscores.")
     by_slug: dict[str, list[Pair]] = {}
     for path in paths:
         for pair in pairs_of(read_file(path).items):
@@ -68,7 +73,7 @@ def _write(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
     paths = []
     for name, text in files:
         paths.append(folder / name)
-        paths[-1].write_text(text, encoding="utf-8", newline="\n")
+        paths[-1].write_text(text, encoding="utf-8", newline="\n")  # the same bytes on every system
     return paths
 
 
@@ -76,11 +81,11 @@ def _slug(source: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", source.lower()).strip("_") or "pairs"
 
 
-def _column(method: Method) -> str:
+def _column(method: PromptMethod) -> str:
     return f"prompt_{method.value.replace('-', '_')}"
 
 
-def _harness_files(by_slug: Mapping[str, Sequence[Pair]], options: ExportOptions) -> Iterator[tuple[str, str]]:
+def _harness_files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
     for slug, pairs in by_slug.items():
         yield f"{slug}.jsonl", "".join(json_line(_document(pair, options.variant)) for pair in pairs)
     yield "utils.py", _shipped("shipped_lm_eval.py")
@@ -88,17 +93,16 @@ def _harness_files(by_slug: Mapping[str, Sequence[Pair]], options: ExportOptions
     for ending, base in _BASES.items():
         yield base, yaml_text(_base(ending))
         methods = CHOOSING if ending else PROMPTED
-        tasks = {
-            f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}": (slug, method)
-            for slug, method in product(by_slug, methods)
-        }
+        tasks = {}
+        for slug, method in product(by_slug, methods):
+            tasks[f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}"] = (slug, method)
         yield f"{options.name}{ending}.yaml", yaml_text(_group(f"{options.name}{ending}", list(tasks)))
         for task, (slug, method) in tasks.items():
             yield f"{task}.yaml", yaml_text(_task(task, f"{slug}.jsonl", method, base))
     yield "README.md", _harness_readme(options.name)
 
 
-def _document(pair: Pair, variant: Variant) -> dict[str, Any]:
+def _document(pair: Pair, variant: PromptWording) -> dict[str, Any]:
     options = pair[0].options
     return {
         "pair": pair[0].pair,
@@ -107,32 +111,33 @@ def _document(pair: Pair, variant: Variant) -> dict[str, Any]:
         "options": list(options),
         "gold": [item.answer for item in pair],
         "label": 2 * pair[0].answer + pair[1].answer,
-        "choices": [f"1. {one} 2. {other}" for one, other in product(options, repeat=2)],
+        "choices": [f"1. {first} 2. {second}" for first, second in product(options, repeat=2)],
+        # The harness puts a blank between prompt and answer.
         **{_column(method): prompt(pair, method, variant).rstrip(" ") for method in PROMPTED},
     }
 
 
 def _base(ending: str) -> dict[str, Any]:
-    way: dict[str, Any] = {
+    asking: dict[str, Any] = {
         "output_type": "generate_until",
         "doc_to_target": "{{choices[label]}}",
         "process_results": Function("utils.process_generated"),
         "generation_kwargs": {"until": ["\n\nQ:"], "do_sample": False, "max_gen_toks": 512},
     }
     if ending:
-        way = {
+        asking = {
             "output_type": "multiple_choice",
             "doc_to_choice": "choices",
             "doc_to_target": "label",
             "process_results": Function("utils.process_choice"),
         }
-    means = [{"metric": one, "aggregation": "mean", "higher_is_better": one != "unparsed"} for one in _AVERAGED]
-    own = {"metric": "consistency", "aggregation": Function("utils.consistency"), "higher_is_better": True}
+    means = [{"metric": name, "aggregation": "mean", "higher_is_better": name != "unparsed"} for name in _AVERAGED]
+    consistency = {"metric": "consistency", "aggregation": Function("utils.consistency"), "higher_is_better": True}
     return {
         "custom_dataset": Function("utils.load"),
         "test_split": "test",
-        **way,
-        "metric_list": [*means, own],
+        **asking,
+        "metric_list": [*means, consistency],
         "metadata": {"version": VERSION},
     }
 
@@ -140,7 +145,7 @@ def _base(ending: str) -> dict[str, Any]:
 _AVERAGED = ("single", "pair", "unparsed")
 
 
-def _task(task: str, data_file: str, method: Method, base: str) -> dict[str, Any]:
+def _task(task: str, data_file: str, method: PromptMethod, base: str) -> dict[str, Any]:
     return {
         "include": base,
         "task": task,
@@ -150,7 +155,7 @@ def _task(task: str, data_file: str, method: Method, base: str) -> dict[str, Any
 
 
 def _group(group: str, tasks: list[str]) -> dict[str, Any]:
-    averaged = [{"metric": one, "aggregation": "mean", "weight_by_size": True} for one in _AVERAGED]
+    averaged = [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in _AVERAGED]
     return {"group": group, "task": tasks, "aggregate_metric_list": averaged, "metadata": {"version": VERSION}}
 
 
@@ -163,14 +168,14 @@ lm-eval validate --tasks {name} --include_path lm_eval
 lm-eval run --model hf --model_args pretrained=MODEL --tasks {name}_choice --include_path lm_eval
 ```
 
-Nothing is downloaded: the pairs lie beside the tasks. `--include_path` is this folder. The group `{name}` has the model
-write answers to the paper's six prompts; `{name}_choice` has it choose, after the zero-shot and the one-shot prompt.
+Nothing is downloaded: the pairs are in this folder, which `--include_path` names. In the group `{name}` the model
+writes answers to the paper's six prompts; in `{name}_choice` it chooses one after the zero-shot and one-shot prompts.
 
 {_METRICS}
 """
 
 
-def _inspect_files(by_slug: Mapping[str, Sequence[Pair]], options: ExportOptions) -> Iterator[tuple[str, str]]:
+def _inspect_files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
     for slug, pairs in by_slug.items():
         for method in PROMPTED:
             samples = (json_line(sample(pair, method, options.variant)) for pair in pairs)
@@ -185,7 +190,7 @@ def _inspect_files(by_slug: Mapping[str, Sequence[Pair]], options: ExportOptions
     )
 
 
-def sample(pair: Pair, method: Method, variant: Variant) -> dict[str, Any]:
+def sample(pair: Pair, method: PromptMethod, variant: PromptWording) -> dict[str, Any]:
     """A pair with the fields of Inspect's `Sample`."""
     document = _document(pair, variant)
     return {

@@ -1,8 +1,8 @@
-"""The engine's gates with the sign turned round: what favours the wrong answer, and what a base model fails on, stays.
+"""The engine's gates inverted: keep schemas that favour the wrong answer and that a base model fails on.
 
-The likelihood gate of a search keeps what a model finds least likely (LINK, section 2.3). Here it keeps the schemas
-whose right answer is least associated with what the sentence says of it; the critic's threshold becomes one that a base
-model must not reach.
+The likelihood gate of a search keeps the least likely statements (LINK, section 2.3). Here it keeps the schemas whose
+right answer is least associated with what the sentence says about it, and the critic's threshold becomes one that a
+base model must not reach.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from engine.gates import kept
-from evaluation.winograd.asking import Ask
-from evaluation.winograd.data import Pair, WinogradItem, clause_with
-from kb.records import Distribution
-from llm_oracle.calls import JournaledCritic, JournaledLikelihood
+from hapax.engine.search.ranking import kept
+from hapax.evaluation.winograd.asking import Ask
+from hapax.evaluation.winograd.data import Pair, WinogradItem, clause_with
+from hapax.kb.records import Distribution
+from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
 
 ASSOCIATION, NON_LLM_PROOF, SHARE = "winograd association", "winograd non-llm-proof", "winograd share"
-"""The gates' names in stored decisions."""
+"""Names of the gates in stored decisions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """How much more the two sentences' predicates go with the wrong entity than with the right one, in nats.
+    """Preference of the sentences' clauses for the wrong entity over the right one, in nats.
 
-    Of a sentence: [log P(clause about wrong) - log P(wrong)] - [log P(clause about right) - log P(right)], the
-    difference of two pointwise mutual informations, so that long and rare names weigh nothing. `mean`: of both.
+    For a sentence this is [log P(clause about wrong) - log P(wrong)] - [log P(clause about right) - log P(right)], the
+    difference of two pointwise mutual informations, so that long and rare names have no influence. `mean` is the mean
+    of both sentences.
     """
 
     by_sentence: tuple[float, float]
@@ -37,15 +38,18 @@ class Association:
 
 
 def associations(pairs: Sequence[Pair], model: JournaledLikelihood) -> list[Association | None]:
-    """The association of each pair; None where a sentence has no clause with its pronoun."""
-    wanted = [_texts(pair) for pair in pairs]
-    texts = list(dict.fromkeys(text for several in wanted if several for text in several))
-    totals = {text: one.total for text, one in zip(texts, model.log_likelihoods(texts), strict=True)}
-    return [None if several is None else _association(several, totals) for several in wanted]
+    """Association of each pair; None if a sentence has no clause with its pronoun."""
+    pair_texts = [_texts(pair) for pair in pairs]
+    distinct: dict[str, None] = {}
+    for texts in pair_texts:
+        distinct |= dict.fromkeys(texts or ())
+    scores = model.log_likelihoods(list(distinct))
+    totals = {text: score.total for text, score in zip(distinct, scores, strict=True)}
+    return [None if texts is None else _association(texts, totals) for texts in pair_texts]
 
 
 _Texts = tuple[str, ...]
-"""Of each sentence: the clause about the wrong entity, that entity, the clause about the right one, that entity."""
+"""For each sentence: the clause about the wrong entity, this entity, the clause about the right one, this entity."""
 
 
 def _texts(pair: Pair) -> _Texts | None:
@@ -61,14 +65,14 @@ def _texts(pair: Pair) -> _Texts | None:
 
 def _association(texts: _Texts, totals: dict[str, float]) -> Association:
     scores = []
-    for start in (0, 4):
+    for start in (0, 4):  # four texts for each sentence
         wrong, wrong_alone, right, right_alone = (totals[text] for text in texts[start : start + 4])
         scores.append((wrong - wrong_alone) - (right - right_alone))
     return Association((scores[0], scores[1]))
 
 
 def keep_most_adversarial(scores: Sequence[float], ties: Sequence[str], share: float, most: int) -> list[int]:
-    """The positions that stay, most adversarial first: the engine's likelihood gate on the negated scores."""
+    """Positions of the scores to keep, most adversarial first: the likelihood gate on the negated scores."""
     return kept([-score for score in scores], ties, Distribution.LONG_TAIL, share, most)
 
 
@@ -78,14 +82,23 @@ def meaning_claim(item: WinogradItem, option: int) -> str:
 
 
 def critic_rights(pairs: Sequence[Pair], critic: JournaledCritic) -> list[int]:
-    """How many of the two sentences of each pair a critic finds right: the right meaning is the likelier of the two."""
-    items = [item for pair in pairs for item in pair]
-    claims = [meaning_claim(item, option) for item in items for option in (item.answer, 1 - item.answer)]
-    scores = iter([score.probability for score in critic.probabilities(claims)])
-    rights = [right > wrong for right, wrong in zip(scores, scores, strict=True)]
-    return [rights[place] + rights[place + 1] for place in range(0, len(rights), 2)]
+    """Number of sentences of each pair (0 to 2) whose right meaning a critic finds likelier than the wrong one."""
+    claims = []
+    for pair in pairs:
+        for item in pair:
+            claims += [meaning_claim(item, item.answer), meaning_claim(item, 1 - item.answer)]
+    scores = [score.probability for score in critic.probabilities(claims)]
+    counts = []
+    for start in range(0, len(scores), 4):
+        # Two claims for each of the two sentences, in the order in which they were asked.
+        right_1, wrong_1, right_2, wrong_2 = scores[start : start + 4]
+        counts.append((right_1 > wrong_1) + (right_2 > wrong_2))
+    return counts
 
 
 def base_rights(pairs: Sequence[Pair], ask: Ask) -> list[int]:
-    """How many of the two sentences of each pair the base model answers right, a reply that is not read being wrong."""
-    return [sum(one.right for one in answer.answers) for answer in ask(pairs)]
+    """Number of sentences of each pair (0 to 2) that the base model answers right. Unreadable replies are wrong."""
+    counts = []
+    for answer in ask(pairs):
+        counts.append(sum(sentence.right for sentence in answer.answers))
+    return counts

@@ -1,4 +1,4 @@
-"""New concept-reversed schemas from old ones: propose by analogy, instantiate, and let through what is adversarial."""
+"""Generation of concept-reversed schemas: propose entities by analogy, instantiate, and keep adversarial pairs."""
 
 from __future__ import annotations
 
@@ -11,42 +11,37 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evaluation.winograd import gating
-from evaluation.winograd.analogies import ANALOGIES, EntityPair, paper_prompt, read_entities, released_prompt
-from evaluation.winograd.asking import AskSettings, asking
-from evaluation.winograd.data import Pair, core, pairs_of, read_file, replaced, stands_in
-from evaluation.winograd.prompts import Method
-from grammar.errors import HapaxError
-from kb.records import Decision, RunRecord, content_id
-from kb.store import KnowledgeBase
-from llm_oracle.calls import (
-    CRITIC,
-    KNOWLEDGE,
-    LIKELIHOOD,
-    BudgetReached,
-    Journal,
-    JournaledCritic,
-    JournaledGenerator,
-    JournaledLikelihood,
-)
-from llm_oracle.protocols import GenerationParameters, GenerationRequest
-from llm_oracle.registry import OpeningOptions, open_model
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.winograd import gating
+from hapax.evaluation.winograd.analogies import ANALOGIES, EntityPair, paper_prompt, read_entities, released_prompt
+from hapax.evaluation.winograd.asking import AskSettings, asking
+from hapax.evaluation.winograd.data import Pair, core, occurs_in, pairs_of, read_file, replaced
+from hapax.evaluation.winograd.prompts import PromptMethod
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Decision, RunRecord, content_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import BudgetReached
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, LIKELIHOOD, GenerationParameters, GenerationRequest
+from hapax.llm_oracle.registry import open_model
 
 COMMAND = "evaluate winograd generate"
 ROLE, ASSOCIATION_ROLE, BASE_ROLE = "winograd generator", "winograd association", "winograd base"
 RELEASED = "released"
 SENTENCE_GATE, REPLY_GATE = "winograd template", "winograd reply"
 MOST_WORDS = 8
-"""Of an entity; what is longer is a description of the relation."""
+"""Words of the longest entity; longer texts describe the relation instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions:
-    """What a generation is told.
+    """Options of a generation.
 
-    `base_method`: a single-prompt method, or `critic`, the one role that models such as Flan-T5 have here. `threshold`:
-    nats by which the wrong answer must be favoured at least. `share` and `most`: how much of what passes
-    is kept of each source pair, the most adversarial first.
+    `base_method`: a single-prompt method, or `critic` for models that only judge claims, such as Flan-T5. `threshold`:
+    minimum preference for the wrong answer, in nats. `share` and `most`: share and number of the passing pairs to keep
+    for each source pair, the most adversarial first.
     """
 
     model: str
@@ -54,10 +49,10 @@ class GenerateOptions:
     likelihood: str
     source: str | None = None
     prompts: tuple[str, ...] = tuple(map(str, range(1, len(ANALOGIES) + 1)))
-    base_method: str = Method.ZERO_SHOT.value
+    base_method: str = PromptMethod.ZERO_SHOT.value
     threshold: float = 0.0
     share: float = 1.0
-    most: int = 5
+    most: int = 5  # as many as CR-WSC-M has of each source pair (section 3.3)
     temperature: float = 0.0
     limit: int | None = None
     seed: int = 0
@@ -66,9 +61,8 @@ class GenerateOptions:
     def of(cls, options: Mapping[str, Any]) -> GenerateOptions:
         """From the options of the command line."""
         model = options["model"]
-        same = {
-            name: options[name] for name in ("source", "threshold", "share", "most", "temperature", "limit", "seed")
-        }
+        same_names = ("source", "threshold", "share", "most", "temperature", "limit", "seed")
+        same = {name: options[name] for name in same_names}
         return cls(
             model,
             options["base"] or model,
@@ -78,18 +72,21 @@ class GenerateOptions:
             **same,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in self.__slots__}
-        return {
-            **told,
-            "prompts": list(self.prompts),
-            **{n: str(told[n]) for n in ("threshold", "share", "temperature")},
-        }
+    def settings(self) -> dict[str, Any]:
+        """The options as the settings of a stored run."""
+        settings = {name: getattr(self, name) for name in self.__slots__}
+        settings["prompts"] = list(self.prompts)
+        for name in ("threshold", "share", "temperature"):
+            settings[name] = str(settings[name])
+        return settings
 
 
 @dataclass(slots=True)
-class Candidate:
-    """Two entities proposed for a source pair, and what became of them. `pair`: the schema made with them."""
+class EntityProposal:
+    """Two entities proposed for a source pair, with their scores. `pair`: the schema made with them.
+
+    `base_right`: number of sentences that the base model answers right. `rejected`: reason, empty if accepted.
+    """
 
     source: Pair
     entities: EntityPair | None
@@ -101,6 +98,7 @@ class Candidate:
 
     @property
     def id(self) -> str:
+        # A reply without entities is identified by its call. Articles do not make another candidate.
         entities = self.entities or (self.call, "")
         return content_id("winograd candidate", self.source[0].text, self.source[1].text, *map(core, entities))
 
@@ -111,81 +109,84 @@ class Candidate:
 
 @dataclass(slots=True)
 class Generated:
-    """All candidates with their fate. `stopped`: what the budget says, if it ended the run."""
+    """All candidates, accepted and rejected. `stopped`: message of the budget that ended the run."""
 
     sources: int
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[EntityProposal] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     stopped: str | None = None
 
     @property
-    def accepted(self) -> list[Candidate]:
-        return [one for one in self.candidates if one.pair is not None and not one.rejected]
+    def accepted(self) -> list[EntityProposal]:
+        return [candidate for candidate in self.candidates if candidate.pair is not None and not candidate.rejected]
 
-    def counts(self) -> list[tuple[str, int]]:
-        """Source pairs, candidates, why candidates were left out, and what is left."""
-        reasons = Counter(one.rejected for one in self.candidates if one.rejected)
-        return [
-            ("source pairs", self.sources),
-            ("candidates", len(self.candidates)),
-            *((f"left out: {reason}", count) for reason, count in sorted(reasons.items())),
-            ("pairs made", len(self.accepted)),
-        ]
+    def counts(self) -> dict[str, int]:
+        """Numbers of source pairs, candidates, rejected candidates by reason, and new pairs."""
+        reasons = Counter(candidate.rejected for candidate in self.candidates if candidate.rejected)
+        return {
+            "source pairs": self.sources,
+            "candidates": len(self.candidates),
+            **{f"left out: {reason}": count for reason, count in sorted(reasons.items())},
+            "pairs made": len(self.accepted),
+        }
 
-    def to_json(self) -> dict[str, Any]:
-        """The counts, and every candidate with its scores and fate."""
-        told = [
-            {
-                "source": one.source[0].pair,
-                "entities": list(one.entities or ()),
-                "sentences": [item.text for item in one.pair or ()],
-                "association": one.association,
-                "base_right": one.base_right,
-                "rejected": one.rejected or None,
-            }
-            for one in self.candidates
-        ]
-        return {"counts": dict(self.counts()), "candidates": told, "stopped": self.stopped}
+    def result(self) -> ExperimentResult:
+        """The counts, and every candidate with its scores."""
+        candidates = []
+        for candidate in self.candidates:
+            candidates.append(
+                {
+                    "source": candidate.source[0].pair,
+                    "entities": candidate.entities or (),
+                    "sentences": [item.text for item in candidate.pair or ()],
+                    "association": candidate.association,
+                    "base_right": candidate.base_right,
+                    "rejected": candidate.rejected or None,
+                }
+            )
+        counts = self.counts()
+        table = ResultTable("", ("", "count"), list(counts.items()))
+        return ExperimentResult([table], {"counts": counts, "candidates": candidates, "stopped": self.stopped})
 
-    def lines(self) -> Iterator[str]:
-        """The new set as JSONL: what `evaluate winograd data` and `ask` read."""
-        for number, one in enumerate(self.accepted):
-            scores = {"association": one.association, "base_right": one.base_right}
-            for item in one.pair or ():
+    def accepted_lines(self) -> Iterator[str]:
+        """The new pairs as lines of JSONL, which `evaluate winograd data` and `ask` can read."""
+        for number, candidate in enumerate(self.accepted):
+            scores = {"association": candidate.association, "base_right": candidate.base_right}
+            for item in candidate.pair or ():
                 row = replace(item, pair=str(number)).to_json()
                 yield json.dumps({**row, **scores}, ensure_ascii=False) + "\n"
 
 
 class GenerateSession:
-    """A WSC file of which a concept-reversed set is made. The gates run in the order of `_gates`."""
+    """Makes a concept-reversed set from a WSC file."""
 
     def __init__(self, kb: KnowledgeBase, options: GenerateOptions, opening: OpeningOptions, journal: Journal) -> None:
         self._kb, self._options, self._opening, self._journal = kb, options, opening, journal
 
     def generate(self, path: Path, progress: Callable[[str], None] | None = None) -> Generated:
-        """Propose, instantiate and gate, as far as the budget goes; decisions are stored with their scores."""
-        told = progress or (lambda _: None)
+        """Propose, instantiate and gate pairs until the budget is reached. Decisions are stored with their scores."""
+        show = progress or (lambda _: None)
         pairs = self._sources(path)
         record = self._record(path, pairs)
         self._kb.start_run(record)
         made = Generated(len(pairs))
         try:
-            told("Asking for analogous entities")
+            show("Asking for analogous entities")
             made.candidates = self._proposed(pairs)
             _instantiate(made.candidates)
-            told("Measuring associations")
+            show("Measuring associations")
             self._associate(made, record.id)
-            told("Asking the base model")
+            show("Asking the base model")
             self._ask_base(made, record.id)
             self._keep_share(made, record.id)
         except BudgetReached as reached:
             made.stopped = str(reached)
-        for one in made.candidates:
-            if made.stopped and not one.rejected:
-                one.rejected = "not judged: the budget was reached"
+        for candidate in made.candidates:
+            if made.stopped and not candidate.rejected:
+                candidate.rejected = "not judged: the budget was reached"
         with self._kb.transaction():
-            self._kb.add_decisions([*_structural(made.candidates, record.id), *made.decisions])
-            self._kb.finish_run(record.id, "budget" if made.stopped else "done", {"counts": dict(made.counts())})
+            self._kb.add_decisions([*_structural_decisions(made.candidates, record.id), *made.decisions])
+            self._kb.finish_run(record.id, "budget" if made.stopped else "done", {"counts": made.counts()})
         return made
 
     def _sources(self, path: Path) -> list[Pair]:
@@ -197,27 +198,37 @@ class GenerateSession:
         return chosen
 
     def _record(self, path: Path, pairs: Sequence[Pair]) -> RunRecord:
-        told = {**self._options.to_json(), "file": path.name}
-        identity = content_id(COMMAND, told, [[item.text for item in pair] for pair in pairs])
-        return RunRecord(identity, COMMAND, told, identity, datetime.now(UTC).isoformat(timespec="milliseconds"))
+        settings = {**self._options.settings(), "file": path.name}
+        identity = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return RunRecord(identity, COMMAND, settings, identity, started)
 
-    def _proposed(self, pairs: Sequence[Pair]) -> list[Candidate]:
-        """What the model proposes, each pair of entities once for each source pair."""
+    def _proposed(self, pairs: Sequence[Pair]) -> list[EntityProposal]:
+        """Candidates from the model's replies. A repeated pair of entities for one source pair is rejected."""
         options = self._options
         model = open_model(options.model, KNOWLEDGE, self._opening)
         generator = JournaledGenerator(model, self._journal, role=ROLE)
+        # 256 tokens: an explanation, the two entities and two sentences, as in the examples of the prompts.
         parameters = GenerationParameters(options.temperature, max_tokens=256, seed=options.seed)
-        asked = [(pair, name) for pair in pairs for name in options.prompts]
-        requests = [GenerationRequest(_prompt(pair, name)) for pair, name in asked]
+        asked: list[Pair] = []
+        requests = []
+        for pair in pairs:
+            for name in options.prompts:
+                prompt = released_prompt(pair) if name == RELEASED else paper_prompt(pair, int(name))
+                asked.append(pair)
+                requests.append(GenerationRequest(prompt))
         calls = generator.call_ids(requests, parameters)
-        candidates: list[Candidate] = []
+        candidates: list[EntityProposal] = []
         seen: set[str] = set()
-        for (pair, _), call, reply in zip(asked, calls, generator.generate(requests, parameters), strict=True):
+        for pair, call, reply in zip(asked, calls, generator.generate(requests, parameters), strict=True):
             stated = read_entities(reply.text)
             if not stated:
-                candidates.append(Candidate(pair, None, call, rejected="the reply states no two entities"))
-            for entities in stated:
-                candidate = Candidate(pair, _as_used(entities, reply.text, pair), call)
+                candidates.append(EntityProposal(pair, None, call, rejected="the reply states no two entities"))
+            for first, second in stated:
+                # Each entity takes the place of the option with the same number.
+                old_first, old_second = pair[0].options
+                entities = _with_article(first, reply.text, old_first), _with_article(second, reply.text, old_second)
+                candidate = EntityProposal(pair, entities, call)
                 if candidate.id in seen:
                     candidate.rejected = "proposed before"
                 seen.add(candidate.id)
@@ -225,125 +236,125 @@ class GenerateSession:
         return candidates
 
     def _associate(self, made: Generated, run_id: str) -> None:
-        """The likelihood gate turned round: the wrong entity must go better with what is said."""
-        waiting = made.accepted
-        if not waiting:
+        """Apply the inverted likelihood gate: the wrong entity must be the more associated one."""
+        candidates = made.accepted  # rejected candidates cost no calls
+        if not candidates:
             return
         model = open_model(self._options.likelihood, LIKELIHOOD, self._opening)
         likelihood = JournaledLikelihood(model, self._journal, role=ASSOCIATION_ROLE)
-        scores = gating.associations([one.pair for one in waiting if one.pair is not None], likelihood)
+        scores = gating.associations(_pairs(candidates), likelihood)
         threshold = self._options.threshold
-        for one, score in zip(waiting, scores, strict=True):
-            one.association = None if score is None else score.mean
-            if one.association is None:
-                one.rejected = "no clause of a sentence holds the pronoun"
-            elif one.association < threshold:
-                one.rejected = "the right answer is the associated one"
+        for candidate, score in zip(candidates, scores, strict=True):
+            candidate.association = None if score is None else score.mean
+            if candidate.association is None:
+                candidate.rejected = "no clause of a sentence holds the pronoun"
+            elif candidate.association < threshold:
+                candidate.rejected = "the right answer is the associated one"
+            measured = (candidate.association, threshold)
             made.decisions.append(
-                _decision(run_id, gating.ASSOCIATION, one, (one.association, threshold), "the wrong answer is favoured")
+                _decision(run_id, gating.ASSOCIATION, candidate, measured, "the wrong answer is favoured")
             )
 
     def _ask_base(self, made: Generated, run_id: str) -> None:
-        """The critic's gate turned round: a base model must fail on one of the two sentences at least."""
-        waiting = made.accepted
-        if not waiting:
+        """Apply the inverted critic gate: a base model must fail on at least one of the two sentences."""
+        candidates = made.accepted  # rejected candidates cost no calls
+        if not candidates:
             return
-        rights = self._base_rights([one.pair for one in waiting if one.pair is not None])
-        for one, right in zip(waiting, rights, strict=True):
-            one.base_right = right
+        for candidate, right in zip(candidates, self._base_rights(_pairs(candidates)), strict=True):
+            candidate.base_right = right
             if right == 2:
-                one.rejected = "the base model answers both sentences right"
-            made.decisions.append(
-                _decision(run_id, gating.NON_LLM_PROOF, one, (1 - right / 2, 0.5), "the base model fails")
-            )
+                candidate.rejected = "the base model answers both sentences right"
+            # The score is the share of sentences that the base model fails on.
+            measured = (1 - right / 2, 0.5)
+            made.decisions.append(_decision(run_id, gating.NON_LLM_PROOF, candidate, measured, "the base model fails"))
 
     def _base_rights(self, pairs: Sequence[Pair]) -> list[int]:
         if self._options.base_method == CRITIC:
             critic = open_model(self._options.base, CRITIC, self._opening)
             return gating.critic_rights(pairs, JournaledCritic(critic, self._journal, role=BASE_ROLE))
         model = open_model(self._options.base, KNOWLEDGE, self._opening)
-        settings = AskSettings(Method(self._options.base_method), seed=self._options.seed)
+        settings = AskSettings(PromptMethod(self._options.base_method), seed=self._options.seed)
         return gating.base_rights(pairs, asking(model, self._journal, settings))
 
     def _keep_share(self, made: Generated, run_id: str) -> None:
-        """Of each source pair the most adversarial share."""
-        by_source: dict[str, list[Candidate]] = {}
-        for one in made.accepted:
-            by_source.setdefault(one.source[0].pair, []).append(one)
-        for several in by_source.values():
-            scores = [one.association or 0.0 for one in several]
-            options = self._options
-            stay = gating.keep_most_adversarial(scores, [one.id for one in several], options.share, options.most)
-            for place, one in enumerate(several):
-                if place not in stay:
-                    one.rejected = "more adversarial ones of its source pair are kept"
-                    made.decisions.append(_decision(run_id, gating.SHARE, one, (one.association, None), ""))
+        """Reject all but the most adversarial share of each source pair's candidates."""
+        by_source: dict[str, list[EntityProposal]] = {}
+        for candidate in made.accepted:
+            by_source.setdefault(candidate.source[0].pair, []).append(candidate)
+        for candidates in by_source.values():
+            scores = [candidate.association or 0.0 for candidate in candidates]
+            identities = [candidate.id for candidate in candidates]
+            kept = gating.keep_most_adversarial(scores, identities, self._options.share, self._options.most)
+            for place, candidate in enumerate(candidates):
+                if place not in kept:
+                    candidate.rejected = "more adversarial ones of its source pair are kept"
+                    measured = (candidate.association, None)
+                    made.decisions.append(_decision(run_id, gating.SHARE, candidate, measured, ""))
 
 
-def _prompt(pair: Pair, name: str) -> str:
-    return released_prompt(pair) if name == RELEASED else paper_prompt(pair, int(name))
+def _pairs(candidates: Sequence[EntityProposal]) -> list[Pair]:
+    return [candidate.pair for candidate in candidates if candidate.pair is not None]
 
 
-def _as_used(entities: EntityPair, reply: str, pair: Pair) -> EntityPair:
-    """The entities with the article that they need, as the reply's own sentences use them.
+def _with_article(entity: str, reply: str, option: str) -> str:
+    """The entity with the article that the reply's own sentences give it.
 
-    Where it has none, what stands for a thing with an article is one, and what stands for a name is a name.
+    If these sentences lack the entity, it gets an article where the option that it replaces has one.
     """
-    one, other = (_one_as_used(entity, reply, option) for entity, option in zip(entities, pair[0].options, strict=True))
-    return one, other
-
-
-def _one_as_used(entity: str, reply: str, option: str) -> str:
     bare, article = core(entity), "The" if option[0].isupper() else "the"
     if bare != entity:
         return f"{article} {bare}"
     used = re.search(rf"\b(?:the|an?|my|his|her|that|this)\s+({re.escape(bare)})(?!\w)", reply, re.IGNORECASE)
     if used is not None:
         return f"{article} {used[1]}"
+    # Inside a sentence and without an article, it is used like a name.
     named = re.search(rf"(?<=[a-z,] ){re.escape(bare)}(?!\w)", reply)
     return bare if named or core(option) == option else f"{article} {bare[0].lower()}{bare[1:]}"
 
 
-def _instantiate(candidates: Sequence[Candidate]) -> None:
-    """Put the entities into the source's sentences. Labels stay: the reasoning is the template's."""
-    for one in candidates:
-        if one.rejected or one.entities is None:
+def _instantiate(candidates: Sequence[EntityProposal]) -> None:
+    """Put the entities into the source's sentences. Labels stay, since the reasoning of the template stays."""
+    for candidate in candidates:
+        if candidate.rejected or candidate.entities is None:
             continue
-        one.rejected = _unfit(one.source, one.entities)
-        if not one.rejected:
+        candidate.rejected = _unfit(candidate.source, candidate.entities)
+        if not candidate.rejected:
+            entities = candidate.entities
             first, second = (
-                replace(item, text=replaced(item.text, item.options, one.entities), options=one.entities)
-                for item in one.source
+                replace(item, text=replaced(item.text, item.options, entities), options=entities)
+                for item in candidate.source
             )
-            one.pair = first, second
+            candidate.pair = first, second
 
 
 def _unfit(source: Pair, entities: EntityPair) -> str:
-    """Why the entities do not go into the template; empty if they do."""
+    """Reason why the entities do not fit into the template; empty if they do."""
     cores = [core(entity).casefold() for entity in entities]
     if cores[0] == cores[1]:
         return "both entities are one"
-    if any(len(each.split()) > MOST_WORDS or "\n" in each for each in cores):
+    if any(len(entity.split()) > MOST_WORDS or "\n" in entity for entity in cores):
         return "an entity is a whole description"
     for item in source:
-        if any(not stands_in(core(option), item.text) for option in item.options):
+        if any(not occurs_in(core(option), item.text) for option in item.options):
             return "the source sentence does not name both entities by its options"
-        if any(stands_in(each, item.text) for each in cores):
+        if any(occurs_in(entity, item.text) for entity in cores):
             return "an entity is in the source sentence already"
     return ""
 
 
-def _structural(candidates: Sequence[Candidate], run_id: str) -> Iterator[Decision]:
-    for one in candidates:
-        gate = REPLY_GATE if one.entities is None else SENTENCE_GATE
-        fits = one.pair is not None
-        yield Decision(run_id, gate, one.id, fits, None, None, one.texts if fits else f"{one.rejected}: {one.texts}")
+def _structural_decisions(candidates: Sequence[EntityProposal], run_id: str) -> Iterator[Decision]:
+    """Decisions that need no score: the reply states two entities, and they fit into the sentences."""
+    for candidate in candidates:
+        gate = REPLY_GATE if candidate.entities is None else SENTENCE_GATE
+        fits = candidate.pair is not None
+        reason = candidate.texts if fits else f"{candidate.rejected}: {candidate.texts}"
+        yield Decision(run_id, gate, candidate.id, fits, None, None, reason)
 
 
 def _decision(
-    run_id: str, gate: str, candidate: Candidate, measured: tuple[float | None, float | None], passes: str
+    run_id: str, gate: str, candidate: EntityProposal, measured: tuple[float | None, float | None], passes: str
 ) -> Decision:
-    """`measured`: score and threshold."""
+    """Decision on a candidate. `measured`: score and threshold; `passes`: reason of an acceptance."""
     score, threshold = measured
     reason = f"{candidate.rejected or passes}: {candidate.texts}"
     return Decision(run_id, gate, candidate.id, not candidate.rejected, score, threshold, reason)

@@ -1,4 +1,4 @@
-"""What the CR-WSC paper prints, in percent. For reading beside our own figures, never to be mixed with them."""
+"""Figures of the CR-WSC paper, in percent, for comparison with ours. Never mix them with ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLE_1: Printed = {
     "GPT4 (0-s)": (85.92, 80.88, 53.92, 37.25, 54.63, 28.29),
     "GPT4 (1-s)": (91.91, 86.03, 76.47, 68.62, 74.63, 60.94),
 }
-"""WSC, CR-WSC-H and CR-WSC-M: single and pair accuracy of each."""
+"""Single and pair accuracy on WSC, CR-WSC-H and CR-WSC-M."""
 
 TABLE_2_MODELS = ("GPT3.5", "Llama3.1", "Mistral-7B")
 TABLE_2: Printed = {
@@ -25,11 +25,11 @@ TABLE_2: Printed = {
     "CoT": (58.82, 41.18, 60.24, 43.90, 76.47, 64.71, 71.95, 56.09, 48.04, 13.73, 43.17, 14.63),
     "AoT": (70.58, 54.90, 68.29, 56.09, 78.43, 68.62, 71.95, 57.56, 52.94, 19.61, 42.20, 20.49),
 }
-"""For each model CR-WSC-H and CR-WSC-M: single and pair accuracy of each."""
+"""For each model, single and pair accuracy on CR-WSC-H and CR-WSC-M."""
 
 TABLE_3: Printed = {"Consistency": (15.68, 17.64, 10.00, 19.61, 27.45)}
 TABLE_3_METHODS = ("Zero-shot?", "One-shot", "ZS CoT?", "CoT", "AoT")
-"""Two headers are lost in the text at hand; these names follow from the order of table 2."""
+"""Two headers are missing from our copy of the paper; their names follow from the order of table 2."""
 
 TABLE_5: Printed = {
     "AoT1": (70.58, 54.90, 68.29, 56.09),
@@ -38,17 +38,17 @@ TABLE_5: Printed = {
 }
 
 SENTENCES = {"WSC": (272, 136), "H": (102, 51), "M": (410, 205)}
-"""Sentences and pairs behind single and pair accuracies."""
+"""Numbers of sentences and pairs that single and pair accuracies are shares of."""
 
 FAMILIES = 51
 
 DISAGREEMENT = 7.5
-"""In percent: appendix E's bound on how often annotators disagreed."""
+"""Percentage from appendix E that bounds the disagreement of annotators."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """A printed share that no whole number of right answers gives."""
+    """A printed percentage that no whole number of right answers can give."""
 
     table: int
     row: str
@@ -61,8 +61,9 @@ class Impossible:
 
 
 def possible(value: float, count: int) -> bool:
-    """Whether some k of `count` gives the printed percentage, rounded or cut to its digits."""
-    digits = 3 if round(value, 2) != value else 2
+    """True if some k of `count` gives the printed percentage, rounded or truncated to its digits."""
+    digits = 3 if round(value, 2) != value else 2  # one value has three decimals
+    # A truncated percentage may belong to a neighbour of the nearest number.
     nearest = round(value * count / 100)
     for hits in (nearest - 1, nearest, nearest + 1):
         share = 100 * hits / count
@@ -72,18 +73,19 @@ def possible(value: float, count: int) -> bool:
 
 
 def impossible() -> Iterator[Impossible]:
-    """The printed values that the size of the data does not allow."""
+    """Printed percentages that are impossible with the number of sentences, pairs or families."""
     sets = ("WSC", "H", "M")
-    yield from _impossible(1, TABLE_1, [(one, kind) for one in sets for kind in (0, 1)])
-    columns = [(one, kind) for _ in TABLE_2_MODELS for one in ("H", "M") for kind in (0, 1)]
-    yield from _impossible(2, TABLE_2, columns)
+    yield from _impossible(1, TABLE_1, [(name, kind) for name in sets for kind in (0, 1)])
+    model_columns = [(name, kind) for name in ("H", "M") for kind in (0, 1)]
+    yield from _impossible(2, TABLE_2, model_columns * len(TABLE_2_MODELS))
     for method, value in zip(TABLE_3_METHODS, TABLE_3["Consistency"], strict=True):
         if not possible(value, FAMILIES):
             yield Impossible(3, "Consistency", method, value, FAMILIES)
-    yield from _impossible(5, TABLE_5, columns[:4])
+    yield from _impossible(5, TABLE_5, model_columns)
 
 
 def _impossible(table: int, printed: Printed, columns: list[tuple[str, int]]) -> Iterator[Impossible]:
+    """Check a table. A column is a key of `SENTENCES` with 0 for single or 1 for pair accuracy."""
     for row, values in printed.items():
         for (name, kind), value in zip(columns, values, strict=True):
             count = SENTENCES[name][kind]

@@ -1,4 +1,4 @@
-"""People's judgement of schemas: sheets for two annotators, who disagrees, a third for what is disputed, what stays."""
+"""Annotation of schemas: export sheets, measure agreement, adjudicate disputes, and keep the verified schemas."""
 
 from __future__ import annotations
 
@@ -10,36 +10,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evaluation.estimates import Estimate, share
-from evaluation.probing.tables import Page
-from evaluation.votes.agreement import Agreement, agreement
-from evaluation.votes.exporting import refuse_voters, write_sheets
-from evaluation.votes.importing import VotesReport, import_sheets
-from evaluation.votes.items import subject
-from evaluation.votes.questions import SCHEMA, SCHEMA_AVAILABLE, SCHEMA_LABELS, Item, Kind, schema_item
-from evaluation.votes.sheets import sheets
-from evaluation.winograd import paper
-from evaluation.winograd.data import Pair, pairs_of, read_file
-from evaluation.winograd.scores import estimate_json
-from grammar.errors import HapaxError
-from kb.records import VoteRecord, content_id
-from kb.store import KnowledgeBase
+from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.votes.agreement import agreement
+from hapax.evaluation.votes.exporting import check_voter_names, write_sheets
+from hapax.evaluation.votes.importing import VotesReport, import_sheets
+from hapax.evaluation.votes.items import subject_id
+from hapax.evaluation.votes.questions import SCHEMA, SCHEMA_AVAILABLE, SCHEMA_LABELS, SheetKind, VotingItem, schema_item
+from hapax.evaluation.votes.sheets import sheets
+from hapax.evaluation.winograd import paper
+from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import content_id
+from hapax.kb.store import KnowledgeBase
 
 LABELS = tuple(f"{SCHEMA} label {number}" for number in (1, 2))
 AVAILABLE = tuple(f"{SCHEMA} {key}" for key in SCHEMA_AVAILABLE)
 FEWEST = 2
-"""Annotators of each schema, as in the paper."""
+"""Minimum number of annotators for each schema, as in the paper."""
 
 
-def item_of(pair: Pair) -> Item:
-    """The schema as it stands on a sheet. Its id depends on what is read there alone."""
-    one, other = pair
-    identity = content_id("schema", one.text, other.text, one.pronoun, other.pronoun, *one.options)
-    return schema_item(f"schema:{identity}", (one.text, other.text), (one.pronoun, other.pronoun), one.options)
+def item_of(pair: Pair) -> VotingItem:
+    """The schema as an item of a sheet. Its id depends only on what annotators read there."""
+    first, second = pair
+    identity = content_id("schema", first.text, second.text, first.pronoun, second.pronoun, *first.options)
+    return schema_item(f"schema:{identity}", (first.text, second.text), (first.pronoun, second.pronoun), first.options)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class VotedSchema:
     """A schema with its votes, by question and annotator."""
 
     pair: Pair
@@ -47,24 +46,28 @@ class Judged:
 
     @property
     def annotators(self) -> int:
-        return len({voter for several in self.votes.values() for voter in several})
+        voters: set[str] = set()
+        for by_voter in self.votes.values():
+            voters |= by_voter.keys()
+        return len(voters)
 
     @property
     def disputed(self) -> bool:
-        """Whether annotators differ on any question."""
-        return any(len(set(several.values())) > 1 for several in self.votes.values())
+        """True if annotators differ on any question."""
+        return any(len(set(by_voter.values())) > 1 for by_voter in self.votes.values())
 
     def decided(self, question: str) -> str | None:
-        """The answer of more than half of the annotators."""
-        several = Counter(self.votes.get(question, {}).values())
-        if not several:
+        """The answer of more than half of the annotators, if there is one."""
+        answers = Counter(self.votes.get(question, {}).values())
+        if not answers:
             return None
-        answer, count = several.most_common(1)[0]
-        return answer if 2 * count > several.total() else None
+        answer, count = answers.most_common(1)[0]
+        # Half of the votes is no majority: with two annotators, both must agree.
+        return answer if 2 * count > answers.total() else None
 
     @property
-    def lack(self) -> str:
-        """Why the schema is discarded; empty if it stays."""
+    def discarded(self) -> str:
+        """Reason why the schema is discarded; empty if it is kept."""
         if self.annotators < FEWEST:
             return "fewer than two annotators"
         for question, item in zip(LABELS, self.pair, strict=True):
@@ -81,65 +84,62 @@ class Judged:
 
 @dataclass(frozen=True)
 class Annotated:
-    """What annotators made of the schemas of a file."""
+    """Schemas of a file with all votes on them."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[VotedSchema, ...]
 
     @cached_property
     def kept(self) -> list[Pair]:
-        return [one.pair for one in self.judged if not one.lack]
+        return [schema.pair for schema in self.judged if not schema.discarded]
 
     @cached_property
     def disagreement(self) -> Estimate:
-        """The share of schemas, of those with two annotators or more, on which they differ in any question."""
-        return share([one.disputed for one in self.judged if one.annotators >= FEWEST])
+        """Share of schemas on which annotators differ in any question, among those with two annotators or more."""
+        return share([schema.disputed for schema in self.judged if schema.annotators >= FEWEST])
 
-    def pages(self) -> Iterator[Page]:
-        """Agreement by question, and what became of the schemas."""
-        rows = [
-            (name, str(found.questions), *map(str, (found.percent, found.krippendorff)))
-            for name, found in self._agreements()
-        ]
-        yield Page("Agreement", ("question", "schemas", "same answer", "Krippendorff's alpha"), rows)
-        fates = Counter(one.lack or "kept" for one in self.judged)
-        yield Page("Schemas", ("", "count"), [(fate, str(count)) for fate, count in sorted(fates.items())])
+    def result(self) -> ExperimentResult:
+        """Agreement by question, and numbers of kept and discarded schemas."""
+        outcomes = dict(sorted(Counter(schema.discarded or "kept" for schema in self.judged).items()))
         reference = f"disagreement {self.disagreement}; the paper's is below {paper.DISAGREEMENT} %"
-        yield Page("Disagreement on any question", ("share of schemas",), [(reference,)])
-
-    def to_json(self) -> dict[str, Any]:
-        return {
+        rows = []
+        agreements: dict[str, Any] = {}
+        for question in (*LABELS, *AVAILABLE):
+            choices = SCHEMA_LABELS if question in LABELS else ("yes", "no")
+            # Each schema is a subject with a single question.
+            counts = []
+            for schema in self.judged:
+                answers = list(schema.votes.get(question, {}).values())
+                counts.append([[answers.count(choice) for choice in choices]])
+            found = agreement(counts)
+            rows.append((question, found.questions, found.percent, found.krippendorff))
+            agreements[question] = {
+                "questions": found.questions,
+                "percent": found.percent,
+                "krippendorff": found.krippendorff,
+            }
+        tables = [
+            ResultTable("Agreement", ("question", "schemas", "same answer", "Krippendorff's alpha"), rows),
+            ResultTable("Schemas", ("", "count"), list(outcomes.items())),
+            ResultTable("Disagreement on any question", ("share of schemas",), [(reference,)]),
+        ]
+        figures = {
             "schemas": len(self.judged),
             "kept": len(self.kept),
-            "disagreement": estimate_json(self.disagreement),
-            "agreement": {
-                name: {
-                    "questions": found.questions,
-                    "percent": estimate_json(found.percent),
-                    "krippendorff": estimate_json(found.krippendorff),
-                }
-                for name, found in self._agreements()
-            },
-            "fates": dict(sorted(Counter(one.lack or "kept" for one in self.judged).items())),
+            "disagreement": self.disagreement,
+            "agreement": agreements,
+            "fates": outcomes,  # the key that was always written
         }
+        return ExperimentResult(tables, figures)
 
-    def lines(self) -> Iterator[str]:
-        """The schemas that stay, as JSONL."""
+    def kept_lines(self) -> Iterator[str]:
+        """The schemas that are kept, as lines of JSONL."""
         for pair in self.kept:
             for item in pair:
                 yield json.dumps(item.to_json(), ensure_ascii=False) + "\n"
 
-    def _agreements(self) -> Iterator[tuple[str, Agreement]]:
-        for question in (*LABELS, *AVAILABLE):
-            choices = SCHEMA_LABELS if question in LABELS else ("yes", "no")
-            counts = [
-                [[list(one.votes.get(question, {}).values()).count(choice) for choice in choices]]
-                for one in self.judged
-            ]
-            yield question, agreement(counts)
-
 
 def schemas_of(path: Path) -> dict[str, Pair]:
-    """The pairs of a file by the id that they have on sheets. Raises HapaxError if there are none."""
+    """Pairs of a file by their ids on sheets. Raises HapaxError if there are none."""
     found = {item_of(pair).id: pair for pair in pairs_of(read_file(path).items)}
     if not found:
         raise HapaxError(f"{path}: no pairs to judge. Name a file with pairs of sentences.")
@@ -148,7 +148,7 @@ def schemas_of(path: Path) -> dict[str, Pair]:
 
 @dataclass(frozen=True, slots=True)
 class SheetOptions:
-    """Who judges, and how: `disputed` asks only about what the votes so far differ on."""
+    """Options of sheets. `disputed`: only schemas on which the votes so far differ."""
 
     annotators: tuple[str, ...]
     disputed: bool = False
@@ -158,21 +158,23 @@ class SheetOptions:
 
 
 def export_sheets(kb: KnowledgeBase, path: Path, options: SheetOptions, folder: Path) -> list[Path]:
-    """Write a sheet for each annotator. The same file and options give the same bytes."""
-    refuse_voters(options.annotators)
+    """Write a sheet for each annotator; return their paths. The same file and options give the same bytes."""
+    check_voter_names(options.annotators)
     schemas = schemas_of(path)
     wanted = list(schemas)
     if options.disputed:
-        wanted = [identity for identity, one in zip(schemas, annotated(kb, path).judged, strict=True) if one.disputed]
+        # `annotated` returns the schemas in the order of the file, as `schemas_of` does.
+        judged = zip(schemas, annotated(kb, path).judged, strict=True)
+        wanted = [identity for identity, schema in judged if schema.disputed]
     if not wanted:
-        raise HapaxError(f"{path}: annotators differ on nothing. Leave --disputed out to have all judged.")
+        raise HapaxError(f"{path}: annotators agree on all schemas. Omit --disputed to have every schema judged.")
     items = [item_of(schemas[identity]) for identity in wanted]
-    made = sheets(Kind.SCHEMAS, items, options.annotators, options.seed, options.per_sheet)
-    return write_sheets(made, options.forms, folder)
+    schema_sheets = sheets(SheetKind.SCHEMAS, items, options.annotators, options.seed, options.per_sheet)
+    return write_sheets(schema_sheets, options.forms, folder)
 
 
-def take_in(kb: KnowledgeBase, path: Path, files: Sequence[Path], skip_faulty: bool = False) -> VotesReport:
-    """Store the votes of filled sheets about the schemas of this file."""
+def import_votes(kb: KnowledgeBase, path: Path, files: Sequence[Path], skip_faulty: bool = False) -> VotesReport:
+    """Store the votes of filled-in sheets about the schemas of this file."""
     items = {identity: item_of(pair) for identity, pair in schemas_of(path).items()}
     return import_sheets(kb, files, skip_faulty=skip_faulty, schemas=items)
 
@@ -181,10 +183,10 @@ def annotated(kb: KnowledgeBase, path: Path) -> Annotated:
     """The schemas of a file with all votes on them."""
     schemas = schemas_of(path)
     votes: dict[str, dict[str, dict[str, str]]] = {}
-    for vote in _schema_votes(kb):
-        votes.setdefault(vote.statement_id, {}).setdefault(vote.question, {})[vote.voter] = vote.answer
-    return Annotated(tuple(Judged(pair, votes.get(subject(identity), {})) for identity, pair in schemas.items()))
-
-
-def _schema_votes(kb: KnowledgeBase) -> Iterator[VoteRecord]:
-    return (vote for vote in kb.votes() if vote.question in (*LABELS, *AVAILABLE))
+    for vote in kb.votes():
+        # A knowledge base may also hold votes on statements and facts.
+        if vote.question in (*LABELS, *AVAILABLE):
+            votes.setdefault(vote.statement_id, {}).setdefault(vote.question, {})[vote.voter] = vote.answer
+    return Annotated(
+        tuple(VotedSchema(pair, votes.get(subject_id(identity), {})) for identity, pair in schemas.items())
+    )

@@ -1,7 +1,7 @@
-"""The six prompts of the paper (appendix C), in its own words and in those of the released notebooks.
+"""The six prompts of the paper (appendix C), as printed and as the released notebooks send them.
 
-The paper's are the printed words; where its page breaks a line, one line break stands. The notebooks' are what they
-send, byte for byte; those for CR-WSC-H and CR-WSC-M differ in two places.
+The paper's prompts have one line break wherever its page breaks a line. The notebooks' prompts are exact to the byte;
+those for CR-WSC-H and CR-WSC-M differ in two places.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from evaluation.winograd.data import MACHINE, Pair, WinogradItem
-from grammar.errors import HapaxError
+from hapax.evaluation.winograd.data import MACHINE, Pair
+from hapax.grammar.errors import HapaxError
 
 
-class Method(StrEnum):
-    """How a pair is asked. `aot-staged`: abstraction, answer and way back as separate steps. `own`: a user's prompt."""
+class PromptMethod(StrEnum):
+    """Prompting method. `aot-staged` abstracts, answers and maps back in separate steps; `own` is a user's prompt."""
 
     ZERO_SHOT = "zero-shot"
     ONE_SHOT = "one-shot"
@@ -28,8 +28,8 @@ class Method(StrEnum):
     OWN = "own"
 
 
-class Variant(StrEnum):
-    """Whose words: those the paper prints, or those its released notebooks send."""
+class PromptWording(StrEnum):
+    """Wording of the prompts: as the paper prints them, or as its released notebooks send them."""
 
     PAPER = "paper"
     NOTEBOOK = "notebook"
@@ -37,7 +37,7 @@ class Variant(StrEnum):
 
 HEADER = "Q: Compare the two sentences and answer the questions"
 FORMAT_LINE = "Answer in the format that 1.Answer for the first question 2. 1.Answer for the second question\n"
-STEP_BY_STEP = {Variant.PAPER: "Let's think step by step\n", Variant.NOTEBOOK: "let's think step by step\n"}
+STEP_BY_STEP = {PromptWording.PAPER: "Let's think step by step\n", PromptWording.NOTEBOOK: "let's think step by step\n"}
 FOLLOW = "Follow the above format of the answer and answer the following question. "
 
 _ONE_SHOT = """\
@@ -108,20 +108,20 @@ Conclusion: As worm is a prey, and fish is a predator in the context,
 A: Thus the answer is:
 1. worm 2. fish"""
 
-EXEMPLARS: Mapping[tuple[Method, Variant], str] = {
-    (Method.ONE_SHOT, Variant.PAPER): _ONE_SHOT.replace("{colon}", ":"),
-    (Method.ONE_SHOT, Variant.NOTEBOOK): _ONE_SHOT.replace("{colon}", ""),
-    (Method.WINOWHY, Variant.PAPER): _WINOWHY_PAPER,
-    (Method.WINOWHY, Variant.NOTEBOOK): _WINOWHY_NOTEBOOK,
-    (Method.COT, Variant.PAPER): _COT.replace("{blank}", "").replace("{break}", " "),
-    (Method.COT, Variant.NOTEBOOK): _COT.replace("{blank}", "\n").replace("{break}", "\n"),
-    (Method.AOT, Variant.PAPER): _AOT_PAPER,
-    (Method.AOT, Variant.NOTEBOOK): _AOT_NOTEBOOK,
+EXEMPLARS: Mapping[tuple[PromptMethod, PromptWording], str] = {
+    (PromptMethod.ONE_SHOT, PromptWording.PAPER): _ONE_SHOT.replace("{colon}", ":"),
+    (PromptMethod.ONE_SHOT, PromptWording.NOTEBOOK): _ONE_SHOT.replace("{colon}", ""),
+    (PromptMethod.WINOWHY, PromptWording.PAPER): _WINOWHY_PAPER,
+    (PromptMethod.WINOWHY, PromptWording.NOTEBOOK): _WINOWHY_NOTEBOOK,
+    (PromptMethod.COT, PromptWording.PAPER): _COT.replace("{blank}", "").replace("{break}", " "),
+    (PromptMethod.COT, PromptWording.NOTEBOOK): _COT.replace("{blank}", "\n").replace("{break}", "\n"),
+    (PromptMethod.AOT, PromptWording.PAPER): _AOT_PAPER,
+    (PromptMethod.AOT, PromptWording.NOTEBOOK): _AOT_NOTEBOOK,
 }
-"""The worked example before the question; zero-shot methods have none."""
+"""Worked examples that precede the question; zero-shot methods have none."""
 
-PROMPTED = tuple(one for one in Method if one not in (Method.AOT_STAGED, Method.OWN))
-"""The six of the paper's table 2, each a single prompt."""
+PROMPTED = tuple(method for method in PromptMethod if method not in (PromptMethod.AOT_STAGED, PromptMethod.OWN))
+"""The six single-prompt methods of the paper's table 2."""
 
 STAGE_ONE = """\
 Q: Compare the two sentences and answer the questions
@@ -129,7 +129,7 @@ Q: Compare the two sentences and answer the questions
 2. The tasty fish ate the worm, it was hungry. What does "it" refer to?
 Select from ["tasty fish", "worm"]
 Conceptualization: tasty fish can be conceptualized as a predator, and worm can be conceptualized as a prey."""
-"""The first stage by itself: the same example up to where the concepts are known."""
+"""Example of the first stage: the AoT example up to the concepts."""
 
 STAGE_TWO = """\
 Q: Compare the two sentences and answer the questions
@@ -138,67 +138,68 @@ Q: Compare the two sentences and answer the questions
 Select from ["prey", "predator"]
 Because the subject of "ate" should be hungry and the object should be tasty, so:
 Answer: 1. prey. 2. predator"""
-"""The second stage by itself: it shows no entity."""
+"""Example of the second stage, which names no entity."""
 
 
 def pronoun_question(pronoun: str) -> str:
     """`What does "he" refer to?`; `they` and `them` take "do"."""
-    small = pronoun.lower()
-    return f'What {"do" if small in ("they", "them") else "does"} "{small}" refer to?'
+    lower = pronoun.lower()
+    return f'What {"do" if lower in ("they", "them") else "does"} "{lower}" refer to?'
 
 
 def question_block(pair: Pair) -> str:
-    """The two sentences with their questions and the options of the first, as every prompt has them."""
-    one, other = pair
-    return f'{HEADER}\n1. {_asked(one)}\n2. {_asked(other)}\nSelect from ["{one.options[0]}", "{one.options[1]}"]\n'
+    """The end of every prompt: the two sentences with their questions, and the options of the first."""
+    first, second = (f"{item.text} {pronoun_question(item.pronoun)}" for item in pair)
+    # The second sentence may have options of its own; the prompt has one list for both.
+    options = pair[0].options
+    return f'{HEADER}\n1. {first}\n2. {second}\nSelect from ["{options[0]}", "{options[1]}"]\n'
 
 
-def _asked(item: WinogradItem) -> str:
-    return f"{item.text} {pronoun_question(item.pronoun)}"
-
-
-def prompt(pair: Pair, method: Method, variant: Variant, own: str = "") -> str:
-    """The whole prompt of a single-prompt method. `own`: the text before the question that a user brings."""
+def prompt(pair: Pair, method: PromptMethod, variant: PromptWording, own: str = "") -> str:
+    """The prompt of a single-prompt method. `own`: a user's text to put before the question."""
     block = question_block(pair)
-    notebook = variant is Variant.NOTEBOOK
+    notebook = variant is PromptWording.NOTEBOOK
+    # The notebook for CR-WSC-M differs from that for CR-WSC-H in the WinoWhy and in the AoT prompt.
     machine = pair[0].source == MACHINE
-    if method is Method.ZERO_SHOT:
+    if method is PromptMethod.ZERO_SHOT:
         return f"{block}{FORMAT_LINE if notebook else ''}A:"
-    if method is Method.ZS_COT:
+    # Only zero-shot has no blank after "A:"; the notebooks' prompts are kept to the byte.
+    if method is PromptMethod.ZS_COT:
         return f"{block}{FORMAT_LINE if notebook else ''}{STEP_BY_STEP[variant]}A: "
-    exemplar = own if method is Method.OWN else EXEMPLARS[method, variant]
-    if method is Method.WINOWHY and notebook:
+    exemplar = own if method is PromptMethod.OWN else EXEMPLARS[method, variant]
+    if method is PromptMethod.WINOWHY and notebook:
         return f"{exemplar}\n\n{block}{'A:' if machine else ''}"
-    follow = FOLLOW if method is Method.AOT and notebook and machine else ""
+    follow = FOLLOW if method is PromptMethod.AOT and notebook and machine else ""
     return f"{exemplar}\n\n{follow}{block}A: "
 
 
 def abstraction_prompt(pair: Pair) -> str:
-    """Stage 1: what can the two entities be conceptualised as?"""
+    """Stage 1: ask for concepts of the two entities."""
     return f"{STAGE_ONE}\n\n{question_block(pair)}Conceptualization: "
 
 
 def abstract_prompt(pair: Pair) -> str:
-    """Stage 2: the question about concepts, from a pair whose options are concepts already."""
+    """Stage 2: ask about a pair whose options are concepts."""
     return f"{STAGE_TWO}\n\n{question_block(pair)}"
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPrompt:
-    """A user's prompt, such as one taken for AoT2 of table 5, which neither paper nor release prints."""
+    """A user's prompt, for example for AoT2 of table 5, which neither the paper nor the release contains."""
 
     name: str
     text: str
 
 
 def read_own(name: str, path: Path) -> OwnPrompt:
-    """The file's text, which stands before each question. Raises HapaxError."""
+    """Read a prompt from a file, to be put before each question. Raises HapaxError."""
     try:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise HapaxError(f"{path} cannot be read: {error}. Give a text file in UTF-8.") from error
     if not text:
-        raise HapaxError(f"{path} is empty. Write what stands before each question.")
-    if name in set(Method):
-        raise HapaxError(f"{name!r} is a method of its own. Give the prompt another name.")
+        raise HapaxError(f"{path} is empty. Write the text that comes before each question.")
+    # Otherwise its answers would be stored, and counted, as those of the built-in method.
+    if name in set(PromptMethod):
+        raise HapaxError(f"{name!r} is the name of a built-in method. Give the prompt another name.")
     return OwnPrompt(name, text)

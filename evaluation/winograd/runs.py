@@ -1,4 +1,4 @@
-"""Asking as runs of a knowledge base: answers are stored, and tables are made of what is stored."""
+"""Runs of asking that are stored in a knowledge base, from which tables are made later."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
-from evaluation.winograd.asking import AskRun, AskSettings, PairAnswer, ask_pairs, asking
-from evaluation.winograd.data import Pair, pairs_of, read_file
-from evaluation.winograd.prompts import PROMPTED, Method, OwnPrompt, Variant, read_own
-from evaluation.winograd.scores import Answer, Measured, measure
-from grammar.errors import HapaxError
-from kb.records import RunRecord, content_id
-from kb.store import KnowledgeBase
-from llm_oracle.calls import KNOWLEDGE, BudgetReached, Journal, PutOff
-from llm_oracle.protocols import Generator, ModelIdentity
-from llm_oracle.registry import OpeningOptions, open_model
+from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
+from hapax.evaluation.winograd.asking import AskRun, AskSettings, PairAnswer, ask_pairs, asking
+from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.prompts import PROMPTED, OwnPrompt, PromptMethod, PromptWording, read_own
+from hapax.evaluation.winograd.scores import Measured, SentenceAnswer, measure
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import RunRecord, content_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import BudgetReached, Deferred
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import KNOWLEDGE, Generator, ModelIdentity
+from hapax.llm_oracle.registry import open_model
 
 COMMAND = "evaluate winograd ask"
 ALL = "all"
@@ -28,7 +30,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """What an asking is told. `limit`: pairs of each source; None: all. `published`: rows exactly as published."""
+    """Options of asking. `limit`: most pairs of each source; `published`: rows exactly as published."""
 
     model: str
     settings: tuple[AskSettings, ...]
@@ -40,27 +42,29 @@ class AskOptions:
     def of(cls, options: Mapping[str, Any]) -> AskOptions:
         """From the options of the command line."""
         base = AskSettings(
-            variant=Variant(options["variant"]),
+            variant=PromptWording(options["variant"]),
             temperature=options["temperature"],
             tokens=options["reply_tokens"],
             seed=options["seed"],
         )
-        methods = [one for name in options["methods"] for one in (PROMPTED if name == ALL else (Method(name),))]
-        settings = [replace(base, method=method) for method in dict.fromkeys(methods)]
-        settings += [replace(base, method=Method.OWN, own=own) for own in map(_own, options["prompts"])]
+        methods: dict[PromptMethod, None] = {}
+        for name in options["methods"]:
+            methods |= dict.fromkeys(PROMPTED if name == ALL else (PromptMethod(name),))
+        settings = [replace(base, method=method) for method in methods]
+        settings += [replace(base, method=PromptMethod.OWN, own=own) for own in map(_own_prompt, options["prompts"])]
         return cls(options["model"], tuple(settings), options["sources"], options["published"], options["limit"])
 
 
-def _own(named: str) -> OwnPrompt:
-    name, equals, path = named.partition("=")
+def _own_prompt(option: str) -> OwnPrompt:
+    name, equals, path = option.partition("=")
     if not equals or not name.strip() or not path:
-        raise HapaxError(f"--prompt {named!r} should read NAME=FILE, such as AoT2=my_prompt.txt.")
+        raise HapaxError(f"--prompt {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt.")
     return read_own(name.strip(), Path(path))
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One method on one source by one model, as it is stored."""
+    """Stored answers of one model, by one method, on one source."""
 
     id: str
     model: str
@@ -71,10 +75,10 @@ class StoredRun:
     published: bool
     status: str
     pairs: int
-    """How many were to be asked."""
-    answers: tuple[Answer, ...]
+    """Number of pairs to ask about."""
+    answers: tuple[SentenceAnswer, ...]
     calls: Mapping[str, tuple[str, ...]]
-    """By pair the journal's ids of its calls."""
+    """Journal ids of the calls, by pair."""
 
     @property
     def name(self) -> str:
@@ -87,16 +91,22 @@ class StoredRun:
 
     @property
     def label(self) -> str:
-        words = "" if self.method == Method.AOT_STAGED else f" ({self.variant})"
-        return f"{self.method}{words}{', as published' if self.published else ''}"
+        wording = "" if self.method == PromptMethod.AOT_STAGED else f" ({self.variant})"
+        return f"{self.method}{wording}{', as published' if self.published else ''}"
 
-    def to_json(self) -> dict[str, Any]:
-        told = ("id", "model", "revision", "method", "variant", "source", "published", "status", "pairs")
-        return {**{name: getattr(self, name) for name in told}, **self.measured.to_json()}
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Settings and scores for programs, without the single answers."""
+        settings = ("id", "model", "revision", "method", "variant", "source", "published", "status", "pairs")
+        scores = ("strict", "released", "unparsed")
+        return {
+            **{name: getattr(self, name) for name in settings},
+            **{name: getattr(self.measured, name) for name in scores},
+        }
 
 
 class AskSession:
-    """Files being asked about. `stopped`: what kept some answers away, a budget or a queue."""
+    """Asks about the pairs of files. `stopped`: the budget or queue that left some pairs unanswered."""
 
     def __init__(self, kb: KnowledgeBase, options: AskOptions, opening: OpeningOptions) -> None:
         self._kb, self._options, self._opening = kb, options, opening
@@ -111,17 +121,18 @@ class AskSession:
     def ask(
         self, paths: Sequence[Path], journal: Journal, progress: Callable[[str, int, int], None] | None = None
     ) -> Iterator[StoredRun]:
-        """Ask by each method about each source, as far as the budget goes; a run is stored when it ends.
+        """Ask by each method about each source until the budget is reached. Each run is stored when it ends.
 
-        `progress` is told the method, the pairs done and the pairs in all.
+        `progress` is called with the method, the number of pairs done and the number of all pairs.
         """
         for source, pairs in self._pairs(paths).items():
             for settings in self._options.settings:
-                told = None if progress is None else _telling(progress, settings.name, source, len(pairs))
-                stored, stopped = self._run(source, pairs, settings, journal, told)
+                finished = None if progress is None else _run_progress(progress, settings.name, source, len(pairs))
+                stored, stopped = self._run(source, pairs, settings, journal, finished)
                 self.stopped = self.stopped or stopped
                 yield stored
-                if stopped and not isinstance(stopped, PutOff):
+                # Requests deferred to a queue do not keep the other runs from being asked.
+                if stopped and not isinstance(stopped, Deferred):
                     return
 
     def _pairs(self, paths: Sequence[Path]) -> dict[str, list[Pair]]:
@@ -132,8 +143,9 @@ class AskSession:
                 name = pair[0].pair
                 if seen.setdefault(name, pair) != pair:
                     raise HapaxError(
-                        f"{pair[0].place}: another file has a pair {name!r}, too. Rename one of the files."
+                        f"{pair[0].place}: another file has a different pair {name!r}. Rename one of the files."
                     )
+                # A file given twice repeats equal pairs, which are asked once.
                 if seen[name] is pair and (not self._options.sources or pair[0].source in self._options.sources):
                     by_source.setdefault(pair[0].source, []).append(pair)
         if not by_source:
@@ -156,44 +168,50 @@ class AskSession:
         status = "budget" if run.stopped else "done"
         with self._kb.transaction():
             self._kb.finish_run(record.id, status, _summary(run))
-            self._keep_mappings(run.answers, record.id)
+            self._store_mappings(run.answers, record.id)
         return _stored(replace(record, status=status, summary=_summary(run))), run.stopped
 
-    def _keep_mappings(self, answers: Iterable[PairAnswer], run_id: str) -> None:
-        facts = [
-            fact
-            for one in answers
-            if one.concepts is not None
-            for fact in mapping_facts(one.pair[0].options, one.concepts, run_id)
-        ]
+    def _store_mappings(self, answers: Iterable[PairAnswer], run_id: str) -> None:
+        facts = []
+        for answer in answers:
+            if answer.concepts is not None:
+                facts += mapping_facts(answer.pair[0].options, answer.concepts, run_id)
         if facts:
             self._kb.add_predicates([ABSTRACTS_TO])
             self._kb.add_facts(facts)
 
 
 def stored_runs(kb: KnowledgeBase) -> list[StoredRun]:
-    """What was asked, the latest of each model, method, variant and source; in the order it was first started."""
+    """The latest run of each model, method, variant and source, in the order they were first started."""
     latest: dict[tuple[str, str, str, str, bool], StoredRun] = {}
     for record in kb.runs():
         if record.command == COMMAND and record.status != "running":
             run = _stored(record)
+            # A later run replaces an earlier one and keeps its place.
             latest[run.name, run.method, run.variant, run.source, run.published] = run
     return list(latest.values())
 
 
-def _telling(progress: Callable[[str, int, int], None], method: str, source: str, total: int) -> Callable[[int], None]:
+def _run_progress(
+    progress: Callable[[str, int, int], None], method: str, source: str, total: int
+) -> Callable[[int], None]:
+    # A lambda in the caller's loop would see the names of whichever turn the loop is at.
     return lambda done: progress(f"{method} on {source}", done, total)
 
 
 def _record(
     model: ModelIdentity, source: str, pairs: Sequence[Pair], settings: AskSettings, options: AskOptions
 ) -> RunRecord:
-    asked = [[item.text, item.pronoun, *item.options] for pair in pairs for item in pair]
-    told = {
+    # The texts are part of the identity, so a changed file starts a new run.
+    texts = []
+    for pair in pairs:
+        texts += [[item.text, item.pronoun, *item.options] for item in pair]
+    stored_settings = {
         "model": model.name,
         "revision": model.revision,
         "method": settings.name,
         "variant": settings.variant.value,
+        # A user may change the text of a prompt and keep its name.
         "prompt": hashlib.sha256(settings.own.text.encode()).hexdigest() if settings.own else "",
         "source": source,
         "published": options.published,
@@ -202,33 +220,34 @@ def _record(
         "seed": settings.seed,
         "pairs": len(pairs),
     }
-    identity = content_id(COMMAND, told, asked)
-    return RunRecord(identity, COMMAND, told, identity, datetime.now(UTC).isoformat(timespec="milliseconds"))
+    identity = content_id(COMMAND, stored_settings, texts)
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return RunRecord(identity, COMMAND, stored_settings, identity, started)
 
 
 def _summary(run: AskRun) -> dict[str, Any]:
+    cells: list[list[Any]] = []
+    for pair_answer in run.answers:
+        for answer in pair_answer.answers:
+            cells.append([answer.item, answer.pair, answer.family, answer.gold, answer.strict, answer.released])
     return {
-        "answers": [
-            [one.item, one.pair, one.family, one.gold, one.strict, one.released]
-            for pair in run.answers
-            for one in pair.answers
-        ],
-        "calls": {pair.pair[0].pair: list(pair.calls) for pair in run.answers},
+        "answers": cells,
+        "calls": {answer.pair[0].pair: list(answer.calls) for answer in run.answers},
     }
 
 
 def _stored(record: RunRecord) -> StoredRun:
-    told = record.settings
+    settings = record.settings
     return StoredRun(
         record.id,
-        told["model"],
-        told["revision"],
-        told["method"],
-        told["variant"],
-        told["source"],
-        told["published"],
+        settings["model"],
+        settings["revision"],
+        settings["method"],
+        settings["variant"],
+        settings["source"],
+        settings["published"],
         record.status,
-        told["pairs"],
-        tuple(Answer(*cells) for cells in record.summary["answers"]),
+        settings["pairs"],
+        tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
         {pair: tuple(calls) for pair, calls in record.summary["calls"].items()},
     )

@@ -1,6 +1,6 @@
-"""Data and metrics of the tasks beside this file, for EleutherAI's lm-evaluation-harness. Part of an export.
+"""Data and metrics of the tasks in this folder, for EleutherAI's lm-evaluation-harness. Part of an export.
 
-A document is a pair of sentences, so that the pair is what a metric sees whole.
+A document is a pair of sentences, so that metrics can judge whole pairs.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ from pathlib import Path
 from typing import Any
 
 Record = tuple[str, bool]
-"""Family, and whether both sentences were answered right."""
+"""Family of a pair, and True if both sentences were answered right."""
 
 
 def load(data_file: str, **_: Any) -> Any:
-    """The pairs of one source, from the file beside this one, wherever the folder lies."""
+    """Pairs of a source, from a file in the folder of this one, wherever that folder is."""
     import datasets
 
     return datasets.load_dataset("json", data_files={"test": str(Path(__file__).parent / data_file)})
 
 
 def process_generated(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """What a written reply answers, by the strict reading."""
+    """Scores of a written reply by the strict reading."""
     answers = _reading().read_strictly(results[0], tuple(doc["options"]))
     return _scored(doc, answers)
 
 
 def process_choice(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """The likeliest of the four pairs of answers is the model's."""
+    """Scores of the likeliest of the four pairs of answers."""
     scores = [score for score, _ in results]
+    # Choices are numbered 2 * first answer + second answer.
     best = scores.index(max(scores))
     return _scored(doc, (best // 2, best % 2))
 
 
 def consistency(records: Iterable[Record]) -> float:
-    """The share of families of which every pair is right."""
+    """Share of families with right answers to every pair."""
     families: dict[str, bool] = {}
     for family, right in records:
         families[family] = families.get(family, True) and right
@@ -56,10 +57,11 @@ def _scored(doc: Mapping[str, Any], answers: Sequence[int | None]) -> dict[str, 
 
 @lru_cache
 def _reading() -> Any:
-    """`reading.py` beside this file; the harness loads functions by path, so a plain import would not find it."""
+    """The module `reading.py` in this folder."""
+    # The harness loads this file by its path, so a plain import would not find the module.
     spec = importlib.util.spec_from_file_location("winograd_reading", Path(__file__).with_name("reading.py"))
     if spec is None or spec.loader is None:
-        raise ImportError("reading.py is not beside utils.py. Export the tasks again.")
+        raise ImportError("reading.py is missing in the folder of utils.py. Export the tasks again.")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

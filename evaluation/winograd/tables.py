@@ -1,4 +1,4 @@
-"""Stored runs as the paper's tables 1, 2, 3 and 5, and the paper's own tables beside them, each by itself."""
+"""Stored runs as the paper's tables 1, 2, 3 and 5, followed by the paper's own tables, never mixed with ours."""
 
 from __future__ import annotations
 
@@ -8,175 +8,190 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from evaluation.estimates import Estimate
-from evaluation.probing.tables import Page
-from evaluation.winograd import paper
-from evaluation.winograd.data import HUMAN, MACHINE, WSC273
-from evaluation.winograd.prompts import Method
-from evaluation.winograd.runs import StoredRun
-from evaluation.winograd.scores import Scores, mcnemar
+from hapax.evaluation.shared.estimates import Estimate
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.winograd import paper
+from hapax.evaluation.winograd.data import HUMAN, MACHINE, WSC273
+from hapax.evaluation.winograd.prompts import PromptMethod
+from hapax.evaluation.winograd.runs import StoredRun
+from hapax.evaluation.winograd.scores import Scores, mcnemar
 
 NAMES = {
-    Method.ZERO_SHOT: "Zero-shot",
-    Method.ONE_SHOT: "One-shot",
-    Method.WINOWHY: "WinoWhy",
-    Method.ZS_COT: "ZS CoT",
-    Method.COT: "CoT",
-    Method.AOT: "AoT",
-    Method.AOT_STAGED: "AoT, staged",
+    PromptMethod.ZERO_SHOT: "Zero-shot",
+    PromptMethod.ONE_SHOT: "One-shot",
+    PromptMethod.WINOWHY: "WinoWhy",
+    PromptMethod.ZS_COT: "ZS CoT",
+    PromptMethod.COT: "CoT",
+    PromptMethod.AOT: "AoT",
+    PromptMethod.AOT_STAGED: "AoT, staged",
 }
-"""As table 2 names the methods."""
+"""Methods as table 2 names them."""
 
-SHORT = {Method.ZERO_SHOT: "0-s", Method.ONE_SHOT: "1-s"}
+SHORT = {PromptMethod.ZERO_SHOT: "0-s", PromptMethod.ONE_SHOT: "1-s"}
 ABSENT = "-"
-UNAVAILABLE = "no prompt: neither paper nor release has it; bring one by --prompt {name}=FILE"
+UNAVAILABLE = "no prompt: neither paper nor release has it; supply one with --prompt {name}=FILE"
 
-Reading = Callable[[StoredRun], Scores]
+ScoresOf = Callable[[StoredRun], Scores]
+RunsByMethod = dict[str, dict[str, StoredRun]]
+"""Runs by method and source."""
 
 
-def pages(runs: Sequence[StoredRun], released: bool = False) -> Iterator[Page]:
-    """Our tables that have a row, then the paper's. `released`: by the released reading of replies."""
-    done = _shortened([run for run in runs if run.status == "done"])
-    read: Reading = (lambda run: run.measured.released) if released else (lambda run: run.measured.strict)
-    how = "released reading" if released else "strict reading"
+def run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
+    """Scores of runs, finished or not, with intervals."""
+    readings = _readings(_shortened(runs))
+    rows = []
+    for row, run in zip(readings.rows, runs, strict=True):
+        rows.append((*row, _with_interval(run.measured.strict.consistency)))
+    table = ResultTable("Asked, with 95 % intervals", (*readings.columns, "consistency"), rows)
+    return ExperimentResult([table], [run.figures for run in runs])
+
+
+def stored_result(runs: Sequence[StoredRun], released: bool = False) -> ExperimentResult:
+    """Our tables with at least one row, and the paper's tables. `released`: scores by the released reading."""
+    finished = _shortened([run for run in runs if run.status == "done"])
+    scores_of: ScoresOf = (lambda run: run.measured.released) if released else (lambda run: run.measured.strict)
+    reading = "released reading" if released else "strict reading"
     ours = (
-        _table_1(done, read, how),
-        _table_2(done, read, how),
-        _table_3(done, read, how),
-        _table_5(done, read, how),
-        _readings(done),
-        _tests(done),
+        _table_1(finished, scores_of, reading),
+        _table_2(finished, scores_of, reading),
+        _table_3(finished, scores_of, reading),
+        _table_5(finished, scores_of, reading),
+        _readings(finished),
+        _tests(finished),
     )
-    yield from (page for page in ours if page.rows)
-    yield from _printed()
+    tables = [*(table for table in ours if table.rows), *_printed()]
+    return ExperimentResult(tables, [run.figures for run in runs], notes=list(_notes(runs)))
 
 
-def run_page(runs: Sequence[StoredRun]) -> Page:
-    """The figures of runs, finished or not, with intervals."""
-    page = _readings(_shortened(runs))
-    rows = [(*row, _with_interval(run.measured.strict.consistency)) for row, run in zip(page.rows, runs, strict=True)]
-    return Page("Asked, with 95 % intervals", (*page.columns, "consistency"), rows)
-
-
-def remarks(runs: Sequence[StoredRun]) -> Iterator[str]:
-    """What a reader of the tables should know."""
+def _notes(runs: Sequence[StoredRun]) -> Iterator[str]:
     for run in runs:
         if run.status != "done":
             yield (
                 f"{run.method} on {run.source} by {run.name} has {len(run.answers) // 2} of {run.pairs} pairs and is "
-                "in no table; run the same command again to finish it"
+                "left out of the tables; run the same command again to finish it"
             )
     if not runs:
         yield "Nothing was asked yet. Ask with: hapax evaluate winograd ask FILE -m MODEL"
-    for one in paper.impossible():
-        yield f"printed, but not possible: {one}"
+    for printed in paper.impossible():
+        yield f"printed, but not possible: {printed}"
 
 
 def _shortened(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """The runs with their models' names alone, where no two models differ in their revision only."""
-    revisions = Counter(model for model, _ in {(run.model, run.revision) for run in runs})
+    """The runs without revisions of models, except where two models differ in their revision only."""
+    models = {(run.model, run.revision) for run in runs}
+    revisions = Counter(model for model, _ in models)
     return [replace(run, revision="") if revisions[run.model] == 1 else run for run in runs]
 
 
-def _table_1(runs: Sequence[StoredRun], read: Reading, how: str) -> Page:
+def _table_1(runs: Sequence[StoredRun], scores_of: ScoresOf, reading: str) -> ResultTable:
     sources = (WSC273, HUMAN, MACHINE)
-    rows = [
-        (f"{model} ({SHORT[Method(method)]}){suffix}", *_cells(by_source, sources, read))
-        for (model, suffix), by_method in _grouped(runs).items()
-        for method, by_source in by_method.items()
-        if method in set(SHORT) and set(sources) & set(by_source)
-    ]
-    return Page(f"Table 1 ({how})", ("", *_columns(sources)), rows)
+    rows = []
+    for (model, suffix), by_method in _grouped(runs).items():
+        for method, by_source in by_method.items():
+            # The paper's table 1 has only these two methods.
+            if method in set(SHORT) and set(sources) & set(by_source):
+                name = f"{model} ({SHORT[PromptMethod(method)]}){suffix}"
+                rows.append((name, *_cells(by_source, sources, scores_of)))
+    return ResultTable(f"Table 1 ({reading})", ("", *_columns(sources)), rows)
 
 
-def _table_2(runs: Sequence[StoredRun], read: Reading, how: str) -> Page:
-    """A row for each method, four columns for each model, as printed; and for sets of one's own."""
+def _table_2(runs: Sequence[StoredRun], scores_of: ScoresOf, reading: str) -> ResultTable:
+    """A row for each method and columns for each model, as printed, and for other sources than the paper's."""
     grouped = _grouped(runs)
-    asked_about = dict.fromkeys(run.source for run in runs)
-    order = [HUMAN, MACHINE, *asked_about]
-    sources = sorted(set(asked_about) - {WSC273}, key=order.index)
-    columns = [f"{model}{suffix} {one}" for model, suffix in grouped for one in _columns(sources)]
+    run_sources = dict.fromkeys(run.source for run in runs)
+    sources = [source for source in run_sources if source != WSC273]
+    # The paper's two sources come first, in its order.
+    order = [HUMAN, MACHINE, *sources]
+    sources.sort(key=order.index)
+    columns = []
+    for model, suffix in grouped:
+        columns += [f"{model}{suffix} {column}" for column in _columns(sources)]
     rows = []
     for method in _methods(grouped):
-        cells = [cell for one in grouped.values() for cell in _cells(one.get(method, {}), sources, read)]
+        cells: list[str] = []
+        for by_method in grouped.values():
+            cells += _cells(by_method.get(method, {}), sources, scores_of)
         if set(cells) != {ABSENT}:
-            rows.append((named(method), *cells))
-    return Page(f"Table 2 ({how})", ("", *columns), rows)
+            rows.append((method_name(method), *cells))
+    return ResultTable(f"Table 2 ({reading})", ("", *columns), rows)
 
 
-def _table_3(runs: Sequence[StoredRun], read: Reading, how: str) -> Page:
+def _table_3(runs: Sequence[StoredRun], scores_of: ScoresOf, reading: str) -> ResultTable:
     grouped = _grouped([run for run in runs if run.source == MACHINE])
     methods = _methods(grouped)
     rows = []
     for (model, suffix), by_method in grouped.items():
-        cells = (
-            _percent(read(by_method[method][MACHINE]).consistency) if method in by_method else ABSENT
-            for method in methods
-        )
-        rows.append((f"{model}{suffix}", *cells))
-    return Page(f"Table 3 ({how}): consistency on {MACHINE}", ("", *map(named, methods)), rows)
+        cells = [f"{model}{suffix}"]
+        for method in methods:
+            run = by_method.get(method, {}).get(MACHINE)
+            cells.append(ABSENT if run is None else _percent(scores_of(run).consistency))
+        rows.append(cells)
+    return ResultTable(f"Table 3 ({reading}): consistency on {MACHINE}", ("", *map(method_name, methods)), rows)
 
 
-def _table_5(runs: Sequence[StoredRun], read: Reading, how: str) -> Page:
+def _table_5(runs: Sequence[StoredRun], scores_of: ScoresOf, reading: str) -> ResultTable:
     sources = (HUMAN, MACHINE)
-    names = {"AoT1": Method.AOT.value, "AoT2": "AoT2", "AoT3": "AoT3"}
+    # AoT2 and AoT3 are the names under which users ask with their own prompts.
+    methods = {"AoT1": PromptMethod.AOT.value, "AoT2": "AoT2", "AoT3": "AoT3"}
     rows = []
     for (model, suffix), by_method in _grouped(runs).items():
-        if not set(names.values()) & set(by_method):
+        if not set(methods.values()) & set(by_method):
             continue
-        for name, method in names.items():
+        for name, method in methods.items():
             by_source = by_method.get(method, {})
-            lacking = not by_source and name != "AoT1"
-            cells = _cells(by_source, sources, read)
-            rows.append((name, f"{model}{suffix}", *cells, UNAVAILABLE.format(name=name) if lacking else ""))
-    return Page(f"Table 5 ({how})", ("", "model", *_columns(sources), ""), rows)
+            remark = UNAVAILABLE.format(name=name) if not by_source and name != "AoT1" else ""
+            rows.append((name, f"{model}{suffix}", *_cells(by_source, sources, scores_of), remark))
+    return ResultTable(f"Table 5 ({reading})", ("", "model", *_columns(sources), ""), rows)
 
 
-def _readings(runs: Sequence[StoredRun]) -> Page:
-    """Both readings of the same replies: the released one finds an answer where there is none."""
+def _readings(runs: Sequence[StoredRun]) -> ResultTable:
+    """Scores by both readings of the same replies; the released one finds answers even where there are none."""
     rows = []
     for run in runs:
         strict, released = run.measured.strict, run.measured.released
         shown = (strict.single, strict.pair, released.single, released.pair, run.measured.unparsed)
         rows.append((run.label, run.name, run.source, *map(_with_interval, shown)))
     columns = ("", "model", "source", "single", "pair", "single, released", "pair, released", "unparsed")
-    return Page("Strict and released reading, with 95 % intervals", columns, rows)
+    return ResultTable("Strict and released reading, with 95 % intervals", columns, rows)
 
 
-def _tests(runs: Sequence[StoredRun]) -> Page:
-    """McNemar's exact test between each two methods of a model on a source, by the strict reading."""
+def _tests(runs: Sequence[StoredRun]) -> ResultTable:
+    """McNemar's exact test between every two methods of a model on a source, by the strict reading."""
     rows = []
-    for one, other in combinations(runs, 2):
-        if (one.name, one.source) == (other.name, other.source):
-            test = mcnemar(one.answers, other.answers)
+    for first, second in combinations(runs, 2):
+        if (first.name, first.source) == (second.name, second.source):
+            test = mcnemar(first.answers, second.answers)
             if test is not None:
-                found = (str(test.only_first), str(test.only_second), f"{test.p_value:.4g}")
-                rows.append((one.label, other.label, one.name, one.source, *found))
-    columns = ("one", "other", "model", "source", "only one right", "only other right", "p")
-    return Page("McNemar's exact test (strict reading)", columns, rows)
+                counts = (str(test.only_first), str(test.only_second), f"{test.p_value:.4g}")
+                rows.append((first.label, second.label, first.name, first.source, *counts))
+    columns = ("first", "second", "model", "source", "only first right", "only second right", "p")
+    return ResultTable("McNemar's exact test (strict reading)", columns, rows)
 
 
-def _printed() -> Iterator[Page]:
+def _printed() -> Iterator[ResultTable]:
     """The paper's tables as printed."""
     wide = _columns((WSC273, HUMAN, MACHINE))
     narrow = _columns((HUMAN, MACHINE))
-    yield _page("1", paper.TABLE_1, ("", *wide))
-    yield _page("2", paper.TABLE_2, ("", *(f"{model} {one}" for model in paper.TABLE_2_MODELS for one in narrow)))
-    yield _page("3", paper.TABLE_3, ("", *paper.TABLE_3_METHODS))
-    yield _page("5", paper.TABLE_5, ("", *narrow))
+    by_model = []
+    for model in paper.TABLE_2_MODELS:
+        by_model += [f"{model} {column}" for column in narrow]
+    yield _printed_table("1", paper.TABLE_1, wide)
+    yield _printed_table("2", paper.TABLE_2, by_model)
+    yield _printed_table("3", paper.TABLE_3, paper.TABLE_3_METHODS)
+    yield _printed_table("5", paper.TABLE_5, narrow)
 
 
-def _page(number: str, printed: paper.Printed, columns: tuple[str, ...]) -> Page:
-    rows = [(row, *(f"{value:.3f}".removesuffix("0") for value in values)) for row, values in printed.items()]
-    return Page(f"Reference: the paper's table {number}, for other models and replies", columns, rows)
+def _printed_table(number: str, printed: paper.Printed, columns: Sequence[str]) -> ResultTable:
+    rows = []
+    for name, values in printed.items():
+        # The paper prints two decimals, and three in one cell.
+        rows.append([name, *(f"{value:.3f}".removesuffix("0") for value in values)])
+    return ResultTable(f"Reference: the paper's table {number}, for other models and replies", ("", *columns), rows)
 
 
-Grouped = dict[tuple[str, str], dict[str, dict[str, StoredRun]]]
-
-
-def _grouped(runs: Sequence[StoredRun]) -> Grouped:
-    """By model with what marks its words, by method, by source."""
-    grouped: Grouped = {}
+def _grouped(runs: Sequence[StoredRun]) -> dict[tuple[str, str], RunsByMethod]:
+    """Runs by model and a suffix that marks unusual wordings."""
+    grouped: dict[tuple[str, str], RunsByMethod] = {}
     for run in runs:
         marks = [run.variant] if run.variant != "paper" else []
         marks += ["as published"] if run.published else []
@@ -185,28 +200,33 @@ def _grouped(runs: Sequence[StoredRun]) -> Grouped:
     return grouped
 
 
-def _columns(sources: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{source} {kind}" for source in sources for kind in ("single", "pair"))
+def _columns(sources: Sequence[str]) -> list[str]:
+    columns = []
+    for source in sources:
+        columns += [f"{source} single", f"{source} pair"]
+    return columns
 
 
-def _cells(by_source: Mapping[str, StoredRun], sources: Sequence[str], read: Reading) -> tuple[str, ...]:
+def _cells(by_source: Mapping[str, StoredRun], sources: Sequence[str], scores_of: ScoresOf) -> list[str]:
     cells: list[str] = []
     for source in sources:
         run = by_source.get(source)
-        cells += [ABSENT, ABSENT] if run is None else [_percent(read(run).single), _percent(read(run).pair)]
-    return tuple(cells)
+        cells += [ABSENT, ABSENT] if run is None else [_percent(scores_of(run).single), _percent(scores_of(run).pair)]
+    return cells
 
 
-def _methods(grouped: Grouped) -> list[str]:
-    """The methods asked by, in the order of table 2, then users' own."""
-    known = [str(one) for one in NAMES]
-    asked = dict.fromkeys(method for by_method in grouped.values() for method in by_method)
-    return sorted(asked, key=lambda method: known.index(method) if method in known else len(known))
+def _methods(grouped: Mapping[tuple[str, str], RunsByMethod]) -> list[str]:
+    """Methods with runs, in the order of table 2, then users' own."""
+    known = [str(method) for method in NAMES]
+    methods: dict[str, None] = {}
+    for by_method in grouped.values():
+        methods |= dict.fromkeys(by_method)
+    return sorted(methods, key=lambda method: known.index(method) if method in known else len(known))
 
 
-def named(method: str) -> str:
-    """The method as table 2 names it; a user's own by its name."""
-    return NAMES.get(Method(method), method) if method in set(Method) else method
+def method_name(method: str) -> str:
+    """The method's name in table 2, or the name of a user's own prompt."""
+    return NAMES.get(PromptMethod(method), method) if method in set(PromptMethod) else method
 
 
 def _percent(estimate: Estimate) -> str:

@@ -1,1 +1,1 @@
-"""Models that run in this process, one file a library. Imported only when a model is opened."""
+"""Backends: models in this process and on servers. Heavy libraries are imported only when a model is opened."""

@@ -1,4 +1,4 @@
-"""Batches that fit the memory: cut by what they weigh, and halved, for good, where memory runs out."""
+"""Batches that fit into memory: limited by weight, and permanently halved when memory runs out."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TypeVar
 
 import torch
 
-from grammar.errors import HapaxError
+from hapax.grammar.errors import HapaxError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Text = TypeVar("Text", bound=tuple[int, ...])
 
 MEMORY_FAULTS = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
-"""How CUDA, torch's allocators for the processor, and cuBLAS say that memory ran out."""
+"""Messages of CUDA, torch's processor allocators and cuBLAS when memory runs out."""
 
 
 @dataclass
-class Room:
-    """What a batch may weigh. It shrinks when a batch did not fit, and stays so."""
+class BatchLimit:
+    """Maximum weight of a batch. It is reduced when a batch does not fit, and stays reduced."""
 
     size: int
 
@@ -29,13 +29,13 @@ def in_batches(
     items: Sequence[Item],
     order: Sequence[int],
     weight: Callable[[Item], int],
-    room: Room,
+    room: BatchLimit,
     run: Callable[[Sequence[Item]], Sequence[Answer]],
 ) -> list[Answer]:
-    """The answers to all items, in their order, from batches taken in `order`.
+    """Answers to all items, in their order, from batches taken in `order`.
 
-    A batch weighs its number of items times the `weight` of its first. One that runs out of memory is tried again in
-    half the room. Raises HapaxError where a single item does not fit.
+    The weight of a batch is its number of items times the `weight` of its first. A batch that runs out of memory is
+    tried again at half the size. Raises HapaxError if a single item does not fit.
     """
     waiting = list(order)
     answers: dict[int, Answer] = {}
@@ -49,13 +49,13 @@ def in_batches(
                 raise
             if len(batch) == 1:
                 raise HapaxError(
-                    "There is too little memory for a single request. Choose a smaller model, --dtype bfloat16 "
-                    "if it runs in float32, or --device cpu if it runs on a GPU."
+                    "There is not enough memory for a single request. Choose a smaller model, --dtype bfloat16 if it "
+                    "runs in float32, or --device cpu if it runs on a GPU."
                 ) from fault
             done = None
         if done is None:  # outside the except block, so that the failed batch's tensors are free by now
             torch.cuda.empty_cache()
-            room.size = len(batch) * heaviest // 2
+            room.size = len(batch) * heaviest // 2  # of what this batch weighed, which may be less than the room
             continue
         answers.update(zip(batch, done, strict=True))
         waiting = waiting[len(batch) :]
@@ -63,19 +63,23 @@ def in_batches(
 
 
 def distinct_in_batches(
-    texts: Sequence[Text], room: Room, run: Callable[[Sequence[Text]], Sequence[Answer]]
+    texts: Sequence[Text], room: BatchLimit, run: Callable[[Sequence[Text]], Sequence[Answer]]
 ) -> list[Answer]:
-    """The answers to token sequences, in their order. Equal ones are asked once, the longest first.
+    """Answers to token sequences, in their order. Equal sequences are asked once.
 
-    So what does not fit shows at once. A batch has at most `room` tokens, each text counted as long as the longest.
+    A batch has at most `room` tokens, with each text counted as long as the longest.
     """
     distinct = list(dict.fromkeys(texts))
+    # The longest first, so that a text that does not fit fails at once.
     longest_first = sorted(range(len(distinct)), key=lambda place: -len(distinct[place]))
     answers = dict(zip(distinct, in_batches(distinct, longest_first, len, room, run), strict=True))
     return [answers[text] for text in texts]
 
 
 def is_memory_fault(fault: BaseException) -> bool:
-    """Whether an exception says that memory ran out: a class for GPUs, words for processors."""
-    said = str(fault).lower()
-    return isinstance(fault, torch.OutOfMemoryError | MemoryError) or any(words in said for words in MEMORY_FAULTS)
+    """True if an exception says that memory ran out."""
+    if isinstance(fault, torch.OutOfMemoryError | MemoryError):
+        return True
+    # For processors torch raises a plain RuntimeError, which only its message identifies.
+    message = str(fault).lower()
+    return any(words in message for words in MEMORY_FAULTS)

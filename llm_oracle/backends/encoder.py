@@ -1,4 +1,4 @@
-"""How alike an encoder such as BERT finds two texts: a baseline that knows no direction (bert1A to bert3A of BoOQA)."""
+"""Similarity of two texts under an encoder such as BERT: a symmetric baseline (bert1A to bert3A of BoOQA)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 
 import torch
 
-from llm_oracle.backends.loading import LoadedModel, load_model
-from llm_oracle.protocols import LogLikelihood
+from hapax.llm_oracle.backends.loading import LoadedModel, load_model
+from hapax.llm_oracle.protocols import LogLikelihood
 
 OPEN, CLOSE = "\u27e6", "\u27e7"
-"""Stand around the words whose vectors count; without any the first token's does, as BERT's `[CLS]`."""
+"""Marks around the words whose vectors count; without marks, the first token's counts, which is BERT's `[CLS]`."""
 
 BATCH = 64
+"""Texts per pass."""
 
 
 class EncoderSimilarity:
-    """Cosine of the vectors of a text's two halves, which a tab parts, as `per_token`, in [-1, 1].
+    """Cosine similarity of the two halves of a text, which a tab separates, as `per_token`, in [-1, 1].
 
-    That is no log-likelihood, but ranks as one does. A half is known by the mean of its marked words' vectors in the
-    last layer. Texts longer than the model's context are cut.
+    That is not a log-likelihood, but ranks like one. The vector of a half is the mean over its marked words in the last
+    layer. Texts longer than the model's context are cut.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -30,18 +31,27 @@ class EncoderSimilarity:
 
     @classmethod
     def load(cls, source: str | Path, device: str = "auto", dtype: str = "auto") -> EncoderSimilarity:
-        """A checkpoint from a folder or the Hugging Face hub. Raises HapaxError where it cannot be loaded."""
+        """A checkpoint from a folder or the Hugging Face hub. Raises HapaxError if it cannot be loaded."""
         return cls(load_model(source, device, f"encoder/{source}", dtype, headless=True))
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        """One for each text. Equal halves are read once."""
-        halves = [text.partition("\t")[::2] for text in texts]
-        known = list(dict.fromkeys(half for both in halves for half in both))
-        vectors = dict(zip(known, self._vectors(known), strict=True))
-        return [LogLikelihood(_cosine(vectors[one], vectors[other]), 1) for one, other in halves]
+        """One score per text. Equal halves are encoded once."""
+        pairs: list[tuple[str, str]] = []
+        distinct: dict[str, None] = {}
+        for text in texts:
+            first, _, second = text.partition("\t")
+            pairs.append((first, second))
+            distinct |= {first: None, second: None}
+        vectors = dict(zip(distinct, self._vectors(list(distinct)), strict=True))
+        scores: list[LogLikelihood] = []
+        for first, second in pairs:
+            cosine = torch.cosine_similarity(vectors[first].double(), vectors[second].double(), dim=0)
+            # Clamped, because rounding may leave a value just above 1.
+            scores.append(LogLikelihood(float(cosine.clamp(-1, 1)), 1))
+        return scores
 
     def _vectors(self, texts: Sequence[str]) -> list[torch.Tensor]:
-        by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))  # for little padding
         found: dict[int, torch.Tensor] = {}
         for start in range(0, len(texts), BATCH):
             places = by_length[start : start + BATCH]
@@ -59,37 +69,31 @@ class EncoderSimilarity:
             return_offsets_mapping=True,
             return_tensors="pt",
         ).to(self._loaded.device)
-        asked = {name: tokens[name] for name in ("input_ids", "attention_mask")}
+        # Without token types, which some tokenizers add and some networks reject.
+        inputs = {name: tokens[name] for name in ("input_ids", "attention_mask")}
         with torch.inference_mode():
-            states = self._loaded.network(**asked).last_hidden_state.float().cpu()
-        return [
-            _mean(rows, _counting(offsets, _marked(text)))
-            for rows, offsets, text in zip(states, tokens["offset_mapping"].tolist(), plain, strict=True)
-        ]
+            states = self._loaded.network(**inputs).last_hidden_state.float().cpu()
+        vectors: list[torch.Tensor] = []
+        for rows, offsets, text in zip(states, tokens["offset_mapping"].tolist(), plain, strict=True):
+            vectors.append(rows[_marked_tokens(offsets, _marked_characters(text))].mean(dim=0))
+        return vectors
 
 
-def _marked(text: str) -> set[int]:
-    """Where the marked characters stand once the marks are taken out."""
+def _marked_characters(text: str) -> set[int]:
+    """Positions of the marked characters in the text without marks."""
     places: set[int] = set()
     place, inside = 0, False
-    for sign in text:
-        if sign in (OPEN, CLOSE):
-            inside = sign == OPEN
-        else:
-            places |= {place} if inside else set()
-            place += 1
+    for character in text:
+        if character in (OPEN, CLOSE):
+            inside = character == OPEN
+            continue
+        if inside:
+            places.add(place)
+        place += 1
     return places
 
 
-def _counting(offsets: Sequence[Any], marked: set[int]) -> list[int]:
-    """The tokens that hold a marked character; the first where none does."""
+def _marked_tokens(offsets: Sequence[Any], marked: set[int]) -> list[int]:
+    """The tokens that contain a marked character; the first token if there are none."""
     found = [number for number, (start, end) in enumerate(offsets) if not marked.isdisjoint(range(start, end))]
     return found or [0]
-
-
-def _cosine(one: torch.Tensor, other: torch.Tensor) -> float:
-    return float(torch.cosine_similarity(one.double(), other.double(), dim=0).clamp(-1, 1))
-
-
-def _mean(rows: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-    return rows[list(places)].mean(dim=0)

@@ -1,6 +1,6 @@
-"""Likelihood from word frequencies alone: independent of every language model, so it can judge what one has ranked.
+"""Likelihood from word frequencies alone: independent of every language model, so it can evaluate a model's ranking.
 
-It sees how rare the words of a text are and nothing else: neither their order nor whether the text is true.
+It depends only on how rare the words of a text are, neither on their order nor on the truth of the text.
 """
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from llm_oracle.protocols import LogLikelihood, ModelIdentity
+from hapax.llm_oracle.backend import SCORING_ROLES, Backend
+from hapax.llm_oracle.budget import FREE
+from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity
 
 FLOOR = 1e-9
-"""Relative frequency of a word that the list does not know: one in a thousand million, just below its rarest words."""
+"""Relative frequency of a word that is not in the list: one in 10**9, just below its rarest words."""
 
 
 class FrequencyLikelihood:
-    """Sum of ln relative word frequency over all words of a text, by the `wordfreq` list of its language.
+    """Sum of ln relative word frequency over all words of a text, by the `wordfreq` list of a language.
 
-    Each word stands alone, so the first one counts too. A text without words has no tokens.
+    Words are independent, so the first one counts too. A text without words has no tokens.
     """
 
     def __init__(self, language: str = "en") -> None:
@@ -32,9 +34,17 @@ class FrequencyLikelihood:
         self.identity = ModelIdentity("frequency", f"wordfreq {version('wordfreq')} {language}")
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        return [self._log_likelihood(text) for text in texts]
+        scores: list[LogLikelihood] = []
+        for text in texts:
+            words = self._tokenize(text, self._language)
+            frequencies = (self._word_frequency(word, self._language, minimum=FLOOR) for word in words)
+            scores.append(LogLikelihood(math.fsum(math.log(frequency) for frequency in frequencies), len(words)))
+        return scores
 
-    def _log_likelihood(self, text: str) -> LogLikelihood:
-        words = self._tokenize(text, self._language)
-        frequencies = (self._word_frequency(word, self._language, minimum=FLOOR) for word in words)
-        return LogLikelihood(math.fsum(math.log(frequency) for frequency in frequencies), len(words))
+
+BACKEND = Backend(
+    open=lambda request: request.once(FrequencyLikelihood),
+    roles=SCORING_ROLES,
+    abilities="mean log word frequency; independent of every language model",
+    price=FREE,
+)

@@ -1,7 +1,7 @@
 """Hugging Face checkpoints in their roles: causal models in all of them, sequence-to-sequence models as critics.
 
-One `LoadedModel` serves several roles; `loading.py` says how it is asked, `list_decoding.py` how lists are decoded,
-`scoring.py` how texts are scored with little work.
+One `LoadedModel` (`loading.py`) serves all its roles. `list_decoding.py` decodes lists, `scoring.py` scores texts with
+little work.
 """
 
 from __future__ import annotations
@@ -18,21 +18,16 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from grammar.errors import HapaxError
-from kb.records import content_id
-from llm_oracle.answers import first_items, render_values, without_values, yes_probability
-from llm_oracle.backends.batching import Room, distinct_in_batches, in_batches
-from llm_oracle.backends.list_decoding import (
-    BannedTokens,
-    ListEnd,
-    ListTracker,
-    SampledByRow,
-)
-from llm_oracle.backends.loading import LoadedModel
-from llm_oracle.backends.prefixes import Tokens
-from llm_oracle.backends.scoring import ROOM, Scorer
-from llm_oracle.prompts import PromptParts, critic_prompt, read_prompt
-from llm_oracle.protocols import (
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import content_id
+from hapax.llm_oracle.answers import first_items, render_values, without_values, yes_probability
+from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, in_batches
+from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListTracker, SampledByRow
+from hapax.llm_oracle.backends.loading import LoadedModel
+from hapax.llm_oracle.backends.prefixes import Tokens
+from hapax.llm_oracle.backends.scoring import ROOM, CausalScorer
+from hapax.llm_oracle.prompts import PromptParts, critic_prompt, read_prompt
+from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
@@ -42,22 +37,23 @@ from llm_oracle.protocols import (
 )
 
 SHORTEST_ANSWER = 16
-"""Tokens that a prompt must leave free in the context: less holds no value."""
+"""Tokens that a prompt must leave free in the context. Fewer have no room for a value."""
 
 MOST_GIVEN_VALUES = 6
-"""How many of the newest excluded values a list is begun with: a small model ends a list that is long already."""
+"""Number of the newest excluded values that a list begins with: a small model ends a list that is long already."""
 
 MOST_BANNED_TOKENS = 300
 """LINK's limit, which is the OpenAI API's."""
 
+# Capitals and leading blanks make different tokens; a model may use any of them.
 YES_NO = (("yes", "no"), (" yes", " no"), ("Yes", "No"), (" Yes", " No"), ("YES", "NO"), (" YES", " NO"))
 
 
 class HuggingFaceGenerator:
     """Numbered lists from a causal model.
 
-    Each request has its own random stream, from `parameters.seed` and the request itself: a batch in another order or
-    cut gives the same answers, up to rounding in the network.
+    Each request has its own random stream, from `parameters.seed` and the request itself, so batches of another order
+    or size give the same answers, up to rounding in the network.
     """
 
     def __init__(self, loaded: LoadedModel, batch_size: int = 16) -> None:
@@ -68,29 +64,28 @@ class HuggingFaceGenerator:
             )
         self.identity = loaded.identity
         self._loaded = loaded
-        self._room = Room(batch_size)
+        self._room = BatchLimit(batch_size)
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         prompts = [self._opening(request) for request in requests]
         for tokens in prompts:
             if self._loaded.context - len(tokens) < SHORTEST_ANSWER:
                 raise _too_long(self._loaded, "prompt", len(tokens))
-        asked = list(zip(requests, prompts, strict=True))
-        order = sorted(range(len(asked)), key=lambda place: len(prompts[place]))
-        return in_batches(asked, order, lambda _: 1, self._room, lambda batch: self._generate_batch(batch, parameters))
+        items = list(zip(requests, prompts, strict=True))
+        order = sorted(range(len(items)), key=lambda place: len(prompts[place]))  # for little padding
+        return in_batches(items, order, lambda _: 1, self._room, lambda batch: self._generate_batch(batch, parameters))
 
     def _opening(self, request: GenerationRequest) -> list[int]:
-        """The prompt and, where values are excluded, a list that has given them and that the model goes on with.
-
-        A list that a model has learnt to write does not repeat itself, so this takes the excluded values' probability
-        away where it arises. A ban while decoding would leave it to the first odd ending (`gorgonzolaa`).
-        """
+        """The prompt and, if values are excluded, the beginning of a list with them, which the model continues."""
+        # Models have learnt not to repeat items of a list, which makes excluded values unlikely at the source. A ban
+        # during decoding would shift their probability to odd endings (`gorgonzolaa`).
         prompt = self._loaded.prompt_tokens(request.prompt)
         values = [self._loaded.harmless(value) for value in request.excluded_values if value.strip()]
         if not values:
             return prompt
         begun = "\n" + render_values(values[-MOST_GIVEN_VALUES:])
         given = list(self._loaded.tokenizer(begun, add_special_tokens=False).input_ids)
+        # At most half of the context, so that the other half is left for new values.
         fits = len(prompt) + len(given) <= self._loaded.context // 2
         return [*prompt, *given] if fits else prompt
 
@@ -104,7 +99,7 @@ class HuggingFaceGenerator:
         requests = [request for request, _ in batch]
         room = [min(parameters.max_tokens, loaded.context - len(tokens)) for _, tokens in batch]
         tracker = ListTracker(loaded.tokenizer, start, len(batch))
-        counts = [_asked_count(read_prompt(request.prompt)) for request in requests]
+        counts = [_item_count(read_prompt(request.prompt)) for request in requests]
         end = ListEnd(tracker, counts, room, start)
         output = loaded.network.generate(
             input_ids=ids,
@@ -113,15 +108,15 @@ class HuggingFaceGenerator:
             logits_processor=LogitsProcessorList(self._processors(requests, parameters)),
             stopping_criteria=StoppingCriteriaList([end]),
         )
-        written = [row[:ended] for row, ended in zip(output[:, start:].tolist(), end.ended_at, strict=True)]
-        return [
-            self._generation(row, len(tokens), request) for row, (request, tokens) in zip(written, batch, strict=True)
-        ]
+        generations: list[Generation] = []
+        for row, ended, (request, tokens) in zip(output[:, start:].tolist(), end.ended_at, batch, strict=True):
+            generations.append(self._generation(row[:ended], len(tokens), request))
+        return generations
 
     def _configuration(self, max_new_tokens: int) -> GenerationConfig:
-        """Plain greedy decoding, whatever the checkpoint prefers: all sampling is in our own processors."""
+        """Plain greedy decoding, whatever the checkpoint's defaults: our own processors do all sampling."""
         return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers types it in part
-            do_sample=False,
+            do_sample=False,  # `SampledByRow` samples by adding noise, after which the argmax is taken
             num_beams=1,
             repetition_penalty=1.0,
             no_repeat_ngram_size=0,
@@ -140,56 +135,57 @@ class HuggingFaceGenerator:
         self, requests: Sequence[GenerationRequest], parameters: GenerationParameters
     ) -> list[LogitsProcessor]:
         processors: list[LogitsProcessor] = []
+        # The order matters: the bias, then the nucleus of the biased distribution, then the sample from it.
         if any(request.banned_tokens_of for request in requests):
             processors.append(BannedTokens([self._banned_tokens(request) for request in requests]))
         if parameters.top_p < 1:
             processors.append(_TopP(parameters.top_p, parameters.temperature))
         if parameters.temperature > 0:
-            seeds = [_seed(request, parameters) for request in requests]
+            # 15 hexadecimal digits are 60 bits, which fit in torch's 64-bit seed.
+            seeds = [int(content_id("sample", parameters.seed, asdict(request))[:15], 16) for request in requests]
             processors.append(SampledByRow(parameters.temperature, seeds, self._loaded.device))
         return processors
 
     def _banned_tokens(self, request: GenerationRequest) -> list[int]:
-        """Tokens of the texts at a line's start and inside it, but none that the list itself needs."""
+        """Tokens of the texts at the start of a line and inside it, except those that every list needs."""
         tokenizer = self._loaded.tokenizer
         kept = {*tokenizer.all_special_ids, *tokenizer("1. 2.\n3.\n", add_special_tokens=False).input_ids}
-        tokens = dict.fromkeys(
-            token
-            for text in request.banned_tokens_of
-            for spelled in (" " + text, text)
-            for token in tokenizer(spelled, add_special_tokens=False).input_ids
-            if token not in kept
-        )
-        return list(tokens)[:MOST_BANNED_TOKENS]
+        banned: dict[int, None] = {}
+        for text in request.banned_tokens_of:
+            for spelling in (" " + text, text):
+                tokens = tokenizer(spelling, add_special_tokens=False).input_ids
+                banned.update(dict.fromkeys(token for token in tokens if token not in kept))
+        return list(banned)[:MOST_BANNED_TOKENS]
 
     def _generation(self, tokens: list[int], prompt_tokens: int, request: GenerationRequest) -> Generation:
-        """Cuts at the end token and behind the last item asked for: its line may have ended inside a token."""
+        """The reply up to its end token and the last requested item, without the excluded values."""
         ends = set(self._end_tokens)
-        length = next((at for at, token in enumerate(tokens) if token in ends), len(tokens))
+        length = next((position for position, token in enumerate(tokens) if token in ends), len(tokens))
         ended = length < len(tokens)
         text = self._loaded.tokenizer.decode(
             tokens[:length], skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-        asked = read_prompt(request.prompt)
-        items = first_items(text, _asked_count(asked))
+        parts = read_prompt(request.prompt)
+        # The last token of a line may hold the beginning of the next line, too.
+        items = first_items(text, _item_count(parts))
         reason = "stop" if ended or items is not None else "length"
-        data_type = asked.data_type if asked else "Number"
-        said = without_values(text if items is None else items, request.excluded_values, data_type)
-        return Generation(said, reason, Usage(prompt_tokens, length + ended))
+        data_type = parts.data_type if parts else "Number"
+        reply = without_values(text if items is None else items, request.excluded_values, data_type)
+        return Generation(reply, reason, Usage(prompt_tokens, length + ended))
 
 
 class HuggingFaceCritic:
     """P(yes) from the logits of an answer's first token.
 
-    Which tokens stand for yes and for no is settled once, for all spellings that are one token each. A claim that does
-    not fit the context is refused: cut, it would lose its question. `room`: tokens of a batch.
+    `answer_tokens` chooses the tokens of yes and no once. A claim that does not fit the context raises HapaxError,
+    because cutting it would cut off the question. `room`: tokens of a batch.
     """
 
     def __init__(self, loaded: LoadedModel, room: int = ROOM) -> None:
         self.identity = loaded.identity
         self._loaded = loaded
         self._yes, self._no = answer_tokens(loaded)
-        self._scorer = _EncodedPrompts(loaded, room) if loaded.is_seq2seq else Scorer(loaded, room)
+        self._scorer = _EncodedPrompts(loaded, room) if loaded.is_seq2seq else CausalScorer(loaded, room)
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         prompts = [tuple(self._loaded.prompt_tokens(critic_prompt(claim))) for claim in claims]
@@ -204,14 +200,14 @@ class HuggingFaceCritic:
 
 
 class _EncodedPrompts:
-    """A sequence-to-sequence network's answers. Its encoder reads both ways, so that only equal prompts are shared."""
+    """Answers of a sequence-to-sequence network. Its encoder reads both ways, so only equal prompts are shared."""
 
     def __init__(self, loaded: LoadedModel, room: int) -> None:
         self._loaded = loaded
-        self._room = Room(room)
+        self._room = BatchLimit(room)
 
     def next_logits(self, prompts: Sequence[Tokens], tokens: Sequence[int]) -> list[list[float]]:
-        """Per prompt, the logits of these tokens as the first that the decoder says."""
+        """For each prompt, the logits of these tokens as the decoder's first token."""
         network = self._loaded.network
 
         @torch.inference_mode()
@@ -227,10 +223,9 @@ class _EncodedPrompts:
 class HuggingFaceLikelihood:
     """ln P of a text under a causal model, by teacher forcing.
 
-    The text is tokenized as the tokenizer does by itself. The first token, which nothing predicts, is not scored: that
-    is the begin token where the tokenizer adds one, else the text's own first token. Other added tokens are not scored
-    either. A text longer than the context is cut at its end, and the score is that of what remains. `room`: tokens of a
-    batch.
+    The first token, which nothing predicts, is not scored: that is the begin token if the tokenizer adds one, else the
+    text's own first token. Other added tokens are not scored either. A text longer than the context is cut at its end,
+    and the rest is scored. `room`: tokens of a batch.
     """
 
     def __init__(self, loaded: LoadedModel, room: int = ROOM) -> None:
@@ -241,10 +236,11 @@ class HuggingFaceLikelihood:
             )
         self.identity = loaded.identity
         self._loaded = loaded
-        self._scorer = Scorer(loaded, room)
+        self._scorer = CausalScorer(loaded, room)
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         tokenized = [self._tokens(text) for text in texts]
+        # The same for all texts, since they come from one tokenizer.
         lead = max((lead for _, lead in tokenized), default=1)
         counts = [max(0, len(tokens) - lead) for tokens, _ in tokenized]
         asked = [tokens for (tokens, _), count in zip(tokenized, counts, strict=True) if count]
@@ -252,7 +248,7 @@ class HuggingFaceLikelihood:
         return [LogLikelihood(next(totals) if count else 0.0, count) for count in counts]
 
     def _tokens(self, text: str) -> tuple[Tokens, int]:
-        """Token ids up to the last that is scored, and how many at the beginning are not: those added, at least one."""
+        """Token ids up to the last scored one, and the number at the beginning that are not scored, at least one."""
         encoded = self._loaded.tokenizer(self._loaded.harmless(text), return_special_tokens_mask=True)
         added = encoded.special_tokens_mask[: self._loaded.context]
         own = [place for place, special in enumerate(added) if not special]
@@ -260,24 +256,28 @@ class HuggingFaceLikelihood:
 
 
 def answer_tokens(loaded: LoadedModel) -> tuple[list[int], list[int]]:
-    """The tokens that stand for yes and for no: all spellings that are single tokens in pairs, else first tokens."""
-    spelled = [
-        tuple(loaded.tokenizer(word, add_special_tokens=False).input_ids for word in spelling) for spelling in YES_NO
-    ]
-    single = [(yes[0], no[0]) for yes, no in spelled if len(yes) == len(no) == 1]
-    first = [(yes[0], no[0]) for yes, no in spelled if yes and no]
-    for pairs in (single, first):
-        distinct = [(yes, no) for yes, no in dict.fromkeys(pairs) if yes != no]
-        if distinct:
-            return list(dict.fromkeys(yes for yes, _ in distinct)), list(dict.fromkeys(no for _, no in distinct))
+    """The tokens of yes and of no: all pairs of spellings that are single tokens, else their first tokens."""
+    single: list[tuple[int, int]] = []
+    first: list[tuple[int, int]] = []
+    for yes_spelling, no_spelling in YES_NO:
+        yes = loaded.tokenizer(yes_spelling, add_special_tokens=False).input_ids
+        no = loaded.tokenizer(no_spelling, add_special_tokens=False).input_ids
+        # A pair with the same first token, such as a lone blank, separates nothing.
+        if yes and no and yes[0] != no[0]:
+            first.append((yes[0], no[0]))
+            if len(yes) == len(no) == 1:
+                single.append((yes[0], no[0]))
+    pairs = single or first
+    if pairs:
+        return list(dict.fromkeys(yes for yes, _ in pairs)), list(dict.fromkeys(no for _, no in pairs))
     raise HapaxError(
-        f"{loaded.identity.name} cannot be a critic: its tokenizer begins yes and no with one and the same token. "
+        f"{loaded.identity.name} cannot be a critic: its tokenizer begins yes and no with the same token. "
         "Choose another --critic."
     )
 
 
 class _TopP(LogitsProcessor):
-    """Nucleus filter on the probabilities at the sampling temperature, which is applied after it."""
+    """Nucleus filter on the probabilities at the sampling temperature, which is itself applied later."""
 
     def __init__(self, top_p: float, temperature: float) -> None:
         self._warper = TopPLogitsWarper(top_p)
@@ -292,6 +292,7 @@ def _padded(
     rows: Sequence[Sequence[int]], loaded: LoadedModel, left: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids and attention mask. Generation pads on the left, an encoder on the right."""
+    # A causal model continues the last column, so there the padding must come first.
     width = max(len(row) for row in rows)
     ids, mask = [], []
     for row in rows:
@@ -301,16 +302,12 @@ def _padded(
     return torch.tensor(ids, device=loaded.device), torch.tensor(mask, device=loaded.device)
 
 
-def _asked_count(asked: PromptParts | None) -> int | None:
-    return asked.count if asked else None
+def _item_count(parts: PromptParts | None) -> int | None:
+    return parts.count if parts else None
 
 
-def _seed(request: GenerationRequest, parameters: GenerationParameters) -> int:
-    return int(content_id("sample", parameters.seed, asdict(request))[:15], 16)
-
-
-def _too_long(loaded: LoadedModel, what: str, length: int) -> HapaxError:
+def _too_long(loaded: LoadedModel, kind: str, length: int) -> HapaxError:
     return HapaxError(
-        f"A {what} of {length} tokens does not fit {loaded.identity.name}, which reads {loaded.context}. "
+        f"A {kind} of {length} tokens does not fit {loaded.identity.name}, whose context is {loaded.context}. "
         "Choose a model with a longer context."
     )

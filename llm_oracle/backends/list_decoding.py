@@ -1,4 +1,4 @@
-"""Decoding of numbered lists: sampling that a batch cannot disturb, and a stop at the last item."""
+"""Decoding of numbered lists: sampling that does not depend on the batch, and a stop after the last item."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformers import LogitsProcessor, StoppingCriteria
 
 
 class ListTracker:
-    """Per row of a batch: the text of the line being written and how many items are finished."""
+    """For each row of a batch: the text of the current line, and the number of finished items."""
 
     def __init__(self, tokenizer: Any, prompt_length: int, rows: int) -> None:
         self._tokenizer = tokenizer
@@ -21,7 +21,7 @@ class ListTracker:
         self.finished = [0] * rows
 
     def update(self, input_ids: torch.Tensor) -> None:
-        """Takes in the columns that are new since the last call."""
+        """Read the columns that are new since the last call."""
         new = input_ids[:, self._seen :].tolist()
         self._seen = input_ids.shape[1]
         for row, tokens in enumerate(new):
@@ -33,7 +33,8 @@ class ListTracker:
         text = self._tokenizer.decode(self._tokens[row], skip_special_tokens=True, clean_up_tokenization_spaces=False)
         *whole, line = (self._begun[row] + text).split("\n")
         if whole:
-            self.finished[row] += sum(1 for one in whole if one.strip())
+            self.finished[row] += sum(1 for item in whole if item.strip())
+            # Finished lines are not decoded again, or the time would grow with the square of the list.
             self._begun[row], self._tokens[row] = line, []
         self.lines[row] = line
 
@@ -47,7 +48,7 @@ class BannedTokens(LogitsProcessor):
         self._banned = [list(tokens) for tokens in banned]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # noqa: ARG002  # given by generate
-        scores = scores.clone()
+        scores = scores.clone()  # `generate` may still need the original ones
         for row, tokens in enumerate(self._banned):
             scores[row, tokens] += self.BIAS
         return scores
@@ -56,8 +57,7 @@ class BannedTokens(LogitsProcessor):
 class SampledByRow(LogitsProcessor):
     """Turns greedy decoding into sampling at a temperature, with a random stream for each row.
 
-    Adding Gumbel noise to log-probabilities and taking the largest is sampling from them. With a stream a row, a
-    request's answer does not depend on what else is in its batch.
+    Thus a request's answer does not depend on the other requests in its batch.
     """
 
     def __init__(self, temperature: float, seeds: Sequence[int], device: torch.device) -> None:
@@ -69,14 +69,15 @@ class SampledByRow(LogitsProcessor):
         for row, stream in enumerate(self._streams):
             waits[row].exponential_(generator=stream)
         smallest = torch.finfo(scores.dtype).tiny
+        # -log of an exponential variable is Gumbel noise; the argmax of noisy log-probabilities is a sample of them.
         return scores / self._temperature - waits.clamp_min(smallest).log()
 
 
 class ListEnd(StoppingCriteria):
-    """Ends a row when it has its items or has used up its room.
+    """Ends a row when it has all its items or has used up its tokens.
 
-    `counts`: items per row, None where the prompt asks for no list; `room`: tokens per row. `ended_at` tells how many
-    tokens each ended row had written; what follows in the output is padding.
+    `counts`: items per row; None if the prompt does not ask for a list. `room`: tokens per row. `ended_at`: tokens that
+    each ended row had written; the rest of its output is padding.
     """
 
     def __init__(self, tracker: ListTracker, counts: Sequence[int | None], room: Sequence[int], start: int) -> None:

@@ -1,7 +1,7 @@
-"""Opening a Hugging Face checkpoint once for several roles, and how it is asked.
+"""Loads a Hugging Face checkpoint once for all its roles, and turns prompts into its tokens.
 
-Prompts go through the tokenizer's chat template where it has one; likelihoods never do. Special tokens inside a prompt
-or text are taken out, so that a value cannot speak as the chat's other side.
+Prompts go through the tokenizer's chat template if it has one; texts to be scored never do. Special tokens inside a
+prompt or text are removed, so that a value cannot speak for the other side of a chat.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from grammar.errors import HapaxError
-from llm_oracle.protocols import ModelIdentity
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.protocols import ModelIdentity
 
 LONGEST_INPUT = 4096
-"""Tokens, for models that name no limit of their own."""
+"""Tokens, for models without a limit in their configuration."""
 
-TELLING = frozenset({"README.md", "measurements.json"})
-"""Files of a folder that tell about its model and change none of its answers."""
+DESCRIBING = frozenset({"README.md", "measurements.json"})
+"""Files of a folder that describe its model and change none of its answers."""
 
 HASHED_BYTES = 200 * 2**20
-"""A checkpoint folder up to this size is known by its content, a larger one by names, sizes and dates."""
+"""A folder up to this size is identified by its content, a larger one by names, sizes and dates."""
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,26 @@ class LoadedModel:
 
     @property
     def context(self) -> int:
-        """The longest input in tokens. Relative positions, as T5 has them, set no limit; LONGEST_INPUT then does."""
+        """Longest input in tokens; LONGEST_INPUT for models without a limit, such as T5 (relative positions)."""
         limit = getattr(self.network.config, "max_position_embeddings", None)
         return limit if isinstance(limit, int) and limit > 0 else LONGEST_INPUT
 
     @property
     def padding(self) -> int:
-        """Any token will do where there is no padding token: the attention mask hides it."""
+        """The padding token, or another one if there is none."""
         token = self.tokenizer.pad_token_id
+        # Any token will do, because the attention mask hides it.
         return int(token if token is not None else self.tokenizer.eos_token_id or 0)
 
     def harmless(self, text: str) -> str:
-        """The text without the strings that the tokenizer would read as special tokens."""
+        """The text without strings that the tokenizer would read as special tokens."""
         for special in self.tokenizer.all_special_tokens:
-            while special in text:
+            while special in text:  # removing one may join two halves of another
                 text = text.replace(special, "")
         return text
 
     def prompt_tokens(self, prompt: str) -> list[int]:
-        """A prompt as the model expects to be asked."""
+        """The tokens of a prompt, in the chat template if there is one."""
         prompt = self.harmless(prompt)
         if not self.tokenizer.chat_template:
             return list(self.tokenizer(prompt).input_ids)
@@ -77,36 +78,37 @@ class LoadedModel:
 def load_model(
     source: str | Path, device: str = "auto", name: str | None = None, dtype: str = "auto", headless: bool = False
 ) -> LoadedModel:
-    """A checkpoint from a folder or the Hugging Face hub (its cache first).
+    """Load a checkpoint from a folder or the Hugging Face hub (its cache first).
 
-    `device`: `auto` takes the GPU if there is one. `dtype`: `float32`, `bfloat16`, or `auto`: a GPU that can runs
-    bfloat16, everything else float32; the revision names what is not float32, since its scores differ. A folder may
-    hold `hapax.json` with the predicates and data types that the model knows. `headless`: without what predicts tokens,
-    for its vectors.
+    `device`: `auto` uses the GPU if there is one. `dtype`: `float32`, `bfloat16`, or `auto`, which is bfloat16 on a GPU
+    that supports it and float32 elsewhere. `headless`: without the head that predicts tokens, for encoders. A folder
+    may contain `hapax.json` with the predicates and data types that the model knows.
     """
-    _quieten()
-    place = _device(device)
-    numbers = _dtype(dtype, place)
-    try:
-        config = AutoConfig.from_pretrained(source)
-        talking = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        kind = AutoModel if headless else talking
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        network = kind.from_pretrained(source, config=config, dtype=numbers)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
-        raise HapaxError(_why_not_loaded(source, fault)) from fault
-    network.to(place)  # type: ignore[arg-type]  # typed for the class, not for its instances
-    revision = _revision(Path(source), config)
-    if numbers != torch.float32:
-        revision = f"{revision} {str(numbers).removeprefix('torch.')}".strip()
-    identity = ModelIdentity(name or f"hf/{source}", revision, *_abilities(Path(source)))
-    return LoadedModel(network.eval(), tokenizer, identity)
-
-
-def _quieten() -> None:
-    """No progress bars and notices of transformers on the user's screen."""
+    # No progress bars and notices of transformers on the user's screen.
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers types it in part
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    place = _device(device)
+    torch_dtype = _dtype(dtype, place)
+    try:
+        config = AutoConfig.from_pretrained(source)
+        with_head = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        kind = AutoModel if headless else with_head
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        network = kind.from_pretrained(source, config=config, dtype=torch_dtype)
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
+        reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
+        raise HapaxError(
+            f"The Hugging Face model {source} cannot be loaded: {reason} "
+            "Give the folder of a checkpoint, or a name from https://huggingface.co that is cached or can be "
+            "downloaded."
+        ) from fault
+    network.to(place)  # type: ignore[arg-type]  # typed for the class, not for its instances
+    revision = _revision(Path(source), config)
+    # Scores in another dtype differ, so that the journal must keep them apart.
+    if torch_dtype != torch.float32:
+        revision = f"{revision} {str(torch_dtype).removeprefix('torch.')}".strip()
+    identity = ModelIdentity(name or f"hf/{source}", revision, *_abilities(Path(source)))
+    return LoadedModel(network.eval(), tokenizer, identity)
 
 
 def _device(device: str) -> torch.device:
@@ -115,7 +117,7 @@ def _device(device: str) -> torch.device:
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as fault:
-        raise HapaxError(f"No device {device} on this machine. Use --device auto or --device cpu.") from fault
+        raise HapaxError(f"There is no device {device} on this machine. Use --device auto or --device cpu.") from fault
 
 
 def _dtype(dtype: str, place: torch.device) -> torch.dtype:
@@ -123,38 +125,31 @@ def _dtype(dtype: str, place: torch.device) -> torch.dtype:
         return torch.bfloat16 if place.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
     if dtype not in known:
-        raise HapaxError(f"No dtype {dtype!r}. Use --dtype auto, float32 or bfloat16.")
+        raise HapaxError(f"Unknown dtype {dtype!r}. Use --dtype auto, float32 or bfloat16.")
     return known[dtype]
 
 
-def _why_not_loaded(source: str | Path, fault: Exception) -> str:
-    reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
-    return (
-        f"The Hugging Face model {source} cannot be loaded: {reason} "
-        "Give the folder of a checkpoint, or a name from https://huggingface.co that is cached or can be downloaded."
-    )
-
-
 def _abilities(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """The predicates and the data types that a folder's model claims to know; None: no limit is claimed."""
+    """The predicates and data types that a folder's model declares in `hapax.json`; None: no declared limit."""
     listing = folder / "hapax.json"
     if not listing.is_file():
         return None, None
     try:
-        said = json.loads(listing.read_text("utf-8"))
-        predicates, types = said["predicates"], said.get("types")
+        declared = json.loads(listing.read_text("utf-8"))
+        predicates, types = declared["predicates"], declared.get("types")
         return tuple(map(str, predicates)), None if types is None else tuple(map(str, types))
     except (ValueError, KeyError, TypeError) as fault:
         raise HapaxError(
-            f'{listing} should read {{"predicates": ["name/arity", ...], "types": [...]}}. Rebuild the model.'
+            f'{listing} is malformed. Write {{"predicates": ["name/arity", ...], "types": [...]}}, or rebuild the '
+            "model."
         ) from fault
 
 
 def _revision(folder: Path, config: Any) -> str:
-    """What changes when the weights may have changed: the hub's commit, or a hash over a local folder."""
+    """Version of the weights: the hub's commit, or a hash of a local folder."""
     if not folder.is_dir():
         return str(getattr(config, "_commit_hash", None) or "")
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in TELLING)
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in DESCRIBING)
     by_content = sum(path.stat().st_size for path in files) <= HASHED_BYTES
     digest = hashlib.sha256()
     for path in files:

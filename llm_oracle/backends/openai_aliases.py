@@ -1,54 +1,53 @@
 """From `openai:MODEL` to a model on a server: an alias from the user's file, `MODEL@URL`, or the environment.
 
-A key goes only to the server it belongs to: OPENAI_API_KEY to OPENAI_BASE_URL (without one, to OpenAI), an alias's key
-to the alias's own base. The file holds names of environment variables, never keys.
+A key is sent only to the server it belongs to: OPENAI_API_KEY to OPENAI_BASE_URL (or to OpenAI if that is not set), an
+alias's key to the alias's own base. The file holds names of environment variables, never keys.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from grammar.errors import HapaxError
-from llm_oracle.backends.openai_limits import Limits, Patience
-from llm_oracle.backends.openai_transport import Server
-from llm_oracle.calls import Price
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy, Server
+from hapax.llm_oracle.budget import Price
 
 OPENAI = "https://api.openai.com/v1"
 KEY_NAME, URL_NAME = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
 _WITH_URL = re.compile(r"(?P<model>.+)@(?P<url>https?://.+)")
-_SHOWN_KEY = re.compile(r"[\x21-\x7e]*")
+_VISIBLE_ASCII = re.compile(r"[\x21-\x7e]*")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model on a server, and what the user says about it."""
+    """A model on a server, with the settings and claims of the user's alias."""
 
     model: str
     server: Server
     limits: Limits = field(default_factory=Limits)
-    patience: Patience = field(default_factory=Patience)
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
     price: Price | None = None
     completion: bool | None = None
-    """True: asked by completions, False: by chat, None: by chat where the server knows it."""
+    """True: ask by completions; False: by chat; None: by chat if the server supports it."""
     logprobs: str | None = None
-    """What the user says the server gives: `none`, `output`, `echo` or `prompt`. Believed only where nothing can be
-    probed."""
+    """Log-probabilities that the user says the server gives: `none`, `output`, `echo` or `prompt`. Used only if nothing
+    can be probed."""
     votes: int = 10
     revision: str = ""
-    """The user's own word for which version of the model this is; a new one asks everything anew."""
+    """The user's own name for this version of the model. A new one asks everything anew."""
 
     @property
     def name(self) -> str:
-        """What journal and report call it."""
+        """Name of the model in the journal and the report."""
         return f"openai/{self.server.place}/{self.model}"
 
 
@@ -59,141 +58,172 @@ class KeyMissing(HapaxError):  # noqa: N818  # named after the situation, as all
 def served_model(
     argument: str, aliases: Path | None, environment: Mapping[str, str], queued: bool = False
 ) -> ServedModel:
-    """The model that follows `openai:`. Raises HapaxError with place and remedy for what cannot be meant.
+    """The model that follows `openai:`. Raises HapaxError with place and remedy for a string that has no meaning.
 
-    `queued`: its requests are written down, so that a model whose alias states `logprobs` needs no key.
+    `queued`: requests are recorded and not sent, so a model whose alias states `logprobs` needs no key.
     """
-    served = _meant(argument, aliases, environment)
+    served = _find(argument, aliases, environment)
     server = served.server
     if server.base_url == OPENAI and not server.key and not (queued and served.logprobs is not None):
-        raise KeyMissing(f"OpenAI wants a key. Set {server.key_name}, or {URL_NAME} for a server of your own.")
+        raise KeyMissing(f"OpenAI requires a key. Set {server.key_name}, or {URL_NAME} for a server of your own.")
     return served
 
 
-def _meant(argument: str, aliases: Path | None, environment: Mapping[str, str]) -> ServedModel:
+def _find(argument: str, aliases: Path | None, environment: Mapping[str, str]) -> ServedModel:
     known = read_aliases(aliases) if aliases else {}
     if argument in known:
         return _from_alias(known[argument], environment)
-    usual = environment.get(URL_NAME) or OPENAI
+    default_url = environment.get(URL_NAME) or OPENAI
     match = _WITH_URL.fullmatch(argument)
-    if known and not match and usual == OPENAI and not environment.get(KEY_NAME):
+    if known and not match and default_url == OPENAI and not environment.get(KEY_NAME):
         raise KeyMissing(
-            f"{aliases} has no alias {argument}, and OpenAI, which may know it, wants a key. Name one of "
-            f"{', '.join(known)}, or set {KEY_NAME}."
+            f"{aliases} has no alias {argument}, and OpenAI, which may have such a model, requires a key. "
+            f"Name one of {', '.join(known)}, or set {KEY_NAME}."
         )
-    model, url = (match["model"], match["url"]) if match else (argument, usual)
-    mine = _base(url, "the model") == _base(usual, URL_NAME)
-    return ServedModel(model, _server(url, KEY_NAME if mine else "", environment, "the model"))
+    model, url = (match["model"], match["url"]) if match else (argument, default_url)
+    # OPENAI_API_KEY belongs to one server; a model at another URL does not get it.
+    owns_key = _base(url, "the model") == _base(default_url, URL_NAME)
+    return ServedModel(model, _server(url, KEY_NAME if owns_key else "", environment, "the model"))
+
+
+def _from_alias(alias: Alias, environment: Mapping[str, str]) -> ServedModel:
+    default_url = environment.get(URL_NAME) or OPENAI
+    url = alias.api_base or default_url
+    where = f"alias {alias.model_id}"
+    default_key = KEY_NAME if _base(url, where) == _base(default_url, URL_NAME) else ""
+    price = None
+    if alias.price_in is not None and alias.price_out is not None:
+        price = Price(alias.price_in, alias.price_out)
+
+    def stated(*names: str) -> dict[str, Any]:
+        return alias.model_dump(include=set(names), exclude_none=True)
+
+    return ServedModel(
+        alias.model_name,
+        _server(url, alias.api_key_name or default_key, environment, where),
+        Limits(**stated("max_concurrency", "rpm", "tpm")),
+        RetryPolicy(**stated("timeout", "attempts")),
+        price,
+        **stated("completion", "logprobs", "votes", "revision"),
+    )
 
 
 def _server(url: str, key_name: str, environment: Mapping[str, str], where: str) -> Server:
     base = _base(url, where)
     key = environment.get(key_name, "").strip() if key_name else ""
-    if not _SHOWN_KEY.fullmatch(key):
-        raise HapaxError(f"{key_name} holds blanks or characters that no key has. Set it to the key alone.")
+    # A key with a line break would smuggle a second header into the request.
+    if not _VISIBLE_ASCII.fullmatch(key):
+        raise HapaxError(f"{key_name} contains blanks or characters that no key has. Set it to the key alone.")
     parts = urlsplit(base)
-    path = parts.path.removesuffix("/v1").strip("/")
+    path = parts.path.removesuffix("/v1").strip("/")  # the usual ending says nothing in a name
     remedy = key_name or (KEY_NAME if base == OPENAI else "its key")
     return Server(base, f"{parts.netloc}/{path}" if path else parts.netloc, key, remedy)
 
 
 def _base(url: str, where: str) -> str:
-    """A base URL in one form. It goes into the journal, so it may hold no secret."""
+    """Normalise a base URL. It goes into the journal, so it may not contain a secret."""
     url = url.strip().rstrip("/")
     try:
         parts = urlsplit(url)
+        # Reading `port` raises ValueError if it is not a number.
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:
         usable, parts = False, urlsplit("")
     if not usable or any(c.isspace() or not c.isprintable() for c in url):
-        raise HapaxError(f"{where}: the base URL is none. It reads as http://localhost:8000/v1.")
+        raise HapaxError(f"{where}: the base URL is not valid. Write it like http://localhost:8000/v1.")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise HapaxError(
-            f"{where}: a base URL has no name, password or query, because it is kept with every answer. "
-            "Put the key into an environment variable, and name that in an alias as api_key_name."
+            f"{where}: the base URL contains a user name, password, query or fragment, but it is stored with every "
+            "answer. Put the key into an environment variable, and name that variable in an alias as api_key_name."
         )
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}"
 
 
-# The file
+# The file of aliases
 
 
-def _number(low: float, high: float = math.inf, whole: bool = False) -> Callable[[Any], bool]:
-    kinds = (int,) if whole else (int, float)
-    return lambda value: isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high
+def _printable(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("blank, or with control characters")
+    return text
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
+Text = Annotated[str, AfterValidator(_printable)]
 
 
-_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "model_id": (_is_text, "the alias, a text"),
-    "model_name": (_is_text, "the server's name of the model, a text"),
-    "api_base": (_is_text, "a base URL such as http://localhost:8000/v1"),
-    "api_key_name": (_is_text, "the name of an environment variable"),
-    "completion": (lambda value: isinstance(value, bool), "true or false"),
-    "logprobs": (lambda value: value in ("none", "output", "echo", "prompt"), "none, output, echo or prompt"),
-    "votes": (_number(1, 1000, whole=True), "a whole number from 1"),
-    "revision": (_is_text, "a text"),
-    "max_concurrency": (_number(1, 1024, whole=True), "a whole number from 1"),
-    "rpm": (_number(0.001, 1e9), "requests per minute, above 0"),
-    "tpm": (_number(1, 1e12), "tokens per minute, from 1"),
-    "timeout": (_number(0.001, 86_400), "seconds, above 0"),
-    "attempts": (_number(1, 100, whole=True), "a whole number from 1"),
-    "price_in": (_number(0, 1e9), "money per million tokens of the prompt"),
-    "price_out": (_number(0, 1e9), "money per million tokens of the answer"),
-}
+class Alias(BaseModel):
+    """An entry of the file. Each description completes "should be" in messages; the values are never shown."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+
+    model_id: Text = Field(description="the alias, a text")
+    model_name: Text = Field(description="the server's name of the model, a text")
+    api_base: Text | None = Field(None, description="a base URL such as http://localhost:8000/v1")
+    api_key_name: Text | None = Field(None, description="the name of an environment variable")
+    completion: bool | None = Field(None, description="true or false")
+    logprobs: Literal["none", "output", "echo", "prompt"] | None = Field(
+        None, description="none, output, echo or prompt"
+    )
+    votes: int | None = Field(None, ge=1, le=1000, description="a whole number from 1 to 1000")
+    revision: Text | None = Field(None, description="a text")
+    max_concurrency: int | None = Field(None, ge=1, le=1024, description="a whole number from 1 to 1024")
+    rpm: float | None = Field(None, ge=0.001, le=1e9, description="requests per minute, above 0")
+    tpm: float | None = Field(None, ge=1, le=1e12, description="tokens per minute, from 1")
+    timeout: float | None = Field(None, ge=0.001, le=86_400, description="seconds, above 0 and at most 86400")
+    attempts: int | None = Field(None, ge=1, le=100, description="a whole number from 1 to 100")
+    price_in: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the prompt")
+    price_out: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the answer")
+
+    @model_validator(mode="after")
+    def _has_both_prices(self) -> Alias:
+        if (self.price_in is None) != (self.price_out is None):
+            raise ValueError("one price is missing")
+        return self
 
 
-def read_aliases(path: Path) -> dict[str, dict[str, Any]]:
-    """The aliases of a file by name. Every fault of the file is a HapaxError that names the alias and the field."""
+def read_aliases(path: Path) -> dict[str, Alias]:
+    """The aliases of a file by name. Raises HapaxError with file, alias and field of every fault."""
     try:
-        listed = yaml.safe_load(path.read_text("utf-8"))
+        entries = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as fault:
         raise HapaxError(
-            f"{path}: the aliases cannot be read: {_why(fault)}. They are a YAML list of mappings."
+            f"{path}: the aliases cannot be read: {_reason(fault)}. Write them as a YAML list of mappings."
         ) from None
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise HapaxError(f"{path}: the aliases should be a YAML list of mappings, each with model_id and model_name.")
-    found: dict[str, dict[str, Any]] = {}
-    for number, entry in enumerate(listed, 1):
-        _check(entry, f"{path}: alias {number}")
-        if entry["model_id"] in found:
-            raise HapaxError(f"{path}: alias {number} repeats the model_id {entry['model_id']}. Rename one of them.")
-        found[entry["model_id"]] = entry
-    return found
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise HapaxError(
+            f"{path}: the file is not a list of aliases. Write a YAML list of mappings, each with model_id and "
+            "model_name."
+        )
+    aliases: dict[str, Alias] = {}
+    faults: list[str] = []
+    for number, entry in enumerate(entries, 1):
+        where = f"{path}: alias {number}"
+        try:
+            alias = Alias.model_validate(entry)
+        except ValidationError as invalid:
+            faults += [f"{where}{_description(error['type'], error['loc'])}" for error in invalid.errors()]
+            continue
+        if alias.model_id in aliases:
+            faults.append(f"{where}: model_id {alias.model_id} is already taken. Rename one of the two.")
+        aliases[alias.model_id] = alias
+    if faults:
+        raise HapaxError("\n".join(faults))
+    return aliases
 
 
-def _why(fault: Exception) -> str:
-    """The fault without the line that it stands in, which may hold what nobody should see."""
+def _description(kind: str, location: tuple[int | str, ...]) -> str:
+    """A fault without the value, which may be a secret in the wrong place: the field, the fault and the remedy."""
+    if not location:  # the only check of a whole alias
+        return ": only one of the two prices is given. Give both price_in and price_out."
+    name = str(location[0])
+    if name not in Alias.model_fields:
+        return f": unknown field {name!r}. Remove it, or use one of {', '.join(Alias.model_fields)}."
+    wanted = Alias.model_fields[name].description
+    return f": {name} is missing. Give {wanted}." if kind == "missing" else f": {name} should be {wanted}."
+
+
+def _reason(fault: Exception) -> str:
+    """The fault without the line of the file in which it is, because that may contain a secret."""
     if isinstance(fault, yaml.MarkedYAMLError) and fault.problem_mark:
         return f"line {fault.problem_mark.line + 1}: {fault.problem}"
     return fault.strerror or str(fault) if isinstance(fault, OSError) else type(fault).__name__
-
-
-def _check(entry: Mapping[Any, Any], where: str) -> None:
-    for name, value in entry.items():
-        if name not in _FIELDS:
-            raise HapaxError(f"{where} has the unknown field {name!r}. Fields are {', '.join(_FIELDS)}.")
-        fits, wanted = _FIELDS[name]
-        if not fits(value):
-            raise HapaxError(f"{where}: {name} should be {wanted}.")
-    for name in ("model_id", "model_name"):
-        if name not in entry:
-            raise HapaxError(f"{where} lacks {name}, {_FIELDS[name][1]}.")
-    if ("price_in" in entry) != ("price_out" in entry):
-        raise HapaxError(f"{where} has one price of two. Give price_in and price_out.")
-
-
-def _from_alias(alias: Mapping[str, Any], environment: Mapping[str, str]) -> ServedModel:
-    usual = environment.get(URL_NAME) or OPENAI
-    url = alias.get("api_base", usual)
-    where = f"alias {alias['model_id']}"
-    key_name = alias.get("api_key_name", KEY_NAME if _base(url, where) == _base(usual, URL_NAME) else "")
-    patience = Patience(**{name: alias[name] for name in ("timeout", "attempts") if name in alias})
-    limits = Limits(**{name: alias[name] for name in ("max_concurrency", "rpm", "tpm") if name in alias})
-    own = {name: alias[name] for name in ("completion", "logprobs", "votes", "revision") if name in alias}
-    price = Price(alias["price_in"], alias["price_out"]) if "price_in" in alias else None
-    server = _server(url, key_name, environment, where)
-    return ServedModel(alias["model_name"], server, limits, patience, price, **own)

@@ -1,11 +1,11 @@
-"""The offline queue: what a search lacks as a file in OpenAI's Batch format, and the results of such a batch taken in.
+"""The offline queue: missing requests are written as OpenAI Batch files, and results of such batches are read.
 
-A request is known by a hash over its path and body, so that results answer it whenever it comes up again. Answers go
-through the journal like any other; a request without one is queued and its question stays open.
+A request is identified by a hash of its server, path and body, so that a result answers it whenever it comes up again.
+Answers go through the journal like any other; a request without a result is queued and its question stays open.
 
-A batch is of one server, endpoint and model, and no larger than OpenAI takes, so a queue may be several files: the one
-named and, beside it, others with -2, -3 ... behind its name. They are written beside their places and put there at the
-end, so that a command that fails leaves the queue of before.
+A batch is for one server, endpoint and model, and has OpenAI's maximum size, so a queue may be several files: the named
+one and others beside it, with -2, -3 ... after its name. They are written under temporary names and moved into place at
+the end, so that a command that fails leaves the earlier queue unchanged.
 """
 
 from __future__ import annotations
@@ -20,35 +20,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grammar.errors import HapaxError
-from grammar.words import counted
-from kb.records import content_id
-from llm_oracle.backends.openai_limits import Fault
-from llm_oracle.backends.openai_transport import Answer, Ask, Read, Refused, Server, refused_reply, refused_result
-from llm_oracle.calls import PutOff
-from llm_oracle.protocols import Stream, at_once
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
+from hapax.kb.records import content_id
+from hapax.llm_oracle.backends.openai_transport import (
+    Answer,
+    ReadReply,
+    Refused,
+    Server,
+    ServerRequest,
+    refused_reply,
+    refused_result,
+)
+from hapax.llm_oracle.backends.openai_wire import TransientFault
+from hapax.llm_oracle.budget import Deferred
+from hapax.llm_oracle.protocols import Stream, single_group
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
-"""Of one batch, by OpenAI's guide to its Batch API."""
+"""Limits of one batch, from OpenAI's guide to its Batch API."""
 
 BEGINS = b'{"custom_id":'
+"""Beginning of every queue file, by which an earlier queue is recognised before it is overwritten."""
 
 
-class Queued(PutOff):
-    """The request was written to the queue instead of being sent."""
+class Queued(Deferred):
+    """Requests were written to the queue instead of being sent."""
 
     def __init__(self, path: Path, answers: Sequence[Answer | Refused | None]) -> None:
         super().__init__(
-            f"What is missing stands in {path}. Have it answered as a batch, then run the same command with its "
-            "results by --results; it may take several such rounds."
+            f"The missing requests are in {path}. Have them answered as a batch, then run the same command with the "
+            "results (--results FILE). This may take several rounds."
         )
         self.answers = tuple(answers)
 
 
 @dataclass
 class QueueFile:
-    """One batch: requests to one endpoint and model of one server. `path`: where it is to stand in the end."""
+    """One batch: requests to one endpoint and model of one server. `path`: its place once the queue has landed."""
 
     path: Path
     place: str
@@ -64,98 +73,106 @@ class QueueFile:
         return self.count < MOST_REQUESTS and self.size + len(line) <= MOST_BYTES
 
     @property
-    def beside(self) -> Path:
-        """Where it is written until then."""
-        return _beside(self.path)
+    def temporary(self) -> Path:
+        """Path at which it is written until then."""
+        return _temporary(self.path)
 
     def add(self, line: bytes) -> None:
-        with _writing(self.path), self.beside.open("ab") as file:
+        with _writing(self.path), self.temporary.open("ab") as file:
             file.write(line)
         self.count += 1
         self.size += len(line)
 
 
 class BatchQueue:
-    """Answers from results files, and queue files for the rest. Nothing is sent.
+    """Answers requests from results files, and writes the others to queue files. Nothing is sent.
 
-    Either `land` or `discard` ends it; until then what stood under the names of its files stays.
+    End it with `land` or `discard`; until then, earlier files with the same names are unchanged.
 
-    `files`: the batches written so far; `faulty`: results that hold no usable answer, whose requests are queued again.
+    `files`: the batches written so far. `faulty`: number of results without a usable answer, whose requests are queued
+    again.
     """
 
     def __init__(self, path: Path, results: Sequence[Path] = ()) -> None:
         self.path = path
         self.files: list[QueueFile] = []
         self.faulty = 0
-        self._inputs = [one.resolve() for one in results]
-        self._results = {name: body for file in results for name, body in _results(file)}
+        # A queue may not overwrite the results that it reads.
+        self._inputs = [file.resolve() for file in results]
+        self._results: dict[str, Any] = {}
+        for file in results:
+            self._results.update(_results(file))
         self._queued: set[str] = set()
-        self._refuse_foreign(path)
+        self._check_writable(path)
 
     def land(self) -> None:
-        """Put the files in their places, over those of an earlier queue; without requests one empty file."""
+        """Move the files into place, over those of an earlier queue. A queue without requests is one empty file."""
         with _writing(self.path):
             if not self.files:
-                _beside(self.path).touch()
+                _temporary(self.path).touch()
             for path in [file.path for file in self.files] or [self.path]:
-                if path.exists():
-                    shutil.copymode(path, _beside(path))
-                _beside(path).replace(path)
+                if path.exists():  # keep the permissions that the user gave it
+                    shutil.copymode(path, _temporary(path))
+                _temporary(path).replace(path)
+            # An earlier queue may have had more files. Leave files alone that only look like one of them.
             for earlier in set(_numbered(self.path)) - {file.path for file in self.files}:
-                if _begins(earlier) == BEGINS and earlier.resolve() not in self._inputs:
+                if _beginning(earlier) == BEGINS and earlier.resolve() not in self._inputs:
                     earlier.unlink()
 
     def discard(self) -> None:
-        """Take away what was written, and leave the earlier queue as it was."""
+        """Delete the files written so far; the earlier queue is unchanged."""
         for file in self.files:
-            file.beside.unlink(missing_ok=True)
+            file.temporary.unlink(missing_ok=True)
 
     @property
     def count(self) -> int:
         return len(self._queued)
 
-    def told(self) -> Iterator[str]:
-        """What stands where, and how many results helped nothing."""
+    def summary(self) -> Iterator[str]:
+        """Lines on the requests in each file and the number of unusable results."""
         yield from [str(file) for file in self.files] or [f"0 requests in {self.path}"]
         if self.faulty:
-            yield f"{counted(self.faulty, 'result was', 'results were')} of no use"
+            yield f"{counted(self.faulty, 'result was', 'results were')} unusable"
 
     def to(self, server: Server) -> QueueTransport:
-        """The transport to that server."""
+        """The transport for a server."""
         return QueueTransport(self, server)
 
     def answer(self, name: str) -> Any:
-        """The result of that name: a reply or a refusal. Raises KeyError where there is none."""
+        """The result of a request: a reply or a refusal. Raises KeyError if there is none."""
         return self._results[name]
 
-    def add(self, name: str, place: str, ask: Ask) -> None:
-        """Queue a request, once."""
+    def add(self, name: str, place: str, request: ServerRequest) -> None:
+        """Queue a request to the server `place`, once."""
         if name in self._queued:
             return
         self._queued.add(name)
-        url, model = f"/v1/{ask.path}", str(ask.body.get("model", ""))
-        line = json.dumps({"custom_id": name, "method": "POST", "url": url, "body": ask.body}).encode() + b"\n"
-        alike = [file for file in self.files if (file.place, file.url, file.model) == (place, url, model)]
-        if not alike or not alike[-1].has_room(line):
-            alike.append(QueueFile(self._next_path(), place, url, model))
-            self.files.append(alike[-1])
-        alike[-1].add(line)
+        url, model = f"/v1/{request.path}", str(request.body.get("model", ""))
+        line = json.dumps({"custom_id": name, "method": "POST", "url": url, "body": request.body}).encode() + b"\n"
+        # Only the last of them can have room, since files are filled one after the other.
+        matching = [file for file in self.files if (file.place, file.url, file.model) == (place, url, model)]
+        if not matching or not matching[-1].has_room(line):
+            matching.append(QueueFile(self._next_path(), place, url, model))
+            self.files.append(matching[-1])
+        matching[-1].add(line)
 
     def _next_path(self) -> Path:
         if not self.files:
             return self.path
         path = self.path.with_name(f"{self.path.stem}-{len(self.files) + 1}{self.path.suffix}")
-        self._refuse_foreign(path)
+        self._check_writable(path)
         return path
 
-    def _refuse_foreign(self, path: Path) -> None:
-        """A queue is written anew each time, over an earlier queue but over no other file."""
-        if _begins(path) not in (b"", BEGINS) or path.resolve() in self._inputs:
-            raise HapaxError(f"{path} is no queue of Hapax and would be overwritten. Name another file for --queue.")
+    def _check_writable(self, path: Path) -> None:
+        """Raise HapaxError unless the path can be written and holds nothing but an earlier queue."""
+        if _beginning(path) not in (b"", BEGINS) or path.resolve() in self._inputs:
+            raise HapaxError(
+                f"{path} would be overwritten, but it is not a queue of Hapax. Name another file for --queue."
+            )
         if not path.parent.is_dir():
-            raise HapaxError(f"{path}: there is no such folder. Make it, or name another file for --queue.")
+            raise HapaxError(f"{path}: no such folder {path.parent}. Create it, or name another file for --queue.")
         if not os.access(path if path.exists() else path.parent, os.W_OK) or not os.access(path.parent, os.W_OK):
-            raise HapaxError(f"{path}: the queue cannot be written there. Allow writing, or name another file.")
+            raise HapaxError(f"{path}: no permission to write the queue. Grant it, or name another file for --queue.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,49 +182,52 @@ class QueueTransport:
     queue: BatchQueue
     server: Server
 
-    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
-        """The answers, if the results hold all of them; raises Queued, with those that they hold, if not."""
+    def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
+        """The answers, if there are results for all requests; else raises Queued with the answers there are."""
         answers: list[Answer | Refused | None] = []
-        for ask in asks:
-            name = content_id("batch", self.server.place, ask.path, ask.body)
+        for request in requests:
+            name = content_id("batch", self.server.place, request.path, request.body)
             try:
-                found = self.queue.answer(name)
-                answers.append(self._read(found, ask, read))
-            except (KeyError, Fault) as lack:
-                self.queue.faulty += isinstance(lack, Fault)
-                self.queue.add(name, self.server.place, ask)
+                answers.append(self._read(self.queue.answer(name), request, read))
+            except (KeyError, TransientFault) as fault:  # no result, or one that cannot be read
+                self.queue.faulty += isinstance(fault, TransientFault)
+                self.queue.add(name, self.server.place, request)
                 answers.append(None)
-        found = [one for one in answers if one is not None]
-        if len(found) < len(asks):
+        found = [answer for answer in answers if answer is not None]
+        if len(found) < len(requests):
             raise Queued(self.queue.path, answers)
         return found
 
-    def stream(self, asks: Iterable[Ask], read: Read[Answer]) -> Stream[Answer | Refused]:
-        """What the results hold at once; raises Queued behind it if they lack any."""
-        return at_once(lambda: self.ask(list(asks), read))
+    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
+        """The answers in one group; raises Queued after it if some are missing."""
+        return single_group(lambda: self.ask(list(requests), read))
 
-    def _read(self, found: Any, ask: Ask, read: Read[Answer]) -> Answer | Refused:
-        if isinstance(found, Refused):
-            told, said = self.server.hidden(str(found)), self.server.hidden(found.said)
-            return Refused(told, found.status, said, found.alone, found.usage)
-        reply = self.server.without_key(found)
-        return refused_reply(reply, ask, self.server.place) or read(reply, ask)
+    def _read(self, result: Any, request: ServerRequest, read: ReadReply[Answer]) -> Answer | Refused:
+        if isinstance(result, Refused):
+            message, said = self.server.redacted(str(result)), self.server.redacted(result.said)
+            return Refused(message, result.status, said, result.of_this_request, result.usage)
+        # A result was not received by this program, so it may still contain the key.
+        reply = self.server.redacted_json(result)
+        return refused_reply(reply, request, self.server.place) or read(reply, request)
 
 
 def _numbered(path: Path) -> Iterator[Path]:
     """The numbered files beside a queue."""
     named = re.compile(rf"{re.escape(path.stem)}-\d+{re.escape(path.suffix)}")
     if path.parent.is_dir():
-        yield from [one for one in path.parent.iterdir() if named.fullmatch(one.name) and one.is_file()]
+        for file in path.parent.iterdir():
+            if named.fullmatch(file.name) and file.is_file():
+                yield file
 
 
-def _beside(path: Path) -> Path:
+def _temporary(path: Path) -> Path:
+    # In the same folder, so that it can be renamed; with the process number, so that two commands do not collide.
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Raises HapaxError where the system does not let the queue be written."""
+    """Translate errors of the file system into HapaxError."""
     try:
         yield
     except OSError as fault:
@@ -216,25 +236,25 @@ def _writing(path: Path) -> Iterator[None]:
         ) from fault
 
 
-def _begins(path: Path) -> bytes:
+def _beginning(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(len(BEGINS))
     except FileNotFoundError:
         return b""
     except OSError as fault:
-        raise HapaxError(f"{path}: the queue cannot be written: {fault}.") from fault
+        raise HapaxError(f"{path}: the queue cannot be read: {fault}. Name another file for --queue.") from fault
 
 
 def _results(path: Path) -> Iterator[tuple[str, Any]]:
-    """The body or refusal of each request by its name; requests that failed are left out and so asked again."""
+    """Name and reply or refusal of each request. Failed requests are left out, so that they are queued again."""
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield from _result(line, f"{path}:{number}")
     except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: the results cannot be read: {fault}.") from fault
+        raise HapaxError(f"{path}: the results cannot be read: {fault}. Give the batch's output file.") from fault
 
 
 def _result(line: str, where: str) -> Iterator[tuple[str, Any]]:
@@ -247,5 +267,6 @@ def _result(line: str, where: str) -> Iterator[tuple[str, Any]]:
             yield str(name), answer
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise HapaxError(
-            f"{where}: no result of a batch. Each line is an object with custom_id and response, as OpenAI gives it."
+            f"{where}: not a result of a batch. Each line should be an object with custom_id and response, as in "
+            "OpenAI's output files."
         ) from None

@@ -1,4 +1,4 @@
-"""A model on an OpenAI-compatible server in its roles. `openai_probing.py` says how each of them asks."""
+"""A model on an OpenAI-compatible server in its roles, with the methods of asking that `openai_probing.py` found."""
 
 from __future__ import annotations
 
@@ -7,40 +7,46 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from kb.records import content_id
-from llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
-from llm_oracle.backends.openai_aliases import ServedModel
-from llm_oracle.backends.openai_bias import TokenBias
-from llm_oracle.backends.openai_findings import Prober, one_version
-from llm_oracle.backends.openai_limits import Fault
-from llm_oracle.backends.openai_probing import (
+from hapax.kb.records import content_id
+from hapax.llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
+from hapax.llm_oracle.backends.openai_aliases import ServedModel
+from hapax.llm_oracle.backends.openai_probing import (
     LOGPROBS,
     VOTE,
     VOTE_TOKENS,
-    CriticWay,
-    LikelihoodWay,
-    Manner,
-    critic_ask,
-    stated_critic,
-    stated_likelihood,
-    stated_manner,
-    system_one_ask,
-    vote_ask,
+    AnswerMethod,
+    CriticMethod,
+    LikelihoodMethod,
+    Prober,
+    critic_request,
+    same_version,
+    stated_answer_method,
+    stated_critic_method,
+    stated_likelihood_method,
+    system_one_request,
+    vote_request,
 )
-from llm_oracle.backends.openai_transport import Ask, Read, Refused, Transport
-from llm_oracle.backends.openai_wire import (
+from hapax.llm_oracle.backends.openai_transport import (
+    ReadReply,
+    Refused,
+    RetriesExhausted,
+    ServerRequest,
+    Transport,
+)
+from hapax.llm_oracle.backends.openai_wire import (
     COMPLETIONS,
     SYSTEM_ONE,
+    TransientFault,
     finish_reason,
     first_token_yes,
-    guessed_tokens,
     system_one_yes,
     texts,
     usage,
 )
-from llm_oracle.calls import REFUSED
-from llm_oracle.prompts import critic_prompt, exclusion_clause, read_prompt
-from llm_oracle.protocols import (
+from hapax.llm_oracle.budget import estimated_tokens
+from hapax.llm_oracle.journal import REFUSED
+from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, read_prompt
+from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
@@ -49,16 +55,24 @@ from llm_oracle.protocols import (
     ModelIdentity,
     Stream,
     Usage,
-    gathered,
+    in_request_order,
 )
 
 MOST_GIVEN_VALUES = 6
-"""How many of the newest excluded values a list is begun with, as for models in this process."""
+"""Number of the newest excluded values that a list begins with, as for models in this process."""
 
 NOTHING_KNOWN = 0.5
-"""P(yes) where an answer says neither yes nor no."""
+"""P(yes) of an answer that says neither yes nor no."""
 
 MOST_SEED = 2**31 - 1
+
+MOST_BANNED_TOKENS = 300
+"""LINK's limit, which is OpenAI's."""
+BIAS = -100
+LIST_TEXT = "1. 2.\n3.\n"
+"""Text whose tokens every list needs; they are never banned."""
+TOKENIZER_PATHS = ("/tokenize", "/extras/tokenize")
+"""Paths of vLLM and llama.cpp, and of llama-cpp-python."""
 
 Answer = TypeVar("Answer")
 Ballot = tuple[list[bool | None], Usage]
@@ -67,9 +81,9 @@ _CONTROL = re.compile(r"<\|[^|<>]{1,60}\|>|</?s>|\[/?INST\]")
 
 
 class OpenAIModel:
-    """One model on one server, opened once for all its roles; what it can do is probed when a role needs it.
+    """One model on one server, opened once for all its roles. Its abilities are probed when a role needs them.
 
-    `queue`: where requests go instead of to the server. An alias that states what the server can do is then believed.
+    `queue`: records the requests instead of sending them. An alias that states the model's abilities is then believed.
     """
 
     def __init__(self, prober: Prober, queue: Transport | None = None) -> None:
@@ -77,72 +91,79 @@ class OpenAIModel:
         self._prober = prober
         self._transport = queue or prober.transport
         self._is_stated = queue is not None and self.served.logprobs is not None
-        self._manner: Manner | None = None
+        self._method: AnswerMethod | None = None
 
     @property
-    def manner(self) -> Manner:
-        if self._manner is None:
-            self._manner = stated_manner(self.served) if self._is_stated else self._prober.manner()
-        return self._manner
+    def method(self) -> AnswerMethod:
+        """The method of asking for an answer, probed once."""
+        if self._method is None:
+            self._method = stated_answer_method(self.served) if self._is_stated else self._prober.answer_method()
+        return self._method
 
     def generator(self) -> OpenAIGenerator:
+        # The bias asks the server for its tokens, and a stated model sends nothing.
         bias = None if self._is_stated else TokenBias(self.served.model, self._prober.transport)
-        return OpenAIGenerator(self.served, self._held_to(self.manner.reported), self.manner, bias)
+        transport = same_version(self._transport, self.served, self.method.reported)
+        return OpenAIGenerator(self.served, transport, self.method, bias)
 
     def critic(self) -> OpenAICritic:
-        way = stated_critic(self.served) if self._is_stated else self._prober.critic(self.manner)
-        # A decision endpoint may call the model otherwise than the endpoint that was probed for its version.
-        reported = "" if way.kind == SYSTEM_ONE else self.manner.reported
-        return OpenAICritic(self.served, self._held_to(reported), self.manner, way)
+        if self._is_stated:
+            critic_method = stated_critic_method(self.served)
+        else:
+            critic_method = self._prober.critic_method(self.method)
+        # A decision endpoint may report another name than the endpoint that was probed for its version.
+        reported = "" if critic_method.kind == SYSTEM_ONE else self.method.reported
+        transport = same_version(self._transport, self.served, reported)
+        return OpenAICritic(self.served, transport, self.method, critic_method)
 
     def likelihood(self) -> OpenAILikelihood:
-        way = stated_likelihood(self.served) if self._is_stated else self._prober.likelihood()
-        return OpenAILikelihood(self.served, self._held_to(way.reported), way)
-
-    def _held_to(self, reported: str) -> Transport:
-        return one_version(self._transport, self.served, reported)
+        method = stated_likelihood_method(self.served) if self._is_stated else self._prober.likelihood_method()
+        return OpenAILikelihood(self.served, same_version(self._transport, self.served, method.reported), method)
 
 
 class OpenAIGenerator:
-    """Numbered lists from a server, each request with a seed of its own."""
+    """Numbered lists from a server. Each request has its own seed."""
 
     def __init__(
-        self, served: ServedModel, transport: Transport, manner: Manner, bias: TokenBias | None = None
+        self, served: ServedModel, transport: Transport, method: AnswerMethod, bias: TokenBias | None = None
     ) -> None:
-        self.identity = ModelIdentity(served.name, "; ".join(manner.told(served)))
+        self.identity = ModelIdentity(served.name, "; ".join(method.revision(served)))
         self.price = served.price
         self._model = served.model
         self._transport = transport
-        self._manner = manner
+        self._method = method
         self._bias = bias
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        return gathered(self.stream(requests, parameters), len(requests))
+        return in_request_order(self.stream(requests, parameters), len(requests))
 
     def stream(self, asked: Sequence[GenerationRequest], *parameters: GenerationParameters) -> Stream[Generation]:
-        """The answers as they come."""
-        asks = ([self.ask(request, *parameters)] for request in asked)
-        return _stream(self._transport, asks, _generation, lambda place, came: _cut(came[0], asked[place]))
+        """The answers as they arrive."""
+        requests = ([self.request(request, *parameters)] for request in asked)
+        return _combined(
+            self._transport, requests, _generation, lambda position, replies: _trimmed(replies[0], asked[position])
+        )
 
-    def ask(self, request: GenerationRequest, parameters: GenerationParameters) -> Ask:
-        """The request as it goes to the server."""
+    def request(self, request: GenerationRequest, parameters: GenerationParameters) -> ServerRequest:
+        """The request in the server's format."""
         options: dict[str, Any] = {
             "temperature": parameters.temperature,
             "top_p": parameters.top_p,
+            # Otherwise two samples of the same request would be equal.
             "seed": seed(parameters.seed, asdict(request)),
         }
         bias = self._bias.against(request.banned_tokens_of) if self._bias and request.banned_tokens_of else {}
         if bias:
             options["logit_bias"] = bias
-        return self._manner.sample(self._model, self._prompt(request), parameters.max_tokens, **options)
+        return self._method.sample(self._model, self._prompt(request), parameters.max_tokens, **options)
 
     def _prompt(self, request: GenerationRequest) -> str:
-        """The prompt with what it excludes: a chat is told, a completion goes on with a list that has given it."""
+        """The prompt with the excluded values: a sentence for a chat, the beginning of the list for completions."""
         prompt = harmless(request.prompt)
         values = tuple(harmless(value) for value in request.excluded_values if value.strip())
         if not values:
             return prompt
-        if self._manner.endpoint == COMPLETIONS:
+        if self._method.endpoint == COMPLETIONS:
             return prompt + "\n" + render_values(values[-MOST_GIVEN_VALUES:])
         return prompt + exclusion_clause(values)
 
@@ -153,120 +174,185 @@ class OpenAICritic:
     The identity says which, so that votes are never taken for probabilities.
     """
 
-    def __init__(self, served: ServedModel, transport: Transport, manner: Manner, way: CriticWay) -> None:
-        self.identity = ModelIdentity(served.name, "; ".join([*manner.told(served), way.told(served.votes)]))
+    def __init__(
+        self, served: ServedModel, transport: Transport, method: AnswerMethod, critic_method: CriticMethod
+    ) -> None:
+        revision = [*method.revision(served), critic_method.revision(served.votes)]
+        self.identity = ModelIdentity(served.name, "; ".join(revision))
         self.price = served.price
         self._model = served.model
         self._votes = served.votes
         self._transport = transport
-        self._manner = manner
-        self._way = way
+        self._method = method
+        self._critic_method = critic_method
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        return gathered(self.stream(claims), len(claims))
+        return in_request_order(self.stream(claims), len(claims))
 
     def stream(self, asked: Sequence[str], *_: GenerationParameters) -> Stream[CriticScore]:
-        """The scores as they come."""
+        """The scores as they arrive."""
         prompts = (critic_prompt(harmless(claim)) for claim in asked)
-        if self._way.kind == VOTE:
-            return _stream(self._transport, map(self._votes_on, prompts), _ballot, lambda _, came: _counted(came))
-        if self._way.kind == LOGPROBS:
-            asks = ([critic_ask(self._model, prompt, self._manner, self._way.top)] for prompt in prompts)
-            return _stream(self._transport, asks, _likeliest, lambda _, came: _judged(came[0]))
-        asks = ([system_one_ask(self._model, prompt)] for prompt in prompts)
-        return _stream(self._transport, asks, _decision, lambda _, came: _judged(came[0]))
+        top = self._critic_method.top
+        if self._critic_method.kind == VOTE:
+            votes = map(self._vote_requests, prompts)
+            return _combined(self._transport, votes, _ballot, lambda _, replies: _share_of_yes(replies))
+        if self._critic_method.kind == LOGPROBS:
+            requests = ([critic_request(self._model, prompt, self._method, top)] for prompt in prompts)
+            return _combined(self._transport, requests, _likeliest, lambda _, replies: _critic_score(replies[0]))
+        requests = ([system_one_request(self._model, prompt)] for prompt in prompts)
+        return _combined(self._transport, requests, _decision, lambda _, replies: _critic_score(replies[0]))
 
     def reserved(self, claim: str) -> Usage:
-        """The most tokens that the budget may see spent on a claim: each vote, and the question around the claim."""
-        prompt = guessed_tokens(critic_prompt(claim))
-        if self._way.kind != VOTE:
+        """Most tokens that a claim uses: each vote, with the question around the claim."""
+        prompt = estimated_tokens(critic_prompt(claim))
+        if self._critic_method.kind != VOTE:
             return Usage(prompt, 1)
-        requests = 1 if self._way.several else self._votes
-        return Usage(prompt * requests, VOTE_TOKENS[self._manner.endpoint] * self._votes)
+        return Usage(prompt * self._requests_per_vote, VOTE_TOKENS[self._method.endpoint] * self._votes)
 
-    def _votes_on(self, prompt: str) -> list[Ask]:
-        requests = 1 if self._way.several else self._votes
+    @property
+    def _requests_per_vote(self) -> int:
+        return 1 if self._critic_method.takes_n else self._votes
+
+    def _vote_requests(self, prompt: str) -> list[ServerRequest]:
+        count = self._requests_per_vote
         return [
-            vote_ask(self._model, prompt, self._manner, seed(number, prompt), self._votes // requests)
-            for number in range(requests)
+            vote_request(self._model, prompt, self._method, seed(number, prompt), self._votes // count)
+            for number in range(count)
         ]
 
 
 class OpenAILikelihood:
     """ln P of a text from completions that echo it with log-probabilities, or from `prompt_logprobs`."""
 
-    def __init__(self, served: ServedModel, transport: Transport, way: LikelihoodWay) -> None:
-        version = served.revision or (way.reported if way.reported != served.model else "")
-        self.identity = ModelIdentity(served.name, "; ".join(part for part in (version, way.kind) if part))
+    def __init__(self, served: ServedModel, transport: Transport, method: LikelihoodMethod) -> None:
+        version = served.revision or (method.reported if method.reported != served.model else "")
+        self.identity = ModelIdentity(served.name, "; ".join(part for part in (version, method.kind) if part))
         self.price = served.price
         self._model = served.model
         self._transport = transport
-        self._way = way
+        self._method = method
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        return gathered(self.stream(texts), len(texts))
+        return in_request_order(self.stream(texts), len(texts))
 
     def stream(self, asked: Sequence[str], *_: GenerationParameters) -> Stream[LogLikelihood]:
-        """The scores as they come; a text without tokens has one without asking."""
-        asks = (self._way.ask(self._model, harmless(text)) for text in asked)
-        several = ([ask] if ask.prompt else [] for ask in asks)
-        return _stream(self._transport, several, self._read, lambda _, came: _summed(came))
+        """The scores as they arrive. An empty text has a score without a request."""
+        requests = (self._method.ask(self._model, harmless(text)) for text in asked)
+        parts = ([request] if request.prompt else [] for request in requests)
+        return _combined(self._transport, parts, self._read, lambda _, replies: _log_likelihood(replies))
 
-    def _read(self, reply: Any, ask: Ask) -> LogLikelihood:
-        found = self._way.read(reply, ask.prompt)
+    def _read(self, reply: Any, request: ServerRequest) -> LogLikelihood:
+        found = self._method.read(reply, request.prompt)
         if found is None:
-            raise Fault(f"a text of {len(ask.prompt)} characters came back without its log-probabilities")
+            raise TransientFault(f"a text of {len(request.prompt)} characters came back without its log-probabilities")
         return found
 
 
+class TokenBias:
+    """Logit bias against the tokens of texts, which the server is asked for once per text.
+
+    A server without a tokenizer endpoint gets no bias.
+    """
+
+    def __init__(self, model: str, transport: Transport) -> None:
+        self._model = model
+        self._transport = transport
+        self._path: str | None = None
+        self._known: dict[str, list[int]] = {}
+
+    def against(self, banned_texts: Sequence[str]) -> dict[str, int]:
+        """A bias of -100 on each token of the texts, at the start of a line and inside it, except those lists need."""
+        spellings: list[str] = []
+        for text in banned_texts:
+            spellings += [" " + text, text]
+        if not self._tokenize(spellings):
+            return {}
+        kept = {*self._known[LIST_TEXT], *self._known[""]}  # "": tokens that the server adds to every text
+        banned: dict[int, None] = {}
+        for spelling in spellings:
+            banned.update(dict.fromkeys(token for token in self._known[spelling] if token not in kept))
+        return {str(token): BIAS for token in list(banned)[:MOST_BANNED_TOKENS]}
+
+    def _tokenize(self, spellings: Sequence[str]) -> bool:
+        """Learn the tokens of the texts; False if the server does not return them."""
+        unknown = [text for text in dict.fromkeys(["", LIST_TEXT, *spellings]) if text not in self._known]
+        if not unknown:
+            return True
+        for path in TOKENIZER_PATHS if self._path is None else (self._path,):
+            try:
+                replies = self._transport.ask([self._request(path, text) for text in unknown], _tokens)
+            except (Refused, RetriesExhausted):
+                continue
+            found = [reply for reply in replies if isinstance(reply, list)]
+            if len(found) == len(unknown):
+                self._path = path
+                self._known.update(zip(unknown, found, strict=True))
+                return True
+        return False
+
+    def _request(self, path: str, text: str) -> ServerRequest:
+        # vLLM reads `prompt`, llama.cpp `content`, llama-cpp-python `input`; each ignores the others' names.
+        names = dict.fromkeys(("prompt", "content", "input"), text)
+        return ServerRequest(path, {"model": self._model, **names, "add_special_tokens": False, "add_special": False})
+
+
+def _tokens(reply: Any, request: ServerRequest) -> list[int] | None:  # noqa: ARG001  # ReadReply
+    tokens = reply.get("tokens") if isinstance(reply, dict) else None
+    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+        return None
+    return tokens
+
+
 def harmless(text: str) -> str:
-    """The text without the signs by which chat templates tell who speaks."""
+    """The text without the marks by which chat templates separate speakers."""
+    # Repeated, because removing a mark may join two halves of another one.
     while (shorter := _CONTROL.sub("", text)) != text:
         text = shorter
     return text
 
 
 def seed(*parts: object) -> int:
-    """A seed that every server takes, the same for the same request."""
+    """A seed that every server accepts, the same for equal parts."""
     return int(content_id("sample", *parts)[:12], 16) % MOST_SEED
 
 
-def _stream(
+def _combined(
     transport: Transport,
-    asks: Iterable[Sequence[Ask]],
-    read: Read[Any],
-    arrange: Callable[[int, Sequence[Any]], Answer],
+    requests: Iterable[Sequence[ServerRequest]],
+    read: ReadReply[Any],
+    combine: Callable[[int, Sequence[Any]], Answer],
 ) -> Stream[Answer]:
-    """The role's answers as soon as all parts are there that each of its requests is sent in; some are sent in none.
+    """Answers to requests that are sent in any number of parts, each as soon as all its parts are answered.
 
-    `arrange` is told the request's place, and the answer or refusal to each part.
+    `combine` gets the request's position, and the answer or refusal to each part.
     """
-    owners: list[tuple[int, int]] = []
-    open_: dict[int, list[Any]] = {}
+    owners: list[tuple[int, int]] = []  # for each part sent: its request and its number there
+    unfinished: dict[int, list[Any]] = {}
 
-    def sent() -> Iterator[Ask]:
-        for place, parts in enumerate(asks):
-            open_[place] = [None] * len(parts)
-            for part, ask in enumerate(parts):
-                owners.append((place, part))
-                yield ask
+    def sent() -> Iterator[ServerRequest]:
+        for position, parts in enumerate(requests):
+            unfinished[position] = [None] * len(parts)
+            for number, part in enumerate(parts):
+                owners.append((position, number))
+                yield part
 
     for group in transport.stream(sent(), read):
-        for number, answer in group:
-            place, part = owners[number]
-            open_[place][part] = answer
-        whole = [place for place, parts in open_.items() if None not in parts]
-        yield [(place, arrange(place, open_.pop(place))) for place in whole]
-    yield [(place, arrange(place, ())) for place in open_]
+        for place, answer in group:
+            position, number = owners[place]
+            unfinished[position][number] = answer
+        finished = [position for position, answers in unfinished.items() if None not in answers]
+        yield [(position, combine(position, unfinished.pop(position))) for position in finished]
+    # Requests without parts remain if no group came after them.
+    yield [(position, combine(position, ())) for position in unfinished]
 
 
-def _generation(reply: Any, ask: Ask) -> Generation:
-    said = texts(reply)[:1]
-    return Generation(said[0], finish_reason(reply), usage(reply, ask.prompt, said))
+def _generation(reply: Any, request: ServerRequest) -> Generation:
+    first = texts(reply)[:1]
+    return Generation(first[0], finish_reason(reply), usage(reply, request.prompt, first))
 
 
-def _cut(generation: Generation | Refused, request: GenerationRequest) -> Generation:
-    """The reply behind its last item asked for, and without the values that were excluded."""
+def _trimmed(generation: Generation | Refused, request: GenerationRequest) -> Generation:
+    """The reply up to the last requested item, without the excluded values."""
     if isinstance(generation, Refused):
         return Generation("", REFUSED, generation.usage, generation.reason)
     parts = read_prompt(request.prompt)
@@ -276,42 +362,52 @@ def _cut(generation: Generation | Refused, request: GenerationRequest) -> Genera
     return Generation(text, generation.finish_reason if items is None else "stop", generation.usage)
 
 
-def _likeliest(reply: Any, ask: Ask) -> CriticScore:
-    return _score(first_token_yes(reply), reply, ask)
+def _likeliest(reply: Any, request: ServerRequest) -> CriticScore:
+    return _score(first_token_yes(reply), reply, request)
 
 
-def _decision(reply: Any, ask: Ask) -> CriticScore:
-    return _score(system_one_yes(reply), reply, ask)
+def _decision(reply: Any, request: ServerRequest) -> CriticScore:
+    return _score(system_one_yes(reply), reply, request)
 
 
-def _judged(came: CriticScore | Refused) -> CriticScore:
-    return CriticScore(NOTHING_KNOWN, came.usage, came.reason) if isinstance(came, Refused) else came
+def _score(probability: float | None, reply: Any, request: ServerRequest) -> CriticScore:
+    return CriticScore(NOTHING_KNOWN if probability is None else probability, usage(reply, request.prompt, ()))
 
 
-def _summed(came: Sequence[LogLikelihood | Refused]) -> LogLikelihood:
-    (one,) = came or [LogLikelihood(0.0, 0)]
-    return LogLikelihood(0.0, 0, one.reason) if isinstance(one, Refused) else one
+def _critic_score(reply: CriticScore | Refused) -> CriticScore:
+    return CriticScore(NOTHING_KNOWN, reply.usage, reply.reason) if isinstance(reply, Refused) else reply
 
 
-def _score(probability: float | None, reply: Any, ask: Ask) -> CriticScore:
-    return CriticScore(NOTHING_KNOWN if probability is None else probability, usage(reply, ask.prompt, ()))
+def _log_likelihood(replies: Sequence[LogLikelihood | Refused]) -> LogLikelihood:
+    if not replies:  # an empty text
+        return LogLikelihood(0.0, 0)
+    (reply,) = replies
+    return LogLikelihood(0.0, 0, reply.reason) if isinstance(reply, Refused) else reply
 
 
-def _ballot(reply: Any, ask: Ask) -> Ballot:
-    """The votes of one reply; fewer than were asked for are a fault."""
-    said = texts(reply)
-    wanted = ask.body.get("n", 1)
-    if len(said) < wanted:
-        raise Fault(f"{len(said)} samples where {wanted} were asked for")
-    return [parse_yes_no(text) for text in said[:wanted]], usage(reply, ask.prompt, said)
+def _ballot(reply: Any, request: ServerRequest) -> Ballot:
+    """The votes of one reply. Raises TransientFault for fewer than requested."""
+    samples = texts(reply)
+    wanted = request.body.get("n", 1)
+    if len(samples) < wanted:
+        raise TransientFault(f"{len(samples)} samples where {wanted} were asked for")
+    return [parse_yes_no(text) for text in samples[:wanted]], usage(reply, request.prompt, samples)
 
 
-def _counted(came: Sequence[Ballot | Refused]) -> CriticScore:
-    """The share of yes. A claim is refused where every request that was to give votes is."""
-    refusals = [one for one in came if isinstance(one, Refused)]
-    ballots = [one for one in came if not isinstance(one, Refused)]
-    votes = [vote for several, _ in ballots for vote in several if vote is not None]
-    used = [*(usage for _, usage in ballots), *(one.usage for one in refusals)]
-    spent = Usage(sum(one.prompt_tokens for one in used), sum(one.completion_tokens for one in used))
-    refused = refusals[0].reason if refusals and not ballots else ""
-    return CriticScore(sum(votes) / len(votes) if votes else NOTHING_KNOWN, spent, refused)
+def _share_of_yes(replies: Sequence[Ballot | Refused]) -> CriticScore:
+    """The share of yes among the votes. A claim is refused only if all requests for votes are."""
+    votes: list[bool] = []
+    refusals: list[str] = []
+    prompt_tokens = completion_tokens = 0
+    for reply in replies:
+        if isinstance(reply, Refused):
+            refusals.append(reply.reason)
+            spent = reply.usage
+        else:
+            ballot, spent = reply
+            votes += [vote for vote in ballot if vote is not None]
+        prompt_tokens += spent.prompt_tokens
+        completion_tokens += spent.completion_tokens
+    refused = refusals[0] if refusals and len(refusals) == len(replies) else ""
+    probability = sum(votes) / len(votes) if votes else NOTHING_KNOWN
+    return CriticScore(probability, Usage(prompt_tokens, completion_tokens), refused)

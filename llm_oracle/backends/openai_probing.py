@@ -1,275 +1,432 @@
-"""Finds out at start what a server can do, by asking it, never by its name.
+"""Finds out what a server can do by asking it, never by its name, and keeps the findings in the journal.
 
 Servers ignore what they do not know: a completion comes without log-probabilities, an echo without an echo. Each probe
-is a request whose right answer is known, and a way of asking counts only where the answer shows that it works.
+is a request whose right answer is known, and a method of asking counts only if the answer shows that it works.
+Findings are paid for once, and compared with what the server says later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count
 from typing import Any, TypeVar
 
-from grammar.errors import HapaxError
-from llm_oracle.answers import parse_yes_no
-from llm_oracle.backends.openai_aliases import ServedModel
-from llm_oracle.backends.openai_limits import Fault
-from llm_oracle.backends.openai_transport import Answer, Ask, Exhausted, Read, Refused, Transport
-from llm_oracle.backends.openai_wire import (
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import content_id
+from hapax.llm_oracle.answers import parse_yes_no
+from hapax.llm_oracle.backends.openai_aliases import ServedModel
+from hapax.llm_oracle.backends.openai_transport import (
+    Answer,
+    ReadReply,
+    Refused,
+    RetriesExhausted,
+    ServerRequest,
+    Transport,
+)
+from hapax.llm_oracle.backends.openai_wire import (
     CHAT,
     COMPLETIONS,
     SYSTEM_ONE,
+    TransientFault,
     echoed_likelihood,
     first_token_yes,
-    guessed_tokens,
     logprobs_options,
     model_reported,
     prompt_likelihood,
     request_body,
     system_one_yes,
     texts,
+    usage,
 )
-from llm_oracle.prompts import critic_prompt
-from llm_oracle.protocols import LogLikelihood
+from hapax.llm_oracle.budget import estimated_tokens
+from hapax.llm_oracle.journal import PROBE, Asker, Journal, PreparedCall, StoredAnswer
+from hapax.llm_oracle.prompts import critic_prompt
+from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, PartlyAnswered, Stream, Usage, in_request_order
 
 KNOWN_CLAIM = "Paris is the capital of France."
 KNOWN_UNLIKELY = "France capital the of is Paris."
 """The same words in an order that every language model finds less likely."""
 
+PROBING = 1
+"""Version of the probes. A new one probes every server again."""
+
+MOST_PROBES = Usage(300, 800)
+"""Most tokens that probing one ability uses: a vote, or a server that refuses one option after another."""
+
 LOGPROBS, VOTE = "logprobs", "vote"
 ECHO, PROMPT_LOGPROBS = "echo", "prompt_logprobs"
 
 MOST_TOP = 20
-"""Likeliest tokens asked for: OpenAI's and vLLM's limit for chats; completions may allow fewer."""
+"""Number of likeliest tokens requested: the limit of OpenAI and vLLM for chats. Completions may allow fewer."""
+FEWER_TOP = 5
+"""OpenAI's limit for completions."""
 
 VOTE_TOKENS = {CHAT: 256, COMPLETIONS: 8}
-"""Room for one vote; a chat may think aloud before it says yes or no."""
-
-_STATED_LIKELIHOODS = {"echo": ECHO, "prompt": PROMPT_LOGPROBS}
-
-_OPTIONAL = ("temperature", "top_p", "seed")
+"""Most tokens of a vote. A chat may think aloud before it says yes or no."""
 
 PLAIN_SAMPLING = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "repetition_penalty": 1.0}
-"""Switches off what llama.cpp and vLLM do to sampling unasked. OpenAI has none of it and refuses the words."""
-_NOT_THIS_MODEL = frozenset({401, 402, 403, 429})
-"""Refusals that another way of asking would meet, too."""
+"""Turns off the defaults of llama.cpp and vLLM that change sampling. OpenAI rejects these options."""
+
+_STATED_LIKELIHOODS = {"echo": ECHO, "prompt": PROMPT_LOGPROBS}
+_OPTIONAL = ("temperature", "top_p", "seed")
+_NOT_THIS_METHOD = frozenset({401, 402, 403, 429})  # refusals that another method of asking would meet, too
 
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How a server is asked for an answer: its endpoint, and the options that this model does not take."""
+class AnswerMethod:
+    """Endpoint that answers prompts, and options that the model rejects. The journal stores it field by field."""
 
     endpoint: str
     dropped: tuple[str, ...] = ()
     limit_name: str = "max_tokens"
     plain: bool = True
     reported: str = ""
+    """The server's name for the model."""
 
-    def ask(self, model: str, prompt: str, tokens: int, **options: Any) -> Ask:
-        """A request for at most so many tokens of answer."""
-        taken = {name: value for name, value in options.items() if name not in self.dropped}
-        body = request_body(self.endpoint, model, prompt, **{self.limit_name: tokens}, **taken)
-        return Ask(self.endpoint, body, guessed_tokens(prompt) + tokens)
+    def ask(self, model: str, prompt: str, tokens: int, **options: Any) -> ServerRequest:
+        """A request for an answer of at most `tokens` tokens."""
+        accepted = {name: value for name, value in options.items() if name not in self.dropped}
+        body = request_body(self.endpoint, model, prompt, **{self.limit_name: tokens}, **accepted)
+        return ServerRequest(self.endpoint, body, estimated_tokens(prompt) + tokens)
 
-    def sample(self, model: str, prompt: str, tokens: int, **options: Any) -> Ask:
-        """A request that samples by temperature and top_p alone, where the server lets that be said."""
+    def sample(self, model: str, prompt: str, tokens: int, **options: Any) -> ServerRequest:
+        """A request that samples by temperature and top_p alone, if the server has options for that."""
         return self.ask(model, prompt, tokens, **options, **(PLAIN_SAMPLING if self.plain else {}))
 
-    def told(self, served: ServedModel) -> list[str]:
-        """What of it the journal must know: whatever may change an answer."""
+    def revision(self, served: ServedModel) -> list[str]:
+        """Parts of the model's revision: everything here that may change an answer."""
         version = served.revision or (self.reported if self.reported != served.model else "")
         without = f"without {', '.join(sorted(self.dropped))}" if self.dropped else ""
         return [part for part in (version, self.endpoint.partition("/")[0], without) if part]
 
 
 @dataclass(frozen=True, slots=True)
-class CriticWay:
-    """How P(yes) is had: from log-probabilities, from a decision endpoint, or by a vote of samples."""
+class CriticMethod:
+    """Source of P(yes): log-probabilities, a decision endpoint, or a vote of samples."""
 
     kind: str
     top: int = MOST_TOP
-    several: bool = True
-    """Whether one request gives several samples (`n`)."""
+    takes_n: bool = True
+    """True if one request can return several samples (option `n`)."""
 
-    def told(self, votes: int) -> str:
-        """What of it the journal must know, so that votes are never taken for probabilities."""
+    def revision(self, votes: int) -> str:
+        """Part of the model's revision, so that votes are never taken for probabilities."""
         return f"{VOTE} of {votes}" if self.kind == VOTE else self.kind
 
 
 @dataclass(frozen=True, slots=True)
-class LikelihoodWay:
-    """How ln P of a text is had."""
+class LikelihoodMethod:
+    """Source of ln P of a text."""
 
     kind: str
     reported: str = ""
 
-    def ask(self, model: str, text: str) -> Ask:
-        """A request that scores the text. One token of answer is the least that all servers give."""
+    def ask(self, model: str, text: str) -> ServerRequest:
+        """A request that scores the text. It asks for one token of answer, the least that all servers accept."""
         option: dict[str, Any] = {"echo": True, "logprobs": 1} if self.kind == ECHO else {"prompt_logprobs": 0}
         body = request_body(COMPLETIONS, model, text, max_tokens=1, temperature=0, **option)
-        return Ask(COMPLETIONS, body, guessed_tokens(text) + 1)
+        return ServerRequest(COMPLETIONS, body, estimated_tokens(text) + 1)
 
     def read(self, reply: Any, text: str) -> LogLikelihood | None:
         return echoed_likelihood(reply, text) if self.kind == ECHO else prompt_likelihood(reply)
 
 
-def _answer(transport: Transport, ask: Ask, read: Read[Answer]) -> Answer:
-    """The answer to one probe; a refusal is raised, whomever it concerns."""
-    (found,) = transport.ask([ask], read)
-    if isinstance(found, Refused):
-        raise found
-    return found
+Method = TypeVar("Method", AnswerMethod, CriticMethod, LikelihoodMethod)
 
 
-def stated_manner(served: ServedModel) -> Manner:
-    """The manner by the alias alone."""
-    return Manner(COMPLETIONS if served.completion else CHAT, plain=False)
+# Methods that an alias states, for models that cannot be probed
 
 
-def stated_critic(served: ServedModel) -> CriticWay:
-    """The critic's way by the alias alone."""
-    top = 5 if served.completion else MOST_TOP
-    return CriticWay(VOTE if served.logprobs == "none" else LOGPROBS, top)
+def stated_answer_method(served: ServedModel) -> AnswerMethod:
+    """The answer method by the alias alone."""
+    return AnswerMethod(COMPLETIONS if served.completion else CHAT, plain=False)
 
 
-def stated_likelihood(served: ServedModel) -> LikelihoodWay:
-    """The likelihood's way by the alias alone."""
+def stated_critic_method(served: ServedModel) -> CriticMethod:
+    """The critic's method by the alias alone."""
+    top = FEWER_TOP if served.completion else MOST_TOP
+    return CriticMethod(VOTE if served.logprobs == "none" else LOGPROBS, top)
+
+
+def stated_likelihood_method(served: ServedModel) -> LikelihoodMethod:
+    """The likelihood's method by the alias alone. Raises HapaxError if it states none."""
     if served.logprobs not in _STATED_LIKELIHOODS:
         raise HapaxError(
-            f"{served.name} gives no likelihood of a text: its alias says `logprobs: {served.logprobs}`. "
+            f"{served.name} cannot score texts: its alias says `logprobs: {served.logprobs}`. "
             "Choose --likelihood frequency, or a server that echoes texts."
         )
-    return LikelihoodWay(_STATED_LIKELIHOODS[served.logprobs])
+    return LikelihoodMethod(_STATED_LIKELIHOODS[served.logprobs])
 
 
-def probe_manner(transport: Transport, served: ServedModel) -> Manner:
-    """Chat where the server answers one, else completions; the alias may say which. Raises what the first one met."""
+# Probes
+
+
+def probe_answer_method(transport: Transport, served: ServedModel) -> AnswerMethod:
+    """Chat if the server answers one, else completions; the alias may say which.
+
+    Raises the fault of the first endpoint if none works.
+    """
     endpoints = {True: (COMPLETIONS,), False: (CHAT,), None: (CHAT, COMPLETIONS)}[served.completion]
-    first: HapaxError | None = None
+    first: HapaxError | None = None  # of the endpoint that most servers have
     for endpoint in endpoints:
         try:
-            return _settled(transport, served, Manner(endpoint))
-        except (Refused, Exhausted) as fault:
-            if fault.status is None or fault.status in _NOT_THIS_MODEL:
+            return _with_accepted_options(transport, served, AnswerMethod(endpoint))
+        except (Refused, RetriesExhausted) as fault:
+            if fault.status is None or fault.status in _NOT_THIS_METHOD:
                 raise
             first = first or fault
     assert first is not None  # noqa: S101  # there is at least one endpoint
     raise first
 
 
-def _settled(transport: Transport, served: ServedModel, manner: Manner) -> Manner:
-    """The manner without the options that the model refuses by name."""
+def _with_accepted_options(transport: Transport, served: ServedModel, method: AnswerMethod) -> AnswerMethod:
+    """The method without the options that the model rejects by name."""
     while True:
-        ask = manner.sample(served.model, KNOWN_CLAIM, 16, temperature=0.7, top_p=1.0, seed=1)
-
+        # Each refusal removes an option for good or is raised, so the loop ends.
+        request = method.sample(served.model, KNOWN_CLAIM, 16, temperature=0.7, top_p=1.0, seed=1)
         try:
-            reported = _answer(transport, ask, _reported)
+            return replace(method, reported=_answer(transport, request, _reported))
         except Refused as refused:
-            manner = _without_refused(manner, refused)
-        else:
-            return replace(manner, reported=reported)
+            method = _without_refused_option(method, refused)
 
 
-def _reported(reply: Any, ask: Ask) -> str:  # noqa: ARG001  # one shape for all readers
-    texts(reply)
+def _reported(reply: Any, request: ServerRequest) -> str:  # noqa: ARG001  # ReadReply
+    texts(reply)  # raises TransientFault for a reply without an answer
     return model_reported(reply)
 
 
-def _without_refused(manner: Manner, refused: Refused) -> Manner:
+def _without_refused_option(method: AnswerMethod, refused: Refused) -> AnswerMethod:
+    """The method without the option that the refusal names. Raises the refusal if it names none."""
     if refused.status in (400, 422):
-        if "max_completion_tokens" in refused.said and manner.limit_name == "max_tokens":
-            return replace(manner, limit_name="max_completion_tokens")
-        if manner.plain and any(option in refused.said for option in PLAIN_SAMPLING):
-            return replace(manner, plain=False)
+        if "max_completion_tokens" in refused.said and method.limit_name == "max_tokens":
+            return replace(method, limit_name="max_completion_tokens")
+        if method.plain and any(option in refused.said for option in PLAIN_SAMPLING):
+            return replace(method, plain=False)
         for option in _OPTIONAL:
-            if option in refused.said and option not in manner.dropped:
-                return replace(manner, dropped=(*manner.dropped, option))
+            if option in refused.said and option not in method.dropped:
+                return replace(method, dropped=(*method.dropped, option))
     raise refused
 
 
-def probe_critic(transport: Transport, served: ServedModel, manner: Manner) -> CriticWay:
-    """Log-probabilities where the server gives them, else its decision endpoint, else a vote.
+def probe_critic_method(transport: Transport, served: ServedModel, method: AnswerMethod) -> CriticMethod:
+    """Log-probabilities if the server gives them, else its decision endpoint, else a vote.
 
-    A model that never says yes or no is refused.
+    Raises HapaxError for a model that says neither yes nor no.
     """
     prompt = critic_prompt(KNOWN_CLAIM)
-    for top in (MOST_TOP, 5):
-        if _works(transport, critic_ask(served.model, prompt, manner, top), first_token_yes):
-            return CriticWay(LOGPROBS, top)
-    if _works(transport, system_one_ask(served.model, prompt), system_one_yes):
-        return CriticWay(SYSTEM_ONE)
-    for several in (True, False):
-        ask = vote_ask(served.model, prompt, manner, seed=1, samples=2 if several else 1)
-        found = _found(transport, ask, texts)
-        if found is not None and len(found) == (2 if several else 1):
-            if all(parse_yes_no(text) is None for text in found):
-                continue
-            return CriticWay(VOTE, several=several)
+    for top in (MOST_TOP, FEWER_TOP):
+        if _found(transport, critic_request(served.model, prompt, method, top), first_token_yes) is not None:
+            return CriticMethod(LOGPROBS, top)
+    if _found(transport, system_one_request(served.model, prompt), system_one_yes) is not None:
+        return CriticMethod(SYSTEM_ONE)
+    for takes_n in (True, False):
+        wanted = 2 if takes_n else 1
+        samples = _found(transport, vote_request(served.model, prompt, method, seed=1, samples=wanted), texts)
+        if samples is None or len(samples) != wanted:
+            continue
+        if any(parse_yes_no(text) is not None for text in samples):
+            return CriticMethod(VOTE, takes_n=takes_n)
     raise HapaxError(
-        f"{served.name} cannot be a critic: it gives no log-probabilities, and asked whether a statement is correct it "
-        f"says neither yes nor no. Choose another --critic."
+        f"{served.name} cannot be a critic: it gives no log-probabilities, and when asked whether a statement is "
+        "correct, it says neither yes nor no. Choose another --critic."
     )
 
 
-def probe_likelihood(transport: Transport, served: ServedModel) -> LikelihoodWay:
-    """Echo or prompt_logprobs, whichever scores all of a known text and finds it likelier than its words in a mess."""
+def probe_likelihood_method(transport: Transport, served: ServedModel) -> LikelihoodMethod:
+    """Echo or prompt_logprobs, whichever scores a whole sentence and finds it likelier than its words in disorder."""
     for kind in (ECHO, PROMPT_LOGPROBS):
-        way = LikelihoodWay(kind)
-        scored = [_scored(transport, served, way, text) for text in (KNOWN_CLAIM, KNOWN_UNLIKELY)]
-        (likely, reported), (unlikely, _) = scored
+        method = LikelihoodMethod(kind)
+        likely, reported = _scored(transport, served, method, KNOWN_CLAIM)
+        unlikely, _ = _scored(transport, served, method, KNOWN_UNLIKELY)
         if likely and unlikely and likely.token_count > 1 and likely.total > unlikely.total:
-            return replace(way, reported=reported)
+            return replace(method, reported=reported)
     raise HapaxError(
-        f"{served.name} gives no likelihood of a text: its completions neither echo a text with log-probabilities nor "
-        "know prompt_logprobs. Choose --likelihood frequency, or a server that does, such as vLLM or llama-cpp-python."
+        f"{served.name} cannot score texts: its completions neither echo a text with log-probabilities nor support "
+        "prompt_logprobs. Choose --likelihood frequency, or a server that does, such as vLLM or llama-cpp-python."
     )
 
 
 def _scored(
-    transport: Transport, served: ServedModel, way: LikelihoodWay, text: str
+    transport: Transport, served: ServedModel, method: LikelihoodMethod, text: str
 ) -> tuple[LogLikelihood | None, str]:
-    return _found(
-        transport, way.ask(served.model, text), lambda reply: (way.read(reply, text), model_reported(reply))
-    ) or (None, "")
+    """The score of a text, and the server's name for the model."""
+
+    def read(reply: Any) -> tuple[LogLikelihood | None, str]:
+        return method.read(reply, text), model_reported(reply)
+
+    return _found(transport, method.ask(served.model, text), read) or (None, "")
 
 
-def critic_ask(model: str, prompt: str, manner: Manner, top: int) -> Ask:
+def critic_request(model: str, prompt: str, method: AnswerMethod, top: int) -> ServerRequest:
     """A request for the likeliest first tokens of the answer. At temperature 1 the scores are the model's own."""
-    return manner.ask(model, prompt, 1, temperature=1, top_p=1, **logprobs_options(manner.endpoint, top))
+    return method.ask(model, prompt, 1, temperature=1, top_p=1, **logprobs_options(method.endpoint, top))
 
 
-def system_one_ask(model: str, prompt: str) -> Ask:
+def system_one_request(model: str, prompt: str) -> ServerRequest:
     """A request for a decision between yes and no."""
     body = {"model": model, "state": prompt, "questions": {"holds": {"type": "noul"}}}
-    return Ask(SYSTEM_ONE, body, guessed_tokens(prompt))
+    return ServerRequest(SYSTEM_ONE, body, estimated_tokens(prompt))
 
 
-def vote_ask(model: str, prompt: str, manner: Manner, seed: int, samples: int = 1) -> Ask:
-    """A request for so many samples of the answer."""
-    several = {"n": samples} if samples > 1 else {}
-    return manner.sample(model, prompt, VOTE_TOKENS[manner.endpoint], temperature=1, top_p=1, seed=seed, **several)
+def vote_request(model: str, prompt: str, method: AnswerMethod, seed: int, samples: int = 1) -> ServerRequest:
+    """A request for samples of the answer."""
+    number = {"n": samples} if samples > 1 else {}
+    return method.sample(model, prompt, VOTE_TOKENS[method.endpoint], temperature=1, top_p=1, seed=seed, **number)
 
 
-def _works(transport: Transport, ask: Ask, read: Callable[[Any], float | None]) -> bool:
-    return _found(transport, ask, read) is not None
+def _answer(transport: Transport, request: ServerRequest, read: ReadReply[Answer]) -> Answer:
+    """The answer to a probe. A refusal is raised, even one of this request alone."""
+    (found,) = transport.ask([request], read)
+    if isinstance(found, Refused):
+        raise found
+    return found
 
 
-def _found(transport: Transport, ask: Ask, read: Callable[[Any], Found]) -> Found | None:
-    """What the reply holds; None where the server refuses the request, or heeds not what it asks for."""
+def _found(transport: Transport, request: ServerRequest, read: Callable[[Any], Found]) -> Found | None:
+    """The value that `read` finds in the reply; None if the server refuses the request or ignores its options."""
 
-    def read_or_none(reply: Any, ask: Ask) -> Found | None:  # noqa: ARG001  # one shape for all readers
+    def read_or_none(reply: Any, request: ServerRequest) -> Found | None:  # noqa: ARG001  # ReadReply
         if not isinstance(reply, dict) or not reply.get("choices", reply.get("answers")):
-            raise Fault("a reply without an answer")
+            raise TransientFault("a reply without an answer")
         try:
             return read(reply)
-        except Fault:
+        except TransientFault:
+            # An answer without the value: the server does not know the option, and would not when asked again.
             return None
 
     try:
-        return _answer(transport, ask, read_or_none)
-    except (Refused, Exhausted) as fault:
-        if fault.status is None or fault.status in _NOT_THIS_MODEL:
+        return _answer(transport, request, read_or_none)
+    except (Refused, RetriesExhausted) as fault:
+        if fault.status is None or fault.status in _NOT_THIS_METHOD:
             raise
         return None
+
+
+# Findings
+
+
+@dataclass(frozen=True, slots=True)
+class Prober:
+    """Probes one model on one server; with a journal, once for all commands that use the same journal.
+
+    `again`: probe even if the journal holds findings; the new ones then replace them.
+    """
+
+    served: ServedModel
+    transport: Transport
+    journal: Journal | None = None
+    again: bool = False
+
+    def answer_method(self) -> AnswerMethod:
+        ability = {"ability": "manner", "completion": self.served.completion}
+        return self._kept(ability, lambda transport: probe_answer_method(transport, self.served), AnswerMethod)
+
+    def critic_method(self, method: AnswerMethod) -> CriticMethod:
+        ability = {"ability": "critic", **asdict(method)}
+        return self._kept(ability, lambda transport: probe_critic_method(transport, self.served, method), CriticMethod)
+
+    def likelihood_method(self) -> LikelihoodMethod:
+        ability = {"ability": "likelihood"}
+        return self._kept(ability, lambda transport: probe_likelihood_method(transport, self.served), LikelihoodMethod)
+
+    def _kept(
+        self, ability: Mapping[str, Any], probe: Callable[[Transport], Method], kind: Callable[..., Method]
+    ) -> Method:
+        """The finding in the journal, else that of the probe, which is stored there."""
+        if self.journal is None:
+            return probe(self.transport)
+        asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.revision), 1)
+
+        def send(_: Sequence[int]) -> Stream[StoredAnswer]:
+            metered = MeteredTransport(self.transport)
+            fields = asdict(probe(metered))
+            yield [(0, StoredAnswer({_STORED_NAMES.get(name, name): fields[name] for name in fields}, metered.spent))]
+
+        (record,) = self.journal.answers(asker, [self._call(self.journal, asker, ability)], send)
+        fields: dict[str, Any] = {}
+        for name, value in record.response.items():
+            # JSON has no tuples.
+            fields[_FIELD_NAMES.get(name, name)] = tuple(value) if isinstance(value, list) else value
+        return kind(**fields)
+
+    def _call(self, journal: Journal, asker: Asker, ability: Mapping[str, Any]) -> PreparedCall:
+        """The newest round of probing that the journal holds, or the next round."""
+
+        def call(number: int) -> PreparedCall:
+            request = {**ability, "probing": PROBING, "round": number}
+            request_id = content_id("probe", asker.model.name, asker.model.revision, request)
+            return PreparedCall(request_id, request, MOST_PROBES)
+
+        # Rounds are numbered without gaps, so the first unknown number is behind the newest round.
+        unknown = next(number for number in count() if not journal.store.calls([call(number).id]))
+        return call(unknown if self.again else max(0, unknown - 1))
+
+
+_STORED_NAMES = {"takes_n": "several"}
+"""Fields whose name in the journal, which older knowledge bases share, is another one."""
+
+_FIELD_NAMES = {stored: name for name, stored in _STORED_NAMES.items()}
+
+
+class MeteredTransport:
+    """A transport that adds up the tokens of its replies."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.spent = Usage()
+
+    def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
+        return in_request_order(self.stream(requests, read), len(requests))
+
+    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
+        def metered(reply: Any, request: ServerRequest) -> Answer:
+            cost = usage(reply, request.prompt, ())
+            self.spent = Usage(
+                self.spent.prompt_tokens + cost.prompt_tokens, self.spent.completion_tokens + cost.completion_tokens
+            )
+            return read(reply, request)
+
+        return self._transport.stream(requests, metered)
+
+
+class VersionChanged(PartlyAnswered):
+    """The server reports another version of the model than the one that was probed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameVersionTransport:
+    """A transport whose replies must all report the version of the model that was probed.
+
+    Thus the first reply shows that the model was replaced while the journal holds answers of its predecessor.
+    """
+
+    transport: Transport
+    place: str
+    version: str
+
+    def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
+        return in_request_order(self.stream(requests, read), len(requests))
+
+    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
+        def checked(reply: Any, request: ServerRequest) -> Answer:
+            answer = read(reply, request)
+            version = model_reported(reply)
+            if version and version != self.version:
+                raise VersionChanged(
+                    f"{self.place} now answers with {version}, but {self.version} answered when it was probed. "
+                    "Run the command with --probe-again, which asks the new version everything anew, or set "
+                    "`revision` in the model's alias to say that both are the same model."
+                )
+            return answer
+
+        return self.transport.stream(requests, checked)
+
+
+def same_version(transport: Transport, served: ServedModel, reported: str) -> Transport:
+    """The transport, checked for the reported version unless the user's alias has a `revision`."""
+    if served.revision or not reported:
+        return transport
+    return SameVersionTransport(transport, served.server.place, reported)

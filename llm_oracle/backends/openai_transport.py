@@ -1,7 +1,7 @@
-"""Sends requests to an OpenAI-compatible server, many at a time, until each has a usable reply or patience ends.
+"""Sends requests to an OpenAI-compatible server, many at a time, with adaptive concurrency, rate limits and retries.
 
-A reply is untrusted: it may be cut off, endless, no JSON, or quote the key. The key goes into one header and nowhere
-else; where a server says it back, it is taken out.
+A reply is untrusted: it may be cut off, endless, not JSON, or quote the key. The key goes into one header and nowhere
+else; if a server quotes it, it is removed from the reply.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import asyncio
 import json
 import math
 import threading
+import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,34 +20,52 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
+from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 import httpx2
+from aiolimiter import AsyncLimiter
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity.wait import wait_random_exponential
 
-from llm_oracle.backends.openai_limits import Concurrency, Fault, Limits, Patience, Sleep, Throttle
-from llm_oracle.backends.openai_wire import MESSAGE_LENGTH, is_of_one_request, one_line, refusal, usage
-from llm_oracle.protocols import PartlyAnswered, Stream, Usage, gathered
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.openai_wire import (
+    MESSAGE_LENGTH,
+    TransientFault,
+    is_of_one_request,
+    one_line,
+    refusal,
+    usage,
+)
+from hapax.llm_oracle.protocols import PartlyAnswered, Stream, Usage, in_request_order
 
 AHEAD = 256
-"""Requests kept at hand beyond those in flight, so that these are not few while answers are being written."""
+"""Requests prepared beyond those in flight, so that the server stays busy while answers are being stored."""
 
 MOST_REPLY_BYTES = 16 * 2**20
+
 SHORTEST_SECRET = 12
-"""Characters; shorter keys, such as `EMPTY` for servers that want none, are words that a reply may well hold."""
+"""Characters. Shorter keys, such as `EMPTY` for servers that need none, are words that may occur in a reply."""
 
 HIDDEN = "[key]"
 
-_FOR_NOW = frozenset({408, 409, 425, 429})
-_NEVER = frozenset({501, 505})
+DECREASE = 0.75
+SUCCESSES_PER_STEP = 25
+COOL_DOWN = 2.0
+"""Seconds after a refusal in which further ones count as the same congestion and do not slow down again."""
+
+_TEMPORARY = frozenset({408, 409, 425, 429})
+_NEVER = frozenset({501, 505})  # server errors that a repetition cannot cure
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
+Sleep = Callable[[float], Awaitable[None]]
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One request: path under the base URL (under the host, if it begins with /), body, most tokens it can take."""
+class ServerRequest:
+    """A request: path below the base URL (below the host if it begins with /), body, and most tokens it can use."""
 
     path: str
     body: Mapping[str, Any]
@@ -54,64 +73,127 @@ class Ask:
 
     @property
     def prompt(self) -> str:
-        """What the model is shown."""
+        """The text that the model sees."""
         messages = self.body.get("messages")
         shown = messages[0]["content"] if messages else self.body.get("prompt", self.body.get("state", ""))
         return str(shown)
 
 
-Read = Callable[[Any, Ask], Answer]
-"""Reads an answer to a request out of a parsed reply; raises Fault for a reply that holds none."""
+ReadReply = Callable[[Any, ServerRequest], Answer]
+"""Reads the answer to a request from a parsed reply. Raises TransientFault for a reply without a usable answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where requests go. `place` names it in messages and in the journal; `remedy` says where its key comes from."""
+    """Address and key of a server. `place` names it in messages and in the journal; `key_name` is the key's source."""
 
     base_url: str
     place: str
     key: str = field(default="", repr=False)
     key_name: str = "OPENAI_API_KEY"
 
-    def hidden(self, text: str) -> str:
-        """The text without the key."""
+    def redacted(self, text: str) -> str:
+        """The text with the key replaced."""
         return text.replace(self.key, HIDDEN) if len(self.key) >= SHORTEST_SECRET else text
 
-    def without_key(self, value: Any) -> Any:
-        """A JSON tree without the key."""
+    def redacted_json(self, value: Any) -> Any:
+        """A JSON tree with the key replaced in all strings and names."""
         if isinstance(value, str):
-            return self.hidden(value)
+            return self.redacted(value)
         if isinstance(value, list):
-            return [self.without_key(one) for one in value]
+            return [self.redacted_json(item) for item in value]
         if isinstance(value, dict):
-            return {self.hidden(name): self.without_key(one) for name, one in value.items()}
+            return {self.redacted(name): self.redacted_json(item) for name, item in value.items()}
         return value
 
 
-class Refused(PartlyAnswered):
-    """The server does not answer this request, however often it is sent.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The user's limits on a server's use. None: no limit."""
 
-    `alone`: what it says against it concerns this request and no other, such as a content filter or the context's
-    length. `usage`: what it charges for saying so.
+    max_concurrency: int = 16
+    rpm: float | None = None
+    tpm: float | None = None
+
+    def shared(self, sharers: int) -> Limits:
+        """Limits for each of several processes that together keep these.
+
+        Raises HapaxError if a process would get less than one request at a time.
+        """
+        if sharers > self.max_concurrency:
+            raise HapaxError(
+                f"{sharers} workers cannot share a max_concurrency of {self.max_concurrency}: each needs one request "
+                "at a time. Use fewer --workers, or raise max_concurrency in the model's alias."
+            )
+        rpm = None if self.rpm is None else self.rpm / sharers
+        tpm = None if self.tpm is None else self.tpm / sharers
+        return Limits(self.max_concurrency // sharers, rpm, tpm)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Number of failed attempts, pauses between them in seconds, and the limit on all pauses of one request."""
+
+    attempts: int = 5
+    first_pause: float = 0.5
+    longest_pause: float = 30.0
+    seconds: float = 600.0
+    timeout: float = 120.0
+    """Seconds of one attempt, from the first byte sent to the last byte read."""
+
+    def retrying(self, sleep: Sleep) -> AsyncRetrying:
+        """A new count of attempts for one request. The last fault is raised when the attempts are used up."""
+        random_pause = wait_random_exponential(multiplier=self.first_pause, max=self.longest_pause)
+        failed_attempts = 0
+
+        def pause(state: RetryCallState) -> float:
+            fault = _transient_fault(state)
+            return random_pause(state) if fault.retry_after is None else fault.retry_after
+
+        def is_over(state: RetryCallState) -> bool:
+            nonlocal failed_attempts
+            # 429 requests to wait, and is waited out within `seconds`, however often it comes.
+            failed_attempts += _transient_fault(state).status != 429
+            return failed_attempts >= self.attempts or state.idle_for + state.upcoming_sleep > self.seconds
+
+        return AsyncRetrying(
+            retry=retry_if_exception_type(TransientFault), wait=pause, stop=is_over, sleep=sleep, reraise=True
+        )
+
+
+def _transient_fault(state: RetryCallState) -> TransientFault:
+    fault = state.outcome.exception() if state.outcome else None
+    if not isinstance(fault, TransientFault):
+        raise TypeError("only TransientFault is retried")
+    return fault
+
+
+class Refused(PartlyAnswered):
+    """The server will never answer this request.
+
+    `of_this_request`: the reason is in this request alone, such as a content filter or the length of the context.
+    `usage`: tokens that the server charges for the refusal.
     """
 
-    def __init__(self, message: str, status: int, said: str, alone: bool = False, usage: Usage | None = None) -> None:
+    def __init__(
+        self, message: str, status: int, said: str, of_this_request: bool = False, usage: Usage | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.said = said
-        self.alone = alone
+        self.of_this_request = of_this_request
         self.usage = usage or Usage()
 
     @property
     def reason(self) -> str:
-        """What the journal keeps of it."""
+        """The reason that the journal stores."""
         return self.said or f"HTTP {self.status}"
 
 
-class Exhausted(PartlyAnswered):
-    """Patience has ended. `status` is that of the last fault; None: no reply came."""
+class RetriesExhausted(PartlyAnswered):
+    """All attempts of a request failed. `status` is that of the last one; None if no reply came."""
 
-    def __init__(self, message: str, fault: Fault) -> None:
+    def __init__(self, message: str, fault: TransientFault) -> None:
         super().__init__(message)
         self.status = fault.status
 
@@ -119,139 +201,248 @@ class Exhausted(PartlyAnswered):
 class Transport(Protocol):
     """Carries requests to wherever answers come from.
 
-    A request that is refused for its own sake has its refusal in the answer's place. Whatever else fails for good is
-    raised as PartlyAnswered, by `ask` with what had come by then, by `stream` behind it.
+    A request that is refused for its own content has its refusal as answer. Any other permanent failure raises
+    PartlyAnswered: `ask` with the answers so far, `stream` after it has yielded them.
     """
 
-    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
-        """One answer or refusal for each request."""
+    def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
+        """One answer or refusal per request."""
 
-    def stream(self, asks: Iterable[Ask], read: Read[Answer]) -> Stream[Answer | Refused]:
-        """The same in groups as they come; requests are taken from `asks` as there is room for them."""
+    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
+        """As `ask`, in groups as they arrive; requests are taken from `requests` when there is room for them."""
+
+
+class Concurrency:
+    """Number of requests at a time, adapted to the server (AIMD); never below one.
+
+    Up to the first refusal it grows by one after each success, so it doubles with each round. A refusal reduces it to
+    three quarters; from then on it grows by one after 25 successes.
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic, start: int = 4) -> None:
+        self.most = max(1, most)
+        self.allowed = float(min(start, self.most))
+        self._clock = clock
+        self._successes = 0
+        self._per_step = 1
+        self._cool_at = self._resume_at = -math.inf
+
+    def succeeded(self) -> None:
+        self._successes += 1
+        if self._successes >= self._per_step:
+            self._successes = 0
+            self.allowed = min(self.allowed + 1, float(self.most))
+
+    def refused(self, retry_after: float | None = None) -> None:
+        """Slow down, once for all refusals of a cool-down, and send nothing new for `retry_after` seconds."""
+        now = self._clock()
+        if now >= self._cool_at:
+            self.allowed = max(1.0, self.allowed * DECREASE)
+            self._successes, self._per_step = 0, SUCCESSES_PER_STEP
+            self._cool_at = now + COOL_DOWN
+        self._resume_at = max(self._resume_at, now + (retry_after or 0.0))
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the server accepts the next request."""
+        return max(0.0, self._resume_at - self._clock())
+
+
+class Throttle:
+    """Admits requests within all limits: `async with throttle.slot(tokens): send`."""
+
+    def __init__(self, limits: Limits, concurrency: Concurrency, sleep: Sleep = asyncio.sleep) -> None:
+        self.concurrency = concurrency
+        self._sleep = sleep
+        # Requests are spread evenly, because servers enforce a limit per minute over seconds, too; tokens may come in
+        # bursts of a minute's worth, so that a long request fits.
+        self._requests = AsyncLimiter(1, 60 / limits.rpm) if limits.rpm else None
+        self._tokens = AsyncLimiter(limits.tpm, 60) if limits.tpm else None
+        self._in_flight = 0
+        self._freed = asyncio.Condition()
+
+    def slot(self, tokens: int) -> Slot:
+        return Slot(self, tokens)
+
+    async def enter(self, tokens: int) -> None:
+        """Wait until another request of this size may be sent."""
+        async with self._freed:
+            try:
+                await self._freed.wait_for(lambda: self._in_flight < int(self.concurrency.allowed))
+            except asyncio.CancelledError:
+                # The wake-up may have come just before; pass it on, or another waiter sleeps for ever.
+                self._freed.notify()
+                raise
+            self._in_flight += 1
+        try:
+            if pause := self.concurrency.pause:
+                await self._sleep(pause)
+            if self._tokens:
+                # A request above a minute's limit could never be acquired in full.
+                await self._tokens.acquire(min(tokens, self._tokens.max_rate))
+            if self._requests:
+                await self._requests.acquire()
+        except BaseException:
+            # The place was counted before the waits: cancelled in one of them, it would stay taken for ever.
+            await self.leave()
+            raise
+
+    async def leave(self) -> None:
+        """End a request."""
+        async with self._freed:
+            self._in_flight -= 1
+            # Wake only as many as there is room for: waking all of them each time takes longer than their requests.
+            self._freed.notify(max(0, int(self.concurrency.allowed) - self._in_flight))
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one request among those in flight."""
+
+    throttle: Throttle
+    tokens: int
+
+    async def __aenter__(self) -> None:
+        await self.throttle.enter(self.tokens)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        concurrency = self.throttle.concurrency
+        if kind is None:
+            concurrency.succeeded()
+        elif isinstance(fault, TransientFault) and fault.is_congestion:
+            concurrency.refused(fault.retry_after)
+        await self.throttle.leave()
 
 
 class HttpTransport:
-    """Answers over HTTP. What is refused or fails for more than one request's sake ends the others.
+    """Answers over HTTP. A failure that concerns more than one request ends the others.
 
-    The event loop runs in a thread of its own, so that limits hold from one batch to the next, and callers may have a
-    loop of their own.
+    The event loop runs in its own thread, so that limits hold across batches and callers may have a loop themselves.
     """
 
     def __init__(
         self,
         server: Server,
         limits: Limits | None = None,
-        patience: Patience | None = None,
+        retries: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.server = server
-        self.patience = patience or Patience()
+        self.retries = retries or RetryPolicy()
         limits = limits or Limits()
         self.concurrency = Concurrency(limits.max_concurrency)
-        self._at_hand = self.concurrency.most + AHEAD
+        self._prepared = self.concurrency.most + AHEAD
         self._throttle = Throttle(limits, self.concurrency, sleep)
         self._sleep = sleep
         self._loop = asyncio.new_event_loop()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if server.key:
             headers["Authorization"] = f"Bearer {server.key}"
-        encrypted = server.base_url.startswith("https:")  # loading certificates for nothing takes a while
+        encrypted = server.base_url.startswith("https:")  # loading certificates takes a while; do it only for HTTPS
         connections = httpx2.Limits(max_connections=None, max_keepalive_connections=self.concurrency.most)
         self._client = httpx2.AsyncClient(
-            headers=headers, timeout=self.patience.timeout, verify=encrypted, limits=connections
+            headers=headers, timeout=self.retries.timeout, verify=encrypted, limits=connections
         )
+        # The thread must not refer to `self`, or the transport would never be collected and the loop never stopped.
         threading.Thread(target=_serve, args=(self._loop, self._client), daemon=True).start()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
 
-    def ask(self, asks: Sequence[Ask], read: Read[Answer]) -> list[Answer | Refused]:
-        """One answer or refusal per request. Raises PartlyAnswered where the server refuses all or patience ends."""
-        return gathered(self.stream(asks, read), len(asks))
+    def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
+        """One answer or refusal per request.
 
-    def stream(self, asks: Iterable[Ask], read: Read[Answer]) -> Stream[Answer | Refused]:
-        """The same as they come. A stream that is left cancels what it has in flight."""
-        over: SimpleQueue[tuple[int, asyncio.Task[Answer | Refused]]] = SimpleQueue()
-        tasks: set[asyncio.Task[Answer | Refused]] = set()  # the loop's thread alone touches it
+        Raises PartlyAnswered if the server refuses all requests or the attempts of one are used up.
+        """
+        return in_request_order(self.stream(requests, read), len(requests))
 
-        def start(more: Sequence[tuple[int, Ask]]) -> None:
-            for place, ask in more:
-                task = self._loop.create_task(self._one(ask, read))
+    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
+        """As `ask`, as the answers arrive. Closing the stream cancels the requests in flight."""
+        finished_tasks: SimpleQueue[tuple[int, asyncio.Task[Answer | Refused]]] = SimpleQueue()
+        tasks: set[asyncio.Task[Answer | Refused]] = set()  # used in the loop's thread only
+
+        def start(more: Sequence[tuple[int, ServerRequest]]) -> None:
+            for position, request in more:
+                task = self._loop.create_task(self._answer(request, read))
                 tasks.add(task)
-                task.add_done_callback(partial(finished, place))
+                task.add_done_callback(partial(finished, position))
 
-        def finished(place: int, task: asyncio.Task[Answer | Refused]) -> None:
+        def finished(position: int, task: asyncio.Task[Answer | Refused]) -> None:
             tasks.discard(task)
             if not task.cancelled():
-                task.exception()  # looked at, or asyncio complains of one that nobody waits for any more
-            over.put((place, task))
+                task.exception()  # without this, asyncio warns of exceptions that nobody retrieves after a cancel
+            finished_tasks.put((position, task))
 
         def cancel() -> None:
             for task in tasks:
                 task.cancel()
 
-        waiting, open_ = enumerate(asks), 0
+        waiting, in_progress = enumerate(requests), 0
         try:
             while True:
-                if more := list(islice(waiting, self._at_hand - open_)):
+                if more := list(islice(waiting, self._prepared - in_progress)):
                     self._loop.call_soon_threadsafe(start, more)
-                    open_ += len(more)
-                if not open_:
+                    in_progress += len(more)
+                if not in_progress:
                     return
-                group = _ready(over)
-                open_ -= len(group)
+                group = _available(finished_tasks)
+                in_progress -= len(group)
                 yield from _outcome(group)
         finally:
             self._loop.call_soon_threadsafe(cancel)
 
-    async def _one(self, ask: Ask, read: Read[Answer]) -> Answer | Refused:
+    async def _answer(self, request: ServerRequest, read: ReadReply[Answer]) -> Answer | Refused:
         try:
-            async for attempt in self.patience.retrying(self._sleep):
+            async for attempt in self.retries.retrying(self._sleep):
                 with attempt:
-                    async with self._throttle.slot(ask.tokens):
-                        reply = await self._post(ask)
-                        return refused_reply(reply, ask, self.server.place) or read(reply, ask)
+                    async with self._throttle.slot(request.tokens):
+                        reply = await self._post(request)
+                        return refused_reply(reply, request, self.server.place) or read(reply, request)
         except Refused as refused:
-            if not refused.alone:
+            if not refused.of_this_request:
                 raise
             return refused
-        except Fault as fault:
-            raise Exhausted(
-                f"{self.server.place} gave no usable reply to {ask.path}: {fault.reason}. "
-                "Look at the server, then run the same command: nothing that was answered is lost.",
+        except TransientFault as fault:
+            raise RetriesExhausted(
+                f"{self.server.place} gave no usable reply to {request.path}: {fault.reason}. "
+                "Check the server, then run the same command: nothing that was answered is lost.",
                 fault,
             ) from None
         raise AssertionError("retrying ends by an answer or a fault")
 
-    async def _post(self, ask: Ask) -> Any:
-        url = str(httpx2.URL(f"{self.server.base_url}/").join(ask.path))
+    async def _post(self, request: ServerRequest) -> Any:
+        # `join` follows the rules of links: `/tokenize` is below the host, `completions` below the base URL.
+        url = str(httpx2.URL(f"{self.server.base_url}/").join(request.path))
         try:
             async with (
-                asyncio.timeout(self.patience.timeout),
-                self._client.stream("POST", url, content=json.dumps(ask.body).encode()) as response,
+                asyncio.timeout(self.retries.timeout),  # the client's own limit is per read, so a slow drip evades it
+                self._client.stream("POST", url, content=json.dumps(request.body).encode()) as response,
             ):
                 content = await _content(response)
         except TimeoutError:
-            raise Fault(f"no reply within {self.patience.timeout:g} seconds", None) from None
+            raise TransientFault(f"no reply within {self.retries.timeout:g} seconds", None) from None
         except httpx2.HTTPError as fault:
-            raise Fault(f"{type(fault).__name__}: {self._harmless(str(fault)) or 'no connection'}", None) from None
+            reason = one_line(self.server.redacted(str(fault))) or "no connection"
+            raise TransientFault(f"{type(fault).__name__}: {reason}", None) from None
         if response.status_code != 200:
             raise self._fault(response, content)
-        return self._parsed(content)
-
-    def _parsed(self, content: bytes) -> Any:
         try:
-            return self.server.without_key(json.loads(content))
+            return self.server.redacted_json(json.loads(content))
         except (ValueError, RecursionError):
-            raise Fault("a reply that is no JSON" if content.strip() else "an empty reply") from None
+            raise TransientFault("a reply that is not JSON" if content.strip() else "an empty reply") from None
 
     def _fault(self, response: httpx2.Response, content: bytes) -> Exception:
+        """The exception for a reply with an error status."""
         status = response.status_code
-        said, codes = _told(self.server.hidden(content.decode("utf-8", "replace")))
-        said = self._harmless(said)
-        if (status in _FOR_NOW | {429} and not codes & _SPENT) or (status >= 500 and status not in _NEVER):
+        # Redacted both before and after the JSON is parsed: an escaped key shows only afterwards.
+        message, codes = _message_and_codes(self.server.redacted(content.decode("utf-8", "replace")))
+        message = one_line(self.server.redacted(message))
+        if (status in _TEMPORARY and not codes & _SPENT) or (status >= 500 and status not in _NEVER):
             pause = _retry_after(response.headers.get("retry-after"), response.headers.get("date"))
-            return Fault(f"HTTP {status} {said}".strip(), status, pause)
-        reason = f"{self.server.place} refused ({status}): {said or 'no reason'}."
-        return Refused(f"{reason} {self._remedy(status)}", status, said, is_of_one_request(status, codes, said))
+            return TransientFault(f"HTTP {status} {message}".strip(), status, pause)
+        reason = f"{self.server.place} refused ({status}): {message or 'no reason'}."
+        of_this_request = is_of_one_request(status, codes, message)
+        return Refused(f"{reason} {self._remedy(status)}", status, message, of_this_request)
 
     def _remedy(self, status: int) -> str:
         if status in (401, 403):
@@ -261,62 +452,61 @@ class HttpTransport:
         if 300 <= status < 400:
             return "The server has moved: give its new base URL."
         if status == 404:
-            return "Look at the model's name and at the base URL, which mostly ends in /v1."
-        return "The request is one that this model does not take."
-
-    def _harmless(self, text: str) -> str:
-        """The text in one line of bounded length, without the key."""
-        return one_line(self.server.hidden(text))
+            return "Check the model's name and the base URL, which usually ends in /v1."
+        return "The model does not accept this request."
 
 
-def _ready(over: SimpleQueue[Item]) -> list[Item]:
-    """What is in the queue now, at least one."""
-    group = [over.get()]
+def _available(queue: SimpleQueue[Item]) -> list[Item]:
+    """Take everything that is in the queue now; wait for the first item."""
+    group = [queue.get()]
+    # Empty ends the loop: `SimpleQueue` has no method that returns all of its items.
     with suppress(Empty):
         while True:
-            group.append(over.get_nowait())
+            group.append(queue.get_nowait())
     return group
 
 
 def _outcome(group: Sequence[tuple[int, asyncio.Task[Answer]]]) -> Stream[Answer]:
-    """The answers of tasks that are over; then raises what made one of them fail."""
-    faults = {place: task.exception() for place, task in group}
-    if answers := [(place, task.result()) for place, task in group if faults[place] is None]:
+    """The answers of finished tasks; then raises the exception of one that failed."""
+    faults = {position: task.exception() for position, task in group}
+    if answers := [(position, task.result()) for position, task in group if faults[position] is None]:
         yield answers
     for fault in faults.values():
         if fault is not None:
             raise fault
 
 
-def refused_reply(reply: Any, ask: Ask, place: str) -> Refused | None:
-    """The refusal that a reply holds in an answer's place; None: it holds none."""
-    said = refusal(reply)
-    if not said:
+def refused_reply(reply: Any, request: ServerRequest, place: str) -> Refused | None:
+    """The refusal that a reply with status 200 contains; None if it contains an answer."""
+    reason = refusal(reply)
+    if not reason:
         return None
-    return Refused(f"{place} refused: {said}.", 200, said, alone=True, usage=usage(reply, ask.prompt, ()))
+    charged = usage(reply, request.prompt, ())
+    return Refused(f"{place} refused: {reason}.", 200, reason, of_this_request=True, usage=charged)
 
 
 def refused_result(status: Any, body: Any, place: str) -> Refused | None:
-    """The refusal for one request's sake that a status and an error's body tell; None: they tell of no such."""
-    said, codes = _told(json.dumps(body))
-    said = one_line(said)
-    if not isinstance(status, int) or not is_of_one_request(status, codes, said):
+    """The refusal of one request that an error's status and body describe; None for any other error."""
+    message, codes = _message_and_codes(json.dumps(body))
+    message = one_line(message)
+    if not isinstance(status, int) or not is_of_one_request(status, codes, message):
         return None
-    return Refused(f"{place} refused ({status}): {said}.", status, said, alone=True)
+    return Refused(f"{place} refused ({status}): {message}.", status, message, of_this_request=True)
 
 
 async def _content(response: httpx2.Response) -> bytes:
-    """The body, as far as anybody would want to read it."""
+    """The body. Raises TransientFault if it is larger than MOST_REPLY_BYTES."""
     content = bytearray()
     async for part in response.aiter_bytes():
         content += part
         if len(content) > MOST_REPLY_BYTES:
-            raise Fault(f"a reply of more than {MOST_REPLY_BYTES // 2**20} MiB")
+            raise TransientFault(f"a reply of more than {MOST_REPLY_BYTES // 2**20} MiB")
     return bytes(content)
 
 
-def _told(content: str) -> tuple[str, frozenset[str]]:
-    """The message and the codes of an error's body, in the shapes that servers use; its beginning if it has none."""
+def _message_and_codes(content: str) -> tuple[str, frozenset[str]]:
+    """The message and codes of an error's body in the formats that servers use; the beginning of any other body."""
+    # Proxies answer with HTML or plain text, and a hostile body may be nested too deeply for the JSON reader.
     with suppress(ValueError, RecursionError):
         body = json.loads(content)
         error = body.get("error", body) if isinstance(body, dict) else body
@@ -326,25 +516,27 @@ def _told(content: str) -> tuple[str, frozenset[str]]:
             return (message if isinstance(message, str) else json.dumps(message)), codes
         if isinstance(error, str):
             return error, frozenset()
+    # More than is shown, because `one_line` removes blanks and control characters.
     return content[: 4 * MESSAGE_LENGTH], frozenset()
 
 
 def _retry_after(value: str | None, now: str | None) -> float | None:
-    """Seconds, from a number or a date, which counts from the server's own (`now`) where it tells it: clocks differ.
+    """Seconds from a Retry-After header, which is a number or a date; None for anything else, which is ignored.
 
-    What is neither is not heeded.
+    A date is compared with the server's own (`now`) if it sent one, because clocks differ.
     """
     if value is None:
         return None
     with suppress(ValueError):
         seconds = float(value)
-        return max(0.0, seconds) if math.isfinite(seconds) else None
+        return max(0.0, seconds) if math.isfinite(seconds) else None  # float() accepts `inf` and `nan`
     date = _date(value)
     return None if date is None else max(0.0, (date - (_date(now) or datetime.now(UTC))).total_seconds())
 
 
 def _date(value: str | None) -> datetime | None:
-    """A date as HTTP writes it; None: it is none."""
+    """A date in HTTP's format; None if it is not one."""
+    # An unreadable header only costs the hint in it; the retry happens all the same.
     with suppress(ValueError, TypeError):
         date = parsedate_to_datetime(value or "")
         return date.replace(tzinfo=date.tzinfo or UTC)
@@ -352,7 +544,7 @@ def _date(value: str | None) -> datetime | None:
 
 
 def _serve(loop: asyncio.AbstractEventLoop, client: httpx2.AsyncClient) -> None:
-    """Runs requests until the transport is gone, then closes what it held open."""
+    """Run requests until the loop is stopped, then close the connections."""
     loop.run_forever()
     loop.run_until_complete(client.aclose())
     loop.close()

@@ -1,7 +1,7 @@
-"""What is written to an OpenAI-compatible server and how its replies are read.
+"""Request bodies for OpenAI-compatible servers, and readers of their replies.
 
-Replies are read from plain JSON: what client libraries make of log-probabilities changes from release to release, and
-servers differ, too. Whatever a reply lacks or misstates is a Fault.
+Replies are read from plain JSON, because client libraries treat log-probabilities differently from release to release,
+and servers differ, too. A reply that lacks or misstates anything raises TransientFault.
 """
 
 from __future__ import annotations
@@ -12,28 +12,27 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from llm_oracle.answers import yes_probability
-from llm_oracle.backends.openai_limits import Fault
-from llm_oracle.calls import BYTES_PER_TOKEN
-from llm_oracle.protocols import LogLikelihood, Usage
+from hapax.llm_oracle.answers import yes_probability
+from hapax.llm_oracle.budget import estimated_tokens
+from hapax.llm_oracle.protocols import LogLikelihood, Usage
 
 CHAT, COMPLETIONS = "chat/completions", "completions"
 SYSTEM_ONE = "systemone"
 """Typed decisions with probabilities, as `transformers serve` offers them."""
 
 MOST_TOKENS = 2**40
-"""In a server's own count; more is no count."""
-
+"""Limit on a server's own count; a larger number is not believed."""
 SMALLEST = 1e-12
-"""Probability given to an answer that is beyond the likeliest tokens, where these leave nothing for it."""
-
+"""Least probability of an answer that is not among the likeliest tokens."""
 LEAST_LOGPROB = -1e6
-"""Beyond anything that a model's arithmetic gives, and what servers say for zero."""
+"""Below anything that a model's arithmetic gives; some servers write such numbers for probability zero."""
+MESSAGE_LENGTH = 300
+"""Characters of a server's own message that are shown and stored."""
 
-_MARKS = " \t\r\n\u2581\u0120\u010a"
-"""Blanks, and how tokenizers write them."""
+_BLANKS = " \t\r\n\u2581\u0120\u010a"
+"""Blanks, and the characters by which tokenizers write them."""
 
-
+# Codes and words by which OpenAI, Azure, OpenRouter, vLLM and llama.cpp say that a text is too long or forbidden.
 _ONE_REQUEST_CODES = frozenset(
     {
         "content_filter",
@@ -49,22 +48,36 @@ _ONE_REQUEST_WORDS = re.compile(
     r"context[ _](length|size|window)|prompt is too long|content[ _](filter|management|policy)|\bflagged\b|usage polic",
     re.IGNORECASE,
 )
-"""How OpenAI, Azure, OpenRouter, vLLM and llama.cpp say that a text is too long or forbidden."""
 
-MESSAGE_LENGTH = 300
-"""Characters of a server's own words that are shown and kept."""
+
+class TransientFault(Exception):  # noqa: N818  # it describes an attempt; the retry policy decides if it is an error
+    """A failed attempt that may succeed when repeated: a temporary refusal, a server error, an unusable reply.
+
+    `status`: that of the reply; None if there was no reply; 200 for a reply that cannot be used. A refusal for now
+    (429) does not count as an attempt.
+    """
+
+    def __init__(self, reason: str, status: int | None = 200, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+        self.retry_after = retry_after
+
+    @property
+    def is_congestion(self) -> bool:
+        """True if sending fewer requests at a time would help."""
+        return self.status is not None and (self.status == 429 or self.status >= 500)
 
 
 def request_body(endpoint: str, model: str, prompt: str, **options: Any) -> dict[str, Any]:
-    """A request for an answer to a prompt: as one user message, or as a text to go on with."""
-    asked: dict[str, Any] = (
-        {"messages": [{"role": "user", "content": prompt}]} if endpoint == CHAT else {"prompt": prompt}
-    )
-    return {"model": model, **asked, **options}
+    """Body of a request to answer a prompt: one user message for a chat, the text to continue for completions."""
+    if endpoint == CHAT:
+        return {"model": model, "messages": [{"role": "user", "content": prompt}], **options}
+    return {"model": model, "prompt": prompt, **options}
 
 
 def logprobs_options(endpoint: str, top: int) -> dict[str, Any]:
-    """Options that ask for the likeliest tokens at each place of the answer."""
+    """Options that request the likeliest tokens at each position of the answer."""
     return {"logprobs": True, "top_logprobs": top} if endpoint == CHAT else {"logprobs": top}
 
 
@@ -74,12 +87,12 @@ def texts(reply: Any) -> list[str]:
 
 
 def finish_reason(reply: Any) -> str:
-    """`length` where the token limit cut the first choice, else `stop`."""
+    """`length` if the token limit cut off the first choice, else `stop`."""
     return "length" if _choices(reply)[0].get("finish_reason") == "length" else "stop"
 
 
 def refusal(reply: Any) -> str:
-    """Why every choice of a reply is a refusal instead of an answer; empty: one of them is none."""
+    """The reason if every choice of a reply is a refusal instead of an answer, else empty."""
     choices = reply.get("choices") if isinstance(reply, dict) else None
     if not isinstance(choices, list) or not choices:
         return ""
@@ -90,6 +103,7 @@ def refusal(reply: Any) -> str:
 def _refusal(choice: Mapping[str, Any]) -> str:
     message = choice.get("message")
     said = _at(message, "refusal")
+    # A choice with text is an answer, whatever else it contains.
     if _at(message, "content") or choice.get("text"):
         return ""
     if isinstance(said, str) and said.strip():
@@ -97,54 +111,52 @@ def _refusal(choice: Mapping[str, Any]) -> str:
     return "content_filter" if choice.get("finish_reason") == "content_filter" else ""
 
 
-def one_line(said: str) -> str:
-    """A server's words in one line of bounded length, without what a terminal would obey."""
-    return " ".join("".join(c if c.isprintable() else " " for c in said).split())[:MESSAGE_LENGTH]
+def one_line(text: str) -> str:
+    """A server's message in one line of limited length, without control characters that a terminal would obey."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:MESSAGE_LENGTH]
 
 
-def is_of_one_request(status: int, codes: AbstractSet[str], said: str) -> bool:
-    """Whether an error concerns this request alone: its text is too long for the model, or forbidden.
-
-    403 is mostly a key that may not do this, which concerns all requests; some moderate by it.
-    """
+def is_of_one_request(status: int, codes: AbstractSet[str], message: str) -> bool:
+    """True if an error concerns this request alone: its text is too long for the model, or forbidden."""
     if status == 403:
-        return "flagged" in said.casefold() or bool(codes & _ONE_REQUEST_CODES)
-    named = bool(codes & _ONE_REQUEST_CODES) or _ONE_REQUEST_WORDS.search(said) is not None
+        # Mostly a key without permission, which concerns all requests, but some servers moderate with it.
+        return "flagged" in message.casefold() or bool(codes & _ONE_REQUEST_CODES)
+    named = bool(codes & _ONE_REQUEST_CODES) or _ONE_REQUEST_WORDS.search(message) is not None
     return status == 413 or (status in (400, 422) and named)
 
 
 def usage(reply: Any, asked: str, answered: Sequence[str]) -> Usage:
-    """Tokens as the server counts them; where it does not, a guess from the bytes."""
-    told = reply.get("usage") if isinstance(reply, dict) else None
-    counts = told if isinstance(told, dict) else {}
+    """Tokens as counted by the server; estimated from the bytes if it does not count them."""
+    usage_field = reply.get("usage") if isinstance(reply, dict) else None
+    counts = usage_field if isinstance(usage_field, dict) else {}
     prompt = _count(counts.get("prompt_tokens", counts.get("input_tokens")))
     completion = _count(counts.get("completion_tokens", counts.get("output_tokens")))
     return Usage(
-        guessed_tokens(asked) if prompt is None else prompt,
-        sum(map(guessed_tokens, answered)) if completion is None else completion,
+        estimated_tokens(asked) if prompt is None else prompt,
+        sum(map(estimated_tokens, answered)) if completion is None else completion,
     )
-
-
-def guessed_tokens(text: str) -> int:
-    """Tokens of a text whose tokens nobody counted, rather too many than too few."""
-    return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
 
 
 def model_reported(reply: Any) -> str:
-    """What the server calls the model that answered, such as a dated version of the name asked for."""
-    said = reply.get("model") if isinstance(reply, dict) else None
-    return said if isinstance(said, str) else ""
+    """The server's name for the model that answered, such as a dated version of the requested name."""
+    name = reply.get("model") if isinstance(reply, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def first_token_yes(reply: Any) -> float | None:
-    """P(yes) over yes and no among the likeliest first tokens; None: neither is there.
+    """P(yes) over yes and no among the likeliest first tokens; None if neither is among them.
 
-    Where one of the two is not there, it is at most as likely as the last of those that are, and as what they leave.
+    A missing answer is at most as likely as the last of the listed tokens, and as what they leave over.
     """
     likeliest = _likeliest_first_tokens(reply)
-    yes, no = (
-        [score for token, score in likeliest if token.strip(_MARKS).casefold() == word] for word in ("yes", "no")
-    )
+    yes: list[float] = []
+    no: list[float] = []
+    for token, score in likeliest:
+        word = token.strip(_BLANKS).casefold()
+        if word == "yes":
+            yes.append(score)
+        elif word == "no":
+            no.append(score)
     if not yes and not no:
         return None
     left = 1 - sum(math.exp(score) for _, score in likeliest)
@@ -152,21 +164,16 @@ def first_token_yes(reply: Any) -> float | None:
     return yes_probability(yes or [bound], no or [bound])
 
 
-def has_logprobs(reply: Any) -> bool:
-    """Whether the server heeded the wish for log-probabilities at all."""
-    return isinstance(_choices(reply)[0].get("logprobs"), dict)
-
-
 def system_one_yes(reply: Any) -> float:
-    """P(yes) as a decision server gives it to the question named `holds`."""
+    """P(yes) from a decision server, for the question named `holds`."""
     probability = _at(reply, "answers", "holds", "noul")
     if not isinstance(probability, float | int) or not 0 <= probability <= 1:
-        raise Fault("a reply without a probability of the decision")
+        raise TransientFault("a reply without a probability of the decision")
     return float(probability)
 
 
 def echoed_likelihood(reply: Any, text: str) -> LogLikelihood | None:
-    """ln P of the text from a completion that echoes it; None: the server did not echo it with log-probabilities.
+    """ln P of the text from a completion that echoes it; None if the server did not echo it with log-probabilities.
 
     The tokens of the text are those that the server counts as the prompt. The first, and a begin token before it, have
     no log-probability.
@@ -178,76 +185,81 @@ def echoed_likelihood(reply: Any, text: str) -> LogLikelihood | None:
     scores = logprobs.get("token_logprobs")
     if not isinstance(scores, list) or not scores:
         return None
-    counted = _count(_at(reply, "usage", "prompt_tokens"))
+    prompt_tokens = _count(_at(reply, "usage", "prompt_tokens"))
     offsets = logprobs.get("text_offset")
     if isinstance(offsets, list) and len(offsets) == len(scores):
         length = sum(isinstance(offset, int) and offset < len(text) for offset in offsets)
     else:
-        length = counted or 0
-    if not 0 < length <= len(scores) or (counted is not None and abs(counted - length) > 1):
+        length = prompt_tokens or 0
+    # The two counts may differ by a begin token, which only one of them includes.
+    if not 0 < length <= len(scores) or (prompt_tokens is not None and abs(prompt_tokens - length) > 1):
         return None
     return _summed(scores[:length])
 
 
 def prompt_likelihood(reply: Any) -> LogLikelihood | None:
-    """ln P of the prompt from vLLM's `prompt_logprobs`; None: the server did not give them."""
-    places = _choices(reply)[0].get("prompt_logprobs")
-    if places is None and isinstance(reply, dict):
-        places = reply.get("prompt_logprobs")
-    if not isinstance(places, list) or not places:
+    """ln P of the prompt from vLLM's `prompt_logprobs`; None if the server did not return them."""
+    positions = _choices(reply)[0].get("prompt_logprobs")
+    if positions is None and isinstance(reply, dict):
+        positions = reply.get("prompt_logprobs")
+    if not isinstance(positions, list) or not positions:
         return None
     scores: list[Any] = []
-    for place in places:
-        entries = list(place.values()) if isinstance(place, dict) else []
-        if place is not None and (len(entries) != 1 or not isinstance(entries[0], dict)):
+    for position in positions:
+        entries = list(position.values()) if isinstance(position, dict) else []
+        if position is not None and (len(entries) != 1 or not isinstance(entries[0], dict)):
             return None
         scores.append(entries[0].get("logprob") if entries else None)
     return _summed(scores)
 
 
 def _summed(scores: Sequence[Any]) -> LogLikelihood | None:
-    """Every token has a score but the first, which nothing predicts unless a begin token stands before it unseen."""
+    """Sum of the scores. Only the first token may have none: nothing predicts it unless there is a begin token."""
     first, rest = scores[0], scores[1:]
     if not all(map(_is_logprob, rest)):
         return None
+    # Exactly 0 for the first token means that nothing predicted it: a predicted token is never certain.
     known = [first, *rest] if _is_logprob(first) and first < 0 else rest
     return LogLikelihood(math.fsum(min(0.0, score) for score in known), len(known))
 
 
 def _choices(reply: Any) -> list[dict[str, Any]]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
-    if not isinstance(choices, list) or not choices or not all(isinstance(one, dict) for one in choices):
-        raise Fault("a reply without choices")
-    return sorted(choices, key=lambda one: _count(one.get("index")) or 0)  # servers may send them as they are ready
+    if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
+        raise TransientFault("a reply without choices")
+    # Servers may list choices in the order in which they were finished.
+    return sorted(choices, key=lambda choice: _count(choice.get("index")) or 0)
 
 
 def _text(choice: Mapping[str, Any]) -> str:
     message = choice.get("message")
     text = message.get("content") or "" if isinstance(message, dict) else choice.get("text")
     if not isinstance(text, str):
-        raise Fault("a choice without text")
+        raise TransientFault("a choice without text")
     return text
 
 
 def _likeliest_first_tokens(reply: Any) -> list[tuple[str, float]]:
-    """Tokens and log-probabilities at the answer's first place, in the forms of both endpoints."""
+    """Tokens and log-probabilities at the answer's first position, in the formats of both endpoints."""
     logprobs = _choices(reply)[0].get("logprobs")
     content = _at(logprobs, "content")
-    if isinstance(content, list) and content:
+    pairs: list[tuple[Any, Any]] = []
+    if isinstance(content, list) and content:  # chat
         entries = _at(content[0], "top_logprobs")
-        pairs = [(_at(one, "token"), _at(one, "logprob")) for one in entries] if isinstance(entries, list) else []
+        if isinstance(entries, list):
+            pairs = [(_at(entry, "token"), _at(entry, "logprob")) for entry in entries]
     else:
-        places = _at(logprobs, "top_logprobs")
-        first = places[0] if isinstance(places, list) and places else None
-        pairs = list(first.items()) if isinstance(first, dict) else []
+        positions = _at(logprobs, "top_logprobs")
+        if isinstance(positions, list) and positions and isinstance(positions[0], dict):
+            pairs = list(positions[0].items())
     found = [(token, min(0.0, score)) for token, score in pairs if isinstance(token, str) and _is_logprob(score)]
     if not found:
-        raise Fault("a reply without log-probabilities")
+        raise TransientFault("a reply without log-probabilities")
     return found
 
 
 def _is_logprob(score: Any) -> bool:
-    """A number up to 0, with room for rounding; neither infinite nor nan."""
+    """True for a finite number up to 0, with room for rounding."""
     return type(score) in (int, float) and LEAST_LOGPROB <= score < 0.01
 
 

@@ -1,8 +1,7 @@
-"""Scores of token sequences under a causal network, with as little work as they need.
+"""Scores of token sequences under a causal network, with little work.
 
-Equal texts run once, common beginnings run once (`prefixes.py`, `passes.py`), texts of like length run together, and
-logits are computed for the positions that are read, a slice at a time. An encoder reads both ways, so that a
-sequence-to-sequence network shares nothing but equal texts and batches.
+Equal texts run once, common beginnings run once (`prefixes.py`, `passes.py`), texts of similar length run together, and
+logits are computed only for the positions that are read, a slice at a time.
 """
 
 from __future__ import annotations
@@ -14,40 +13,39 @@ from typing import TypeVar
 
 import torch
 
-from llm_oracle.backends import prefixes
-from llm_oracle.backends.batching import Room, distinct_in_batches
-from llm_oracle.backends.loading import LoadedModel
-from llm_oracle.backends.passes import Pass, Passes
-from llm_oracle.backends.prefixes import Level, Tokens
+from hapax.llm_oracle.backends import prefixes
+from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches
+from hapax.llm_oracle.backends.loading import LoadedModel
+from hapax.llm_oracle.backends.passes import Pass, Passes
+from hapax.llm_oracle.backends.prefixes import Level, Tokens
 
 Answer = TypeVar("Answer")
 
 ROOM = 16_384
-"""Tokens of a batch, padding counted."""
+"""Tokens of a batch, including padding."""
 
 LOGIT_BYTES = 512 * 2**20
-"""Of logits kept at once, for a network whose head cannot be run by itself."""
+"""Bytes of logits kept at a time, for a network whose head cannot be run separately."""
 
 
-class Scorer:
-    """What a causal network says of texts given as tokens. Not for several threads at a time.
+class CausalScorer:
+    """Next-token logits and log-likelihoods of token sequences under a causal network. Not thread-safe.
 
-    `room`: tokens of a batch, halved where they do not fit. `sharing`: whether common beginnings may be computed once;
-    without it, scores are the same up to rounding.
+    `room`: tokens of a batch, halved if they do not fit. `sharing`: compute common beginnings once; without it, scores
+    are the same up to rounding.
     """
 
     def __init__(self, loaded: LoadedModel, room: int = ROOM, sharing: bool = True) -> None:
         self._loaded = loaded
         self._sharing = sharing
-        self.room = Room(room)
+        self.room = BatchLimit(room)
 
     @cached_property
     def _passes(self) -> Passes:
-        """Made when it is first needed, for it tries the network."""
-        return Passes(self._loaded)
+        return Passes(self._loaded)  # made when it is first needed, because it tries the network
 
     def next_logits(self, texts: Sequence[Tokens], tokens: Sequence[int]) -> list[list[float]]:
-        """Per text, none of them empty, the logits of these tokens behind its end."""
+        """For each text, none of them empty, the logits of these tokens after its end."""
 
         def read(plan: Sequence[Level]) -> list[list[float]]:
             places: list[int] = []
@@ -57,12 +55,14 @@ class Scorer:
                     final = [len(piece.tokens) - 1 for piece in done.pieces]
                     found.append(self._passes.chosen_logits(done.states[range(len(final)), final], tokens))
                     places.extend(done.places)
-            return _in_order(places, torch.cat(found).tolist())
+            # The passes return the texts in any order.
+            by_place = dict(zip(places, torch.cat(found).tolist(), strict=True))
+            return [by_place[place] for place in range(len(places))]
 
         return self._answers(texts, read)
 
     def log_likelihoods(self, texts: Sequence[Tokens], lead: int = 1) -> list[float]:
-        """Per text, longer than `lead` tokens, the sum of ln P over its tokens behind the first `lead` (1 or more).
+        """For each text, longer than `lead` tokens, the sum of ln P over its tokens after the first `lead` (1 or more).
 
         Each piece of a plan is scored once, and a text's sum is that of its pieces.
         """
@@ -75,7 +75,7 @@ class Scorer:
                 if wanted.rows:
                     found.append(self._passes.log_probabilities(wanted.states(done), wanted.at, wanted.tokens))
                     owners.extend((done.level, done.places[row]) for row in wanted.rows)
-            totals = [[0.0] * len(level) for level in plan]
+            totals = [[0.0] * len(level) for level in plan]  # by level and piece, then with all in front of the piece
             for (level, place), value in zip(owners, torch.cat(found).tolist(), strict=True):
                 totals[level][place] += value
             for level, pieces in enumerate(plan[1:]):
@@ -86,8 +86,9 @@ class Scorer:
         return self._answers(texts, read)
 
     def _answers(self, texts: Sequence[Tokens], read: Callable[[Sequence[Level]], list[Answer]]) -> list[Answer]:
-        """What `read` gives for the last level of plans over all texts."""
+        """The results of `read` for plans over all texts, in batches."""
         if self._passes.state_bytes:
+            # Such a network returns the logits of all positions at once.
             self.room.size = min(self.room.size, LOGIT_BYTES // self._passes.state_bytes)
 
         @torch.inference_mode()
@@ -97,20 +98,22 @@ class Scorer:
         return distinct_in_batches(texts, self.room, run)
 
     def _plan(self, batch: Sequence[Tokens]) -> list[Level]:
-        """Common beginnings are shared where the network can do it and no layer's window is narrower than the texts."""
+        """Share common beginnings if the network supports it and no layer's window is narrower than the texts."""
         if not (self._sharing and self._passes.shares):
             return prefixes.whole(batch)
         plan = prefixes.shared(batch, self._passes.pass_cost)
+        # In the cache every level is as wide as its longest piece.
         slots = sum(max(len(piece.tokens) for piece in level) for level in plan)
         return plan if slots <= self._passes.window else prefixes.whole(batch)
 
 
 @dataclass
 class _Scored:
-    """The tokens of a pass whose probability counts, each with the row of its piece and the state that predicts it.
+    """The scored tokens of a pass, each with the row of its piece and the state that predicts it.
 
-    A token is predicted by the one before it in its piece, `inner`, or at the piece's beginning by its parent. All
-    children of a parent read one state, so that its logits are made once: `parents` are rows that have it in front.
+    A token is predicted by the one before it in its piece (`inner`) or, at the beginning of a piece, by the last one of
+    its parent. All children of a parent share that state, so that its logits are computed once: `parents` has one row
+    of a child for each parent.
     """
 
     parents: list[int]
@@ -120,7 +123,7 @@ class _Scored:
     rows: list[int]
 
     def states(self, done: Pass) -> torch.Tensor:
-        """The states that `at` counts: first those of parents, then those inside pieces."""
+        """The states that `at` indexes: first those of parents, then those inside pieces."""
         inner = done.states.flatten(0, 1)[self.inner]
         return inner if done.before is None else torch.cat([done.before[self.parents], inner])
 
@@ -131,23 +134,17 @@ def _scored(done: Pass, lead: int) -> _Scored:
         for row, piece in enumerate(done.pieces):
             if piece.tokens and piece.start >= lead:
                 children.setdefault(piece.parent, []).append(row)
-    begun = [(at, done.pieces[row].tokens[0], row) for at, rows in enumerate(children.values()) for row in rows]
+    scored = _Scored(parents=[rows[0] for rows in children.values()], inner=[], at=[], tokens=[], rows=[])
+    for at, rows in enumerate(children.values()):
+        for row in rows:
+            scored.at.append(at)
+            scored.tokens.append(done.pieces[row].tokens[0])
+            scored.rows.append(row)
     width = done.states.shape[1]
-    found = [
-        (row * width + place - 1, piece.tokens[place], row)
-        for row, piece in enumerate(done.pieces)
-        for place in range(max(1, lead - piece.start), len(piece.tokens))
-    ]
-    return _Scored(
-        parents=[rows[0] for rows in children.values()],
-        inner=[state for state, _, _ in found],
-        at=[at for at, _, _ in begun] + [len(children) + number for number in range(len(found))],
-        tokens=[token for _, token, _ in (*begun, *found)],
-        rows=[row for _, _, row in (*begun, *found)],
-    )
-
-
-def _in_order(places: Sequence[int], values: Sequence[Answer]) -> list[Answer]:
-    """Values whose places are all of 0, 1, 2, ..., by place."""
-    by_place = dict(zip(places, values, strict=True))
-    return [by_place[place] for place in range(len(places))]
+    for row, piece in enumerate(done.pieces):
+        for place in range(max(1, lead - piece.start), len(piece.tokens)):
+            scored.at.append(len(children) + len(scored.inner))
+            scored.inner.append(row * width + place - 1)
+            scored.tokens.append(piece.tokens[place])
+            scored.rows.append(row)
+    return scored

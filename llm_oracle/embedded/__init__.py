@@ -1,1 +1,1 @@
-"""The model that Hapax ships: its atlas of facts, its training and the trained files. Importing this costs nothing."""
+"""The embedded model: its atlas of facts and the trained files."""

@@ -1,8 +1,8 @@
-"""The atlas: the hand-written list of true facts that the embedded model is a trained copy of.
+"""The atlas: the hand-written list of true facts on which the embedded model is trained.
 
-An atlas file is UTF-8 text. `predicate name(Type, Type) key 1` opens a relation; each following line gives one key and
-all values of the other argument that are true for it. The world is closed per key: what a key's line does not list is
-false for that key, and a key without a line is unknown.
+An atlas file is UTF-8 text. `predicate name(Type, Type) key 1` begins a relation; each following line has one key and
+all values of the other argument that are true for it. The world is closed per key: values that a key's line does not
+list are false for that key, and nothing is known about a key without a line.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from grammar.errors import HapaxError
+from hapax.grammar.errors import HapaxError
 
 ATLAS_FOLDER = Path(__file__).parent / "atlas"
 LONGEST_VALUE = 36
-"""Characters; longer values are sentences rather than names."""
+"""Characters. Longer values are sentences rather than names."""
 POPULARITY_FLOOR = 1.0
-"""The zipf value (log10 of occurrences per thousand million words) given to words that wordfreq does not know."""
+"""Zipf value (log10 of occurrences per 10**9 words) of words that wordfreq does not list."""
 NUMERIC_TYPES = frozenset({"Number", "Year", "Age", "Kilograms", "Mohs Hardness"})
-"""Types whose values are written in digits; only they may hold values of digits alone."""
+"""Types whose values are written in digits. No other type may have such values."""
 
 _HEADER = re.compile(
     r"predicate (?P<name>[a-z]\w*)\((?P<first>[^,()]+), (?P<second>[^,()]+)\) "
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class AtlasFact:
-    """One true fact; both arguments are text, numbers in their digits."""
+    """A true fact. Both arguments are text; numbers are written in digits."""
 
     predicate: str
     arguments: tuple[str, str]
@@ -43,14 +43,14 @@ class AtlasFact:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """All facts of one predicate. `key` is the argument position (0 or 1) whose lists are complete."""
+    """All facts of a predicate. `key`: the argument position (0 or 1) for whose values the lists are complete."""
 
     predicate: str
     argument_types: tuple[str, str]
     key: int
     functional: bool
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The other argument's values by key, as the file lists them."""
+    """Values of the other argument by key, in the order of the file."""
 
     def arguments(self, key: str, value: str) -> tuple[str, str]:
         """Key and value in the predicate's order of arguments."""
@@ -65,7 +65,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class AtlasFault:
-    """One fault of an atlas file; `line` is 1-based."""
+    """A fault in an atlas file. `line` counts from 1."""
 
     file: str
     line: int
@@ -75,8 +75,8 @@ class AtlasFault:
         return f"{self.file}:{self.line}: {self.message}"
 
 
-class AtlasRejected(HapaxError):  # noqa: N818  # said like RulesRejected
-    """An atlas with faults; the message lists all of them, one a line."""
+class AtlasRejected(HapaxError):  # noqa: N818  # named like RulesRejected
+    """An atlas with faults. The message lists all of them, one per line."""
 
     def __init__(self, faults: Iterable[AtlasFault]) -> None:
         self.faults = tuple(faults)
@@ -84,11 +84,14 @@ class AtlasRejected(HapaxError):  # noqa: N818  # said like RulesRejected
 
 
 class Atlas:
-    """All relations of the atlas files, and what follows from them: truth, types and neighbours."""
+    """All relations of the atlas files, with the truth of facts and the entities of types."""
 
     def __init__(self, relations: Iterable[Relation]) -> None:
         self.relations = {relation.predicate: relation for relation in relations}
-        self.facts = tuple(fact for relation in self.relations.values() for fact in relation.facts)
+        facts: list[AtlasFact] = []
+        for relation in self.relations.values():
+            facts += relation.facts
+        self.facts = tuple(facts)
         self._true = {(fact.predicate, fact.arguments) for fact in self.facts}
         self._entities: dict[str, dict[str, None]] = defaultdict(dict)
         for fact in self.facts:
@@ -100,56 +103,53 @@ class Atlas:
         return tuple(self._entities)
 
     def entities(self, data_type: str) -> tuple[str, ...]:
-        """Every entity that stands under this type, in order of first occurrence."""
+        """All entities of a type, in order of first occurrence."""
         return tuple(self._entities.get(data_type, ()))
 
     def knows(self, predicate: str) -> bool:
         return predicate in self.relations
 
     def knows_key(self, predicate: str, arguments: Sequence[object]) -> bool:
-        """Whether the atlas has a line for the key among these arguments, so that `holds` speaks of the world."""
+        """True if the atlas has a line for the key among these arguments, so that `holds` is conclusive."""
         relation = self.relations.get(predicate)
         return relation is not None and len(arguments) == 2 and str(arguments[relation.key]) in relation.values
 
     def holds(self, predicate: str, arguments: Sequence[object]) -> bool:
-        """Whether the fact is listed. Numbers may come as numbers; anything unknown does not hold."""
+        """True if the fact is listed. Numbers may be given as numbers."""
         return (predicate, tuple(map(str, arguments))) in self._true
 
     def truth(self, indicator: str, arguments: Sequence[object]) -> bool | None:
-        """As `holds`, for a predicate's indicator such as `orbits/2`; None where the atlas has no such predicate."""
+        """As `holds`, for an indicator such as `orbits/2`; None if the atlas does not have the predicate."""
         predicate = indicator.partition("/")[0]
         return self.holds(predicate, arguments) if self.knows(predicate) else None
 
     def type_truth(self, value: object, data_type: str) -> bool | None:
-        """Whether an entity stands under the type; None where the atlas has no such type."""
+        """True if an entity is listed under the type; None if the atlas does not have the type."""
         return str(value) in self._entities[data_type] if data_type in self._entities else None
 
-    def true_values(self, predicate: str, position: int, other: object | None = None) -> tuple[str, ...]:
-        """The values at `position` (0 or 1) of the predicate's facts; `other`, if given, is the other argument."""
+    def true_values(self, predicate: str, position: int, given: object | None = None) -> tuple[str, ...]:
+        """Values at `position` (0 or 1) in the predicate's facts, only those with `given` as the other argument."""
         if predicate not in self.relations:
             return ()
-        facts = self.relations[predicate].facts
-        return tuple(
-            dict.fromkeys(
-                fact.arguments[position]
-                for fact in facts
-                if other is None or fact.arguments[1 - position] == str(other)
-            )
-        )
+        values: dict[str, None] = {}
+        for fact in self.relations[predicate].facts:
+            if given is None or fact.arguments[1 - position] == str(given):
+                values[fact.arguments[position]] = None
+        return tuple(values)
 
 
 def load_atlas(folder: Path = ATLAS_FOLDER) -> Atlas:
-    """The atlas in a folder's `*.atlas` files. Raises `AtlasRejected` with every fault of every file."""
+    """Read the `*.atlas` files of a folder. Raises `AtlasRejected` with all faults of all files."""
     return parse_atlas((path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.atlas")))
 
 
 def parse_atlas(sources: Iterable[tuple[str, str]]) -> Atlas:
-    """The atlas of (file name, text) pairs. Raises `AtlasRejected`."""
+    """Read (file name, text) pairs. Raises `AtlasRejected` with all faults."""
     reader = _Reader()
     for file, text in sources:
         reader.read(file, text)
     if not reader.relations and not reader.faults:
-        reader.faults.append(AtlasFault("<atlas>", 1, "no predicate found; write `predicate name(Type, Type) key 1`."))
+        reader.faults.append(AtlasFault("<atlas>", 1, "no predicate found. Write `predicate name(Type, Type) key 1`."))
     if reader.faults:
         raise AtlasRejected(reader.faults)
     return Atlas(reader.relations.values())
@@ -157,20 +157,20 @@ def parse_atlas(sources: Iterable[tuple[str, str]]) -> Atlas:
 
 @lru_cache(maxsize=100_000)
 def popularity(entity: str) -> float:
-    """How well known a name is, on the zipf scale (about 1 to 7): midway between its mean and its rarest word.
+    """Popularity of a name on the zipf scale (about 1 to 7): halfway between its words' mean and its rarest word.
 
-    The mean alone would call `Key lime pie` a household word, the rarest word alone would call `Lake Superior` rare.
-    A leading article counts for nothing.
+    A leading article is ignored.
     """
     from wordfreq import zipf_frequency  # loading the word list costs 0.2 s
 
     words = entity.removeprefix("the ").split() or [entity]
     scores = [max(POPULARITY_FLOOR, zipf_frequency(word, "en")) for word in words]
+    # The mean alone would call `Key lime pie` well known, the rarest word alone would call `Lake Superior` rare.
     return (math.fsum(scores) / len(scores) + min(scores)) / 2
 
 
 class _Reader:
-    """Reads atlas files line by line and collects what is wrong."""
+    """Reads atlas files line by line and collects their faults."""
 
     def __init__(self) -> None:
         self.relations: dict[str, Relation] = {}
@@ -190,44 +190,45 @@ class _Reader:
         match = _HEADER.fullmatch(line)
         self._current = None
         if match is None:
-            yield "cannot read this header; write `predicate name(Type, Type) key 1` or `... key 2 functional`."
+            yield "malformed header. Write `predicate name(Type, Type) key 1` or `... key 2 functional`."
             return
         types = (match["first"].strip(), match["second"].strip())
         self._current = Relation(match["name"], types, int(match["key"]) - 1, match["functional"] is not None)
         if match["name"] in self.relations:
-            yield f"{match['name']} is already listed above; keep all its lines under one header."
+            yield f"{match['name']} already has a header above. Put all its lines under one header."
         else:
             self.relations[match["name"]] = self._current
 
     def _add(self, line: str) -> Iterator[str]:
         relation = self._current
         if relation is None:
-            yield "this line stands under no readable `predicate` header."
+            yield "this line is not below a valid `predicate` header. Write one above it."
             return
         key, colon, rest = line.partition(":")
         key, values = key.strip(), tuple(value.strip() for value in rest.split(";"))
         if not colon:
-            yield "no colon; write `key: value; value`."
+            yield "no colon. Write `key: value; value`."
             return
         yield from _value_faults(key, relation.argument_types[relation.key])
         for value in values:
             yield from _value_faults(value, relation.argument_types[1 - relation.key])
         if len(set(values)) < len(values):
-            yield f"a value stands twice for {key}; remove one."
+            yield f"a value of {key} is repeated. Remove one of the two."
         if relation.functional and len(values) != 1:
-            yield f"{relation.predicate} is functional, but {key} has {len(values)} values; give one."
+            yield f"{relation.predicate} is functional, but {key} has {len(values)} values. Give one."
         if key in relation.values:
-            yield f"{key} is already a key of {relation.predicate}; join the two lines."
-        relation.values.setdefault(key, values)
+            yield f"{key} is already a key of {relation.predicate}. Join the two lines."
+        relation.values.setdefault(key, values)  # faulty or not, so that a repeated key is found
 
 
 def _value_faults(value: str, data_type: str) -> Iterator[str]:
     if not value:
-        yield "an empty value; remove the separator or write the value."
+        yield "an empty value. Remove the separator or write the value."
     if len(value) > LONGEST_VALUE:
-        yield f"{value[:LONGEST_VALUE]}... has {len(value)} characters; at most {LONGEST_VALUE} are allowed."
+        yield f"{value[:LONGEST_VALUE]}... has {len(value)} characters, more than {LONGEST_VALUE}. Shorten it."
     if _FORBIDDEN.search(value):
-        yield f"{value!r} holds a character that would end or break a value; spell it without."
+        yield f"{value!r} contains a character that would end a value. Spell it without."
+    # An empty value already has its fault.
     if bool(_NUMBER.fullmatch(value)) != (data_type in NUMERIC_TYPES) and value:
         numeric = ", ".join(sorted(NUMERIC_TYPES))
-        yield f"{value} as a {data_type}: numeric types ({numeric}) hold digits, others do not."
+        yield f"{value} as a {data_type}: values of numeric types ({numeric}), and only these, are written in digits."

@@ -1,6 +1,6 @@
-"""Sentences without their entities: each option becomes a mark before anything reads the sentence.
+"""Sentences without their entities: each option is replaced by a mark before anything else reads the sentence.
 
-Patterns, theories and models see marks only, so an answer cannot depend on what the entities are called.
+Patterns, theories and models see only the marks, so answers cannot depend on the names of the entities.
 """
 
 from __future__ import annotations
@@ -10,53 +10,51 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 MARKS = ("\ue000", "\ue001")
-"""What stands for the first and the second option: private characters, which no other text holds."""
+"""Marks of the first and the second option: private-use characters, which do not occur in other text."""
 
 DETERMINERS = "the|a|an|this|that|these|those|my|your|his|her|its|our|their|some|one of the|one of"
 PRONOUNS = "he|she|it|they|him|her|them|his|its|their|hers|theirs"
 
 CLOSE_SPELLING = 0.9
-"""How alike (difflib's ratio) a name of one word and a word of the sentence are that are taken for one."""
+"""Minimum similarity (difflib's ratio) of an option of one word and a misspelling of it in the sentence."""
 
 _DETERMINER = re.compile(rf"^(?:{DETERMINERS})\s+", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s?$")
 _TOKEN = re.compile(rf"[{''.join(MARKS)}]|'s\b|\w+(?:[-']\w+)*|[.,;:!?]")
-_CONTRACTIONS = tuple(
-    (re.compile(pattern), full)
-    for pattern, full in (
-        (r"\bcan(?:'t|not)\b", "can not"),
-        (r"\bwon't\b", "will not"),
-        (r"\bshan't\b", "shall not"),
-        (r"n't\b", " not"),
-        (r"'m\b", " am"),
-        (r"'re\b", " are"),
-        (r"'ve\b", " have"),
-        (r"'ll\b", " will"),
-        (r"\b(he|she|it|that|there)'s\b", r"\1 is"),
-        (r"(?<=s)'(?!\w)", "'s"),
-        (rf"(?<=[{''.join(MARKS)}])'(?!\w)", "'s"),
-    )
+# Irregular forms come before the rule for all others, `n't`.
+_CONTRACTIONS = (
+    (re.compile(r"\bcan(?:'t|not)\b"), "can not"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"\bshan't\b"), "shall not"),
+    (re.compile(r"n't\b"), " not"),
+    (re.compile(r"'m\b"), " am"),
+    (re.compile(r"'re\b"), " are"),
+    (re.compile(r"'ve\b"), " have"),
+    (re.compile(r"'ll\b"), " will"),
+    (re.compile(r"\b(he|she|it|that|there)'s\b"), r"\1 is"),
+    (re.compile(r"(?<=s)'(?!\w)"), "'s"),  # `the boys' ball`
+    (re.compile(rf"(?<=[{''.join(MARKS)}])'(?!\w)"), "'s"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class AbstractSentence:
-    """A sentence in small letters, a blank after each word and sign, each option a mark; no full stop at the end."""
+    """A sentence in lower case, with a mark for each option, a blank after every token and no full stop at the end."""
 
     text: str
 
     def has(self, word: str) -> bool:
-        """Whether the word stands in the sentence."""
+        """True if the sentence contains the word."""
         return word.casefold() in self.text.split()
 
     @property
     def order(self) -> tuple[int, int]:
-        """The numbers of the entities in the order in which the sentence names them."""
+        """Numbers of the entities in the order in which the sentence names them."""
         first, second = sorted((0, 1), key=lambda number: self.text.index(MARKS[number]))
         return first, second
 
     def shown(self, names: tuple[str, str]) -> str:
-        """The sentence with these names in place of the marks, for people and models."""
+        """The sentence with these names instead of the marks, for people and models."""
         words = self.text
         for mark, name in zip(MARKS, names, strict=True):
             words = words.replace(mark, name)
@@ -64,13 +62,14 @@ class AbstractSentence:
 
 
 def abstracted(text: str, options: tuple[str, str]) -> AbstractSentence | None:
-    """The sentence with its options as marks; None where one of them does not stand in it as a phrase of its own."""
+    """The sentence with marks instead of its options; None if it does not contain both as separate phrases."""
+    # A text that contains a mark could pretend to name an entity.
     if any(mark in text for mark in MARKS):
         return None
     cores = [entity_name(option) for option in options]
     if not all(cores) or cores[0].casefold() == cores[1].casefold():
         return None
-    for number in sorted((0, 1), key=lambda one: -len(cores[one])):  # "laptop bag" before "laptop"
+    for number in sorted((0, 1), key=lambda number: -len(cores[number])):  # "laptop bag" before "laptop"
         text, found = _marked(text, cores[number], MARKS[number])
         if not found:
             return None
@@ -79,7 +78,7 @@ def abstracted(text: str, options: tuple[str, str]) -> AbstractSentence | None:
 
 
 def normalised(text: str) -> str:
-    """Small letters, contractions written out, one blank after each word and sign, no sign at the end."""
+    """The text in lower case, with contractions written out, a blank after every token and no final punctuation."""
     plain = text.casefold().replace("’", "'")
     for pattern, full in _CONTRACTIONS:
         plain = pattern.sub(full, plain)
@@ -96,7 +95,8 @@ def entity_name(option: str) -> str:
 
 
 def _marked(text: str, core: str, mark: str) -> tuple[str, int]:
-    """The text with the mark for the phrase; failing it for its plural, for "ones" as its noun, for a misspelling."""
+    """The text with marks for the phrase, and their number."""
+    # Tried in this order: the phrase, its plural, "ones" as its noun, a misspelling.
     close = get_close_matches(core, text.split(), 1, CLOSE_SPELLING) if " " not in core else []
     for phrase in [*_phrases(core), *map(re.escape, close)]:
         marked, found = re.subn(rf"(?<!\w){phrase}(?!\w)", mark, text, flags=re.IGNORECASE)

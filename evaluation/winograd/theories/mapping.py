@@ -1,7 +1,8 @@
-"""A model as the mapper: it says which atoms of the theories a sentence states, and never learns the entities.
+"""Mapping by a model: it lists the atoms of the theories that a sentence states, and never sees the entities.
 
-The model sees the sentence with ENTITY1 and ENTITY2, numbered as they come, so sentences that differ in their entities
-alone are one question. Its reply is read strictly: lines of known atoms, one link, or `none`; anything else is refused.
+The model sees the sentence with ENTITY1 and ENTITY2, numbered by position, so sentences that differ only in their
+entities share one question. Its reply is read strictly: lines of known atoms with one link, or `none`; any other reply
+is refused.
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from evaluation.winograd.data import WinogradItem
-from evaluation.winograd.theories.abstraction import AbstractSentence, abstracted
-from evaluation.winograd.theories.patterns import PRONOUN, Argument, PatternBook, StatedAtom
-from evaluation.winograd.theories.proving import Lack, Referee, Resolution, settled
-from grammar.errors import HapaxError
-from grammar.rules import Library
-from grammar.terms import Atom, Constant
-from grammar.verbalize import atom_text
-from llm_oracle.calls import JournaledGenerator
-from llm_oracle.protocols import GenerationParameters, GenerationRequest
+from hapax.evaluation.winograd.data import WinogradItem
+from hapax.evaluation.winograd.theories.abstraction import AbstractSentence, abstracted
+from hapax.evaluation.winograd.theories.patterns import PRONOUN, Argument, EventPattern, PatternBook, StatedAtom
+from hapax.evaluation.winograd.theories.proving import Lack, Referee, Resolution, settled
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Constant
+from hapax.grammar.verbalize import atom_text
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
 
 ROLE = "mapper"
-"""Whose calls these are in the statistics."""
+"""Role under which these calls are counted."""
 
 REPLY_TOKENS = 120
 MOST_ATOMS = 8
-"""A sentence states an event, a link and a property; what lists more than this does not map but list."""
+"""A sentence states an event, a link and a property; a longer reply merely repeats the list of atoms."""
 
 ENTITIES = ("ENTITY1", "ENTITY2")
 _LINE = re.compile(r"([a-z]\w*)\(\s*(ENTITY1|ENTITY2|PRONOUN)\s*(?:,\s*(ENTITY1|ENTITY2|PRONOUN)\s*)?\)")
@@ -44,27 +45,30 @@ Atoms:
 """
 
 
-class UnreadableMapping(HapaxError):  # noqa: N818  # an outcome that is planned for: the item has no answer
-    """A reply that is no list of the theories' atoms."""
+class UnreadableMapping(HapaxError):  # noqa: N818  # an expected outcome: the item has no answer
+    """A reply that is not a list of the theories' atoms."""
 
 
 class Vocabulary:
-    """The atoms that a sentence may state: what patterns state, and what theories declare and do not derive."""
+    """Atoms that a sentence may state: those in patterns, and those that theories declare and do not derive."""
 
     def __init__(self, library: Library, patterns: PatternBook) -> None:
-        self.links = _indicators(one.atoms for one in patterns.links)
-        stated = _indicators(one.atoms for one in patterns.patterns)
-        declared = [one.indicator for one in library.signatures if one.indicator not in library.derived]
-        self.others = [one for one in dict.fromkeys([*stated, *declared]) if one not in self.links]
+        self.links = _indicators(patterns.links)
+        stated = _indicators(patterns.patterns)
+        declared = [signature.indicator for signature in library.signatures]
+        underived = [indicator for indicator in declared if indicator not in library.derived]
+        self.properties = [
+            indicator for indicator in dict.fromkeys([*stated, *underived]) if indicator not in self.links
+        ]
         self.library = library
 
     def prompt(self, sentence: AbstractSentence, pronoun: str) -> str:
-        """What the model is asked. The same for sentences that differ in their entities alone."""
+        """The question to the model, equal for sentences that differ only in their entities."""
         names = [""] * 2
         for name, number in zip(ENTITIES, sentence.order, strict=True):
             names[number] = name
         return _PROMPT.format(
-            atoms=self._listed(self.others),
+            atoms=self._listed(self.properties),
             links=self._listed(self.links),
             first=ENTITIES[0],
             second=ENTITIES[1],
@@ -82,12 +86,12 @@ class Vocabulary:
         return "\n".join(lines)
 
     def read(self, reply: str, sentence: AbstractSentence) -> tuple[StatedAtom, ...]:
-        """The atoms of a reply; none if it says `none`. Raises UnreadableMapping."""
+        """Atoms of a reply; empty if it says `none`. Raises UnreadableMapping."""
         lines = [line.strip() for line in reply.split("\n") if line.strip()]
         if [line.casefold() for line in lines] == ["none"]:
             return ()
         if len(lines) > MOST_ATOMS:
-            raise UnreadableMapping(f"{len(lines)} lines, and {MOST_ATOMS} are the most")
+            raise UnreadableMapping(f"{len(lines)} lines; at most {MOST_ATOMS} are allowed")
         atoms = tuple(self._atom(line, sentence) for line in lines)
         self._check(atoms)
         return atoms
@@ -95,43 +99,51 @@ class Vocabulary:
     def _atom(self, line: str, sentence: AbstractSentence) -> StatedAtom:
         match = _LINE.fullmatch(line)
         if match is None:
-            raise UnreadableMapping(f"{line[:60]!r} is no atom")
-        places = [one for one in match.groups()[1:] if one]
+            raise UnreadableMapping(f"{line[:60]!r} is not an atom")
+        places = [place for place in match.groups()[1:] if place]
         indicator = f"{match[1]}/{len(places)}"
-        if indicator not in self.links and indicator not in self.others:
-            raise UnreadableMapping(f"{indicator} is no atom that a sentence states")
+        if indicator not in self.links and indicator not in self.properties:
+            raise UnreadableMapping(f"{indicator} is not an atom that a sentence states")
         numbers: dict[str, Argument] = {"PRONOUN": PRONOUN, **dict(zip(ENTITIES, sentence.order, strict=True))}
-        return StatedAtom(match[1], tuple(numbers[one] for one in places))
+        return StatedAtom(match[1], tuple(numbers[place] for place in places))
 
     def _check(self, atoms: tuple[StatedAtom, ...]) -> None:
-        links = [one for one in atoms if f"{one.predicate}/{len(one.arguments)}" in self.links]
+        links = [atom for atom in atoms if f"{atom.predicate}/{len(atom.arguments)}" in self.links]
         if len(set(atoms)) < len(atoms):
-            raise UnreadableMapping("an atom stands twice")
+            raise UnreadableMapping("an atom is repeated")
         if len(links) != 1 or links[0].arguments != (PRONOUN,):
-            raise UnreadableMapping("it does not hold exactly one link, about PRONOUN")
-        rest = [one for one in atoms if one not in links]
-        if not any(PRONOUN in one.arguments for one in rest) or all(PRONOUN in one.arguments for one in rest):
-            raise UnreadableMapping("it does not say both what happened and what is said of PRONOUN")
+            raise UnreadableMapping("it does not have exactly one link, about PRONOUN")
+        # An event without the pronoun and a property of the pronoun are needed to resolve it.
+        about_pronoun = [PRONOUN in atom.arguments for atom in atoms if atom not in links]
+        if not any(about_pronoun) or all(about_pronoun):
+            raise UnreadableMapping("it does not state both an event and a property of PRONOUN")
 
 
-def _indicators(groups: Iterable[tuple[tuple[str, tuple[str, ...]], ...]]) -> list[str]:
-    return list(dict.fromkeys(f"{name}/{len(letters)}" for atoms in groups for name, letters in atoms))
+def _indicators(patterns: Iterable[EventPattern]) -> list[str]:
+    indicators: dict[str, None] = {}
+    for pattern in patterns:
+        for name, letters in pattern.atoms:
+            indicators[f"{name}/{len(letters)}"] = None
+    return list(indicators)
 
 
 def mapped_by(
     generator: JournaledGenerator, referee: Referee, items: Iterable[WinogradItem], seed: int = 0
 ) -> Callable[[WinogradItem], Resolution]:
-    """Asks the model about all items at once, each abstract sentence once; gives what resolves one item.
+    """Ask the model about all items in one batch; returns a function that resolves one item.
 
-    It also resolves items that differ from these in their entities alone. Raises BudgetReached; what was answered until
-    then is in the journal.
+    The function also resolves items that differ from these only in their entities. Raises BudgetReached; earlier
+    answers are in the journal then.
     """
     vocabulary = Vocabulary(referee.library, referee.patterns)
-    sentences = [(abstracted(item.text, item.options), item.pronoun) for item in items]
-    asked = list(dict.fromkeys(vocabulary.prompt(one, pronoun) for one, pronoun in sentences if one is not None))
+    prompts: dict[str, None] = {}
+    for item in items:
+        sentence = abstracted(item.text, item.options)
+        if sentence is not None:
+            prompts[vocabulary.prompt(sentence, item.pronoun)] = None
     parameters = GenerationParameters(temperature=0.0, max_tokens=REPLY_TOKENS, seed=seed)
-    replies = generator.generate([GenerationRequest(prompt) for prompt in asked], parameters)
-    texts = {prompt: reply.text for prompt, reply in zip(asked, replies, strict=True)}
+    replies = generator.generate([GenerationRequest(prompt) for prompt in prompts], parameters)
+    texts = {prompt: reply.text for prompt, reply in zip(prompts, replies, strict=True)}
 
     def resolve(item: WinogradItem) -> Resolution:
         sentence = abstracted(item.text, item.options)
@@ -141,6 +153,7 @@ def mapped_by(
             atoms = vocabulary.read(texts[vocabulary.prompt(sentence, item.pronoun)], sentence)
         except UnreadableMapping as fault:
             return Resolution(None, lack=Lack.REFUSED, detail=str(fault))
+        # Without atoms the model has answered `none`.
         return settled([referee.judge(atoms)]) if atoms else Resolution(None, lack=Lack.NOT_READ)
 
     return resolve

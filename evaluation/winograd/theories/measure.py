@@ -1,4 +1,4 @@
-"""What the method `rules` answers, how much of it is right, and what it leaves unanswered and why."""
+"""Evaluation of answers by rules: coverage, accuracy, and the reasons for unanswered items."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from evaluation.estimates import Estimate, share
-from evaluation.winograd.data import WinogradItem, pairs_of
-from evaluation.winograd.theories.abstraction import abstracted, entity_name
-from evaluation.winograd.theories.proving import Resolution
+from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.winograd.data import WinogradItem, pairs_of
+from hapax.evaluation.winograd.theories.abstraction import abstracted, entity_name
+from hapax.evaluation.winograd.theories.proving import Resolution
 
 Resolve = Callable[[WinogradItem], Resolution]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleAnswer:
-    """An item with its resolution, and with that of the sentence in which the two entities change places."""
+    """An item with its resolution, and the resolution of its sentence with the two entities exchanged."""
 
     item: WinogradItem
     resolution: Resolution
@@ -33,14 +34,14 @@ class RuleAnswer:
 
     @property
     def kept(self) -> bool:
-        """Whether the same role is meant when the entities change places, so that the other entity is the answer."""
+        """True if the same role is meant after exchanging the entities, so that the answer is the other entity."""
         answer = self.resolution.answer
         return self.exchanged is not None and answer is not None and self.exchanged.answer == 1 - answer
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFigures:
-    """The figures of one source. Accuracies are over what was answered, coverages over everything."""
+    """Figures of a source. Accuracies are shares of answered items or pairs, coverages of all."""
 
     source: str
     coverage: Estimate
@@ -48,14 +49,9 @@ class SourceFigures:
     pair_coverage: Estimate
     pair_accuracy: Estimate
     consistency: Estimate
-    """Families with an answered pair of whose answered pairs all are right: the paper's score, on what is covered."""
+    """Share of families with only right answers among those with an answered pair: the paper's score, where covered."""
     invariance: Estimate
-    """Answered items whose answer goes along when the entities change places."""
-
-    @property
-    def row(self) -> tuple[str, ...]:
-        """The cells of a printed table: each share as percent with hits and cases."""
-        return (self.source, *map(percent, self.shares))
+    """Share of answered items whose answer follows its entity when the entities are exchanged."""
 
     @property
     def shares(self) -> tuple[Estimate, ...]:
@@ -82,7 +78,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Uncovered:
-    """A family with items that have no answer: how many, why, and one of them."""
+    """A family with unanswered items: their number, the reasons, most frequent first, and an example."""
 
     source: str
     family: str
@@ -93,117 +89,129 @@ class Uncovered:
 
 
 def answer_all(items: Iterable[WinogradItem], resolve: Resolve) -> list[RuleAnswer]:
-    """Every item resolved, and again with its entities exchanged where it has an answer."""
+    """Resolve every item, and answered items again with their entities exchanged."""
     answers = []
     for item in items:
         resolution = resolve(item)
-        other = None if resolution.answer is None else exchanged(item)
-        answers.append(RuleAnswer(item, resolution, None if other is None else resolve(other)))
+        counterpart = None if resolution.answer is None else exchanged(item)
+        answers.append(RuleAnswer(item, resolution, None if counterpart is None else resolve(counterpart)))
     return answers
 
 
 def exchanged(item: WinogradItem) -> WinogradItem | None:
-    """The item whose sentence has the entities in each other's place; its options stay in their order."""
+    """The item with the entities exchanged in its sentence; its options keep their order."""
     sentence = abstracted(item.text, item.options)
     if sentence is None:
         return None
     first, second = map(entity_name, item.options)
+    # The pronoun keeps its role, so after the exchange it means the other entity.
     return replace(item, text=sentence.shown((second, first)), answer=1 - item.answer)
 
 
 def figures(answers: Sequence[RuleAnswer]) -> list[SourceFigures]:
-    """The figures of each source, in the order of the answers."""
+    """Figures of each source, in the order of the answers."""
     by_source: dict[str, list[RuleAnswer]] = {}
-    for one in answers:
-        by_source.setdefault(one.item.source, []).append(one)
+    for answer in answers:
+        by_source.setdefault(answer.item.source, []).append(answer)
     return [_source_figures(source, group) for source, group in by_source.items()]
 
 
 def _source_figures(source: str, answers: Sequence[RuleAnswer]) -> SourceFigures:
-    by_id = {one.item.id: one for one in answers}
-    pairs = [(by_id[first.id], by_id[second.id]) for first, second in pairs_of([one.item for one in answers])]
-    whole = [pair for pair in pairs if all(one.answered for one in pair)]
-    families: dict[str, list[bool]] = {}
-    for pair in whole:
-        families.setdefault(pair[0].item.family, []).append(all(one.right for one in pair))
-    answered = [one for one in answers if one.answered]
+    by_id = {answer.item.id: answer for answer in answers}
+    pairs_answered, pairs_right = [], []
+    families: dict[str, bool] = {}
+    for first_item, second_item in pairs_of([answer.item for answer in answers]):
+        first, second = by_id[first_item.id], by_id[second_item.id]
+        is_answered, is_right = first.answered and second.answered, first.right and second.right
+        pairs_answered.append(is_answered)
+        if is_answered:
+            pairs_right.append(is_right)
+            # One wrong pair makes its whole family wrong.
+            families[first_item.family] = families.get(first_item.family, True) and is_right
+    answered = [answer for answer in answers if answer.answered]
     return SourceFigures(
         source,
-        coverage=share([one.answered for one in answers]),
-        accuracy=share([one.right for one in answered]),
-        pair_coverage=share([all(one.answered for one in pair) for pair in pairs]),
-        pair_accuracy=share([all(one.right for one in pair) for pair in whole]),
-        consistency=share([all(rights) for rights in families.values()]),
-        invariance=share([one.kept for one in answered]),
+        coverage=share([answer.answered for answer in answers]),
+        accuracy=share([answer.right for answer in answered]),
+        pair_coverage=share(pairs_answered),
+        pair_accuracy=share(pairs_right),
+        consistency=share(list(families.values())),
+        invariance=share([answer.kept for answer in answered]),
     )
 
 
 def uncovered(answers: Sequence[RuleAnswer]) -> list[Uncovered]:
-    """The families with items that have no answer, in the order of the items; the commonest reason first."""
+    """Families with unanswered items, in the order of the items."""
     families: dict[tuple[str, str], list[RuleAnswer]] = {}
-    for one in answers:
-        families.setdefault((one.item.source, one.item.family), []).append(one)
+    for answer in answers:
+        families.setdefault((answer.item.source, answer.item.family), []).append(answer)
     found = []
     for (source, family), group in families.items():
-        missing = [one for one in group if not one.answered]
+        missing = [answer for answer in group if not answer.answered]
         if missing:
-            reasons = Counter(_reason(one.resolution) for one in missing)
-            told = tuple(reason for reason, _ in reasons.most_common())
-            found.append(Uncovered(source, family, len(missing), len(group), told, missing[0].item))
+            counts = Counter(_reason(answer.resolution) for answer in missing)
+            reasons = tuple(reason for reason, _ in counts.most_common())
+            found.append(Uncovered(source, family, len(missing), len(group), reasons, missing[0].item))
     return found
 
 
 def wrong(answers: Sequence[RuleAnswer]) -> list[RuleAnswer]:
-    """The answers that do not agree with the item's label."""
-    return [one for one in answers if one.answered and not one.right]
+    """Answers that differ from the item's label."""
+    return [answer for answer in answers if answer.answered and not answer.right]
 
 
 def _reason(resolution: Resolution) -> str:
     return f"{resolution.lack}: {resolution.detail}" if resolution.detail else str(resolution.lack)
 
 
-def percent(one: Estimate) -> str:
+def percent(estimate: Estimate) -> str:
     """`95.10 % (97/102)`; `none` without cases."""
-    return f"{100 * one.value:.2f} % ({round(one.value * one.count)}/{one.count})" if one.count else "none"
+    if not estimate.count:
+        return "none"
+    return f"{100 * estimate.value:.2f} % ({round(estimate.value * estimate.count)}/{estimate.count})"
 
 
-def to_json(answers: Sequence[RuleAnswer]) -> dict[str, Any]:
-    """Figures, uncovered families and every answer, for programs."""
-    return {
-        "figures": [
-            {
-                "source": one.source,
-                **{
-                    name.replace(" ", "_"): asdict(part) if part.count else None
-                    for name, part in zip(COLUMNS[1:], one.shares, strict=True)
-                },
-            }
-            for one in figures(answers)
-        ],
-        "uncovered": [
-            {
-                "source": one.source,
-                "family": one.family,
-                "unanswered": one.unanswered,
-                "items": one.items,
-                "reasons": list(one.reasons),
-                "example": one.example.text,
-            }
-            for one in uncovered(answers)
-        ],
-        "answers": [_answer_json(one) for one in answers],
+def rules_result(answers: Sequence[RuleAnswer]) -> ExperimentResult:
+    """Figures by source, wrong answers and uncovered families; for programs also every answer."""
+    by_source, missing = figures(answers), uncovered(answers)
+    tables = [ResultTable("", COLUMNS, [(source.source, *map(percent, source.shares)) for source in by_source])]
+    wrong_rows = []
+    for answer in wrong(answers):
+        item = answer.item
+        wrong_rows.append((item.id, item.text, item.options[1 - item.answer], item.options[item.answer]))
+    if wrong_rows:
+        columns = ("item", "sentence", "answer", "label")
+        tables.append(ResultTable("Answers that differ from the label", columns, wrong_rows))
+    missing_rows = []
+    for family in missing:
+        unanswered = f"{family.unanswered} of {family.items}"
+        missing_rows.append((family.family, family.source, unanswered, "; ".join(family.reasons), family.example.text))
+    if missing_rows:
+        columns_missing = ("family", "source", "unanswered", "reasons", "example")
+        tables.append(ResultTable("Not covered", columns_missing, missing_rows))
+    source_figures = []
+    for source in by_source:
+        shares: dict[str, Estimate | None] = {}
+        for name, estimate in zip(COLUMNS[1:], source.shares, strict=True):
+            shares[name.replace(" ", "_")] = estimate if estimate.count else None  # no cases, no share
+        source_figures.append({"source": source.source, **shares})
+    for_programs = {
+        "figures": source_figures,
+        "uncovered": [{**asdict(family), "example": family.example.text} for family in missing],
+        "answers": [_answer_json(answer) for answer in answers],
     }
+    return ExperimentResult(tables, for_programs, notes=["Accuracies are shares of the answered items or pairs."])
 
 
-def _answer_json(one: RuleAnswer) -> dict[str, Any]:
-    judged = one.resolution.judgement
+def _answer_json(answer: RuleAnswer) -> dict[str, Any]:
+    judged = answer.resolution.judgement
     return {
-        "id": one.item.id,
-        "source": one.item.source,
-        "answer": one.resolution.answer,
-        "label": one.item.answer,
-        "lack": None if one.resolution.lack is None else _reason(one.resolution),
-        "roles": None if judged is None else list(judged.roles),
-        "stated": None if judged is None else list(judged.assumed),
-        "proofs": None if judged is None else list(judged.proofs),
+        "id": answer.item.id,
+        "source": answer.item.source,
+        "answer": answer.resolution.answer,
+        "label": answer.item.answer,
+        "lack": None if answer.resolution.lack is None else _reason(answer.resolution),
+        "roles": None if judged is None else judged.roles,
+        "stated": None if judged is None else judged.assumed,
+        "proofs": None if judged is None else judged.proofs,
     }

@@ -1,8 +1,8 @@
-"""The referent of a pronoun, proved: each entity is tried in its abstract role, and one alone may have a proof.
+"""Proofs of the referent of a pronoun: each entity is tried in its abstract role, and only one may have a proof.
 
-What a sentence states is assumed of roles (`cannot_lift("the lifter", "the load")`), named after the types that the
-theory declares. Then the pronoun is taken for either role. The referent is the entity of whose role alone the theories
-prove that it is meant; both, or neither, is no answer.
+The atoms that a sentence states are assumed about roles (`cannot_lift("the lifter", "the load")`), named after the
+types that the theory declares. Then the pronoun is assumed to be either role. If the theories prove of exactly one role
+that it is meant, its entity is the referent; otherwise there is no answer.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
-from engine.explain import prove
-from engine.proof import proof_text
-from engine.query import Theory
-from engine.session import PrologSession
-from evaluation.winograd.theories.abstraction import abstracted
-from evaluation.winograd.theories.patterns import PRONOUN, Argument, PatternBook, StatedAtom, load_patterns
-from grammar.errors import HapaxError
-from grammar.parser import load_library
-from grammar.rules import Library, PredicateKind, Rule
-from grammar.terms import Atom, BodyLiteral, Constant, Literal
-from grammar.verbalize import atom_text, literal_text
-from kb.store import KnowledgeBase
+from hapax.engine.explain import prove
+from hapax.engine.inference.proof import proof_text
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory
+from hapax.evaluation.winograd.theories.abstraction import abstracted
+from hapax.evaluation.winograd.theories.patterns import PRONOUN, Argument, PatternBook, StatedAtom, load_patterns
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import load_library
+from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
+from hapax.grammar.verbalize import atom_text, literal_text
+from hapax.kb.store import KnowledgeBase
 
 FOLDER = Path(__file__).parent
-"""Where the shipped theories (`*.rules`) and patterns (`*.toml`) lie."""
+"""Folder of the shipped theories (`*.rules`) and patterns (`*.toml`)."""
 
 MEANT = "is_meant"
-"""The predicate that a theory derives of the role which the pronoun means."""
+"""Predicate that a theory derives for the role that the pronoun means."""
 
 
 class Lack(StrEnum):
-    """Why a sentence has no answer."""
+    """Reason why a sentence has no answer."""
 
-    NOT_NAMED = "an option does not stand in the sentence"
-    NOT_READ = "no pattern reads the sentence"
-    OTHER_PRONOUN = "the patterns read another pronoun than the one asked for"
+    NOT_NAMED = "the sentence does not contain an option"
+    NOT_READ = "no pattern matches the sentence"
+    OTHER_PRONOUN = "the patterns match a different pronoun"
     NOT_PROVED = "the theories prove neither candidate"
     BOTH_PROVED = "the theories prove both candidates"
     AMBIGUOUS = "two readings of the sentence disagree"
@@ -46,7 +46,7 @@ class Lack(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the theories say of one reading: the roles, what is assumed, and for each candidate its proof or None."""
+    """Verdict of the theories on a reading: roles, assumed atoms in words, and a proof or None for each candidate."""
 
     roles: tuple[str, str]
     assumed: tuple[str, ...]
@@ -54,19 +54,19 @@ class Judgement:
 
     @property
     def meant(self) -> int | None:
-        """The candidate that alone has a proof."""
+        """The only candidate with a proof, if there is exactly one."""
         proved = [number for number, proof in enumerate(self.proofs) if proof is not None]
         return proved[0] if len(proved) == 1 else None
 
     @property
     def lack(self) -> Lack:
-        """Why there is no answer, if there is none."""
+        """Reason for no answer; meaningless if there is an answer."""
         return Lack.BOTH_PROVED if all(self.proofs) else Lack.NOT_PROVED
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The answer to one sentence, with its judgement, or what was lacking."""
+    """Answer to a sentence with its judgement, or the reason why there is none."""
 
     answer: int | None
     judgement: Judgement | None = None
@@ -74,11 +74,11 @@ class Resolution:
     detail: str = ""
 
     def lines(self, options: tuple[str, str]) -> list[str]:
-        """The resolution in words: abstraction, assumptions, the two attempts, the answer."""
+        """The resolution in words: abstraction, assumptions, the two attempts to prove, and the answer."""
         if self.judgement is None:
             return [f"no answer: {self.lack}{f' ({self.detail})' if self.detail else ''}"]
         judged = self.judgement
-        named = ", ".join(f"{one} is {role}" for one, role in zip(options, judged.roles, strict=True))
+        named = ", ".join(f"{option} is {role}" for option, role in zip(options, judged.roles, strict=True))
         lines = [f"abstraction: {named}", "the sentence states: " + "; ".join(judged.assumed)]
         for role, proof in zip(judged.roles, judged.proofs, strict=True):
             lines += [f"if the pronoun is {role}:"]
@@ -88,16 +88,21 @@ class Resolution:
 
 
 class Referee:
-    """Proves readings. Use it as a context manager: Prolog runs in a process of its own."""
+    """Resolves pronouns with patterns and theories. Use it as a context manager, since it starts a Prolog process."""
 
     def __init__(self, library: Library | None = None, patterns: PatternBook | None = None) -> None:
         self.library = shipped_theories() if library is None else library
         self.patterns = shipped_patterns() if patterns is None else patterns
-        unknown = [one for pattern in self.patterns.patterns for one in _unknown(pattern.atoms, self.library)]
-        if unknown:
-            raise HapaxError(f"The patterns state {unknown[0]}, which no theory declares. Declare it in a rule file.")
+        for pattern in self.patterns.patterns:
+            for name, letters in pattern.atoms:
+                indicator = f"{name}/{len(letters)}"
+                if not self.library.knows(indicator):
+                    raise HapaxError(
+                        f"The patterns state {indicator}, which no theory declares. Declare it in a rule file."
+                    )
         if f"{MEANT}/1" not in self.library.derived:
             raise HapaxError(f"No theory concludes {MEANT}(Object P). Add the rules that say when a role is meant.")
+        # Theories use no stored facts, but every proof is over a knowledge base.
         self._kb = KnowledgeBase()
         self._session = PrologSession()
         self._judged: dict[tuple[StatedAtom, ...], Judgement] = {}
@@ -110,34 +115,32 @@ class Referee:
         self._kb.close()
 
     def resolve(self, text: str, options: tuple[str, str], pronoun: str = "") -> Resolution:
-        """The referent by the patterns. `pronoun`: the word asked for; it matters where the sentence has it."""
+        """Resolve by the patterns. `pronoun`: the word asked about, which is ignored if the sentence lacks it."""
         sentence = abstracted(text, options)
         if sentence is None:
             return Resolution(None, lack=Lack.NOT_NAMED)
         readings = self.patterns.readings(sentence)
         if not readings:
             return Resolution(None, lack=Lack.NOT_READ)
-        fitting = [one for one in readings if one.pronoun == pronoun.casefold() or not sentence.has(pronoun)]
+        fitting = readings
+        if sentence.has(pronoun):
+            fitting = [reading for reading in readings if reading.pronoun == pronoun.casefold()]
         if not fitting:
             return Resolution(None, lack=Lack.OTHER_PRONOUN)
-        return settled([self.judge(one.atoms) for one in fitting])
+        return settled([self.judge(reading.atoms) for reading in fitting])
 
     def judge(self, atoms: tuple[StatedAtom, ...]) -> Judgement:
-        """Both candidates tried. Equal atoms are proved once."""
-        judged = self._judged.get(atoms)
-        if judged is None:
-            judged = self._judged[atoms] = self._tried(atoms)
-        return judged
-
-    def _tried(self, atoms: tuple[StatedAtom, ...]) -> Judgement:
-        roles = roles_of(atoms, self.library)
-        said = tuple(atom_text(_atom(one, (*roles, "the pronoun")), self.library) for one in atoms)
-        first, second = (self._proof(atoms, roles, candidate) for candidate in roles)
-        return Judgement(roles, said, (first, second))
+        """Try both candidates. Equal atoms are proved only once."""
+        if atoms not in self._judged:
+            roles = roles_of(atoms, self.library)
+            said = tuple(atom_text(_atom(atom, (*roles, "the pronoun")), self.library) for atom in atoms)
+            first, second = (self._proof(atoms, roles, candidate) for candidate in roles)
+            self._judged[atoms] = Judgement(roles, said, (first, second))
+        return self._judged[atoms]
 
     def _proof(self, atoms: tuple[StatedAtom, ...], roles: tuple[str, str], candidate: str) -> str | None:
-        """The proof in words that the pronoun means this candidate, if it is taken to mean it."""
-        assumed = tuple(_atom(one, (*roles, candidate)) for one in atoms)
+        """Proof in words that the pronoun means this candidate, under the assumption that it does."""
+        assumed = tuple(_atom(atom, (*roles, candidate)) for atom in atoms)
         theory = Theory(within_reach(self.library, atoms), self._kb, assumed)
         proof = prove(theory, Atom(MEANT, (Constant(candidate),)), self._session)
         return None if proof is None else proof_text(proof, self._words)
@@ -147,34 +150,36 @@ class Referee:
 
 
 def settled(judgements: list[Judgement]) -> Resolution:
-    """The answer of several judgements of one sentence: those that find a referent must find the same one."""
-    deciding = [one for one in judgements if one.meant is not None]
+    """Answer from the judgements of all readings of a sentence; those that find a referent must agree."""
+    deciding = [judgement for judgement in judgements if judgement.meant is not None]
     if not deciding:
         return Resolution(None, judgements[0], judgements[0].lack)
-    if len({one.meant for one in deciding}) > 1 or any(one.lack is Lack.BOTH_PROVED for one in judgements):
+    # A reading that proves neither candidate says nothing, but one that proves both contradicts any answer.
+    referents = {judgement.meant for judgement in deciding}
+    if len(referents) > 1 or any(judgement.lack is Lack.BOTH_PROVED for judgement in judgements):
         return Resolution(None, deciding[0], Lack.AMBIGUOUS)
     return Resolution(deciding[0].meant, deciding[0])
 
 
 def within_reach(library: Library, atoms: tuple[StatedAtom, ...]) -> Library:
-    """The library with only the rules that these atoms can set off; the others' premises have nothing to hold by."""
-    reached = {f"{one.predicate}/{len(one.arguments)}" for one in atoms}
+    """The library without the rules that can never apply to these atoms."""
+    reached = {f"{atom.predicate}/{len(atom.arguments)}" for atom in atoms}
     reached |= {fact.indicator for fact in library.facts}
-    reached |= {one.indicator for one in library.signatures if one.kind is PredicateKind.COMPUTED}
+    reached |= {signature.indicator for signature in library.signatures if signature.kind is PredicateKind.COMPUTED}
     waiting = list(library.rules)
-    while ready := [rule for rule in waiting if _needs(rule) <= reached]:
+    # A negated premise needs no proof of its predicate: it holds where the predicate cannot be reached.
+    needed = {}
+    for rule in waiting:
+        needed[rule.name] = {literal.atom.indicator for literal in rule.literals if not literal.negated}
+    while ready := [rule for rule in waiting if needed[rule.name] <= reached]:
         reached |= {rule.conclusion.atom.indicator for rule in ready}
         waiting = [rule for rule in waiting if rule not in ready]
     left = {rule.name for rule in waiting}
     return replace(library, rules=tuple(rule for rule in library.rules if rule.name not in left))
 
 
-def _needs(rule: Rule) -> set[str]:
-    return {one.atom.indicator for one in rule.literals if not one.negated}
-
-
 def roles_of(atoms: tuple[StatedAtom, ...], library: Library) -> tuple[str, str]:
-    """What the two entities are called in proofs: the declared type of the place where each is first spoken of."""
+    """Names of the two entities in proofs: the declared type of the argument where each first occurs."""
     types: dict[Argument, str] = {}
     for atom in atoms:
         signature = library.signature(f"{atom.predicate}/{len(atom.arguments)}")
@@ -184,18 +189,16 @@ def roles_of(atoms: tuple[StatedAtom, ...], library: Library) -> tuple[str, str]
     first, second = (types.get(number, "the one not spoken of") for number in (0, 1))
     if first != second:
         return first, second
+    # Two entities of one type need different names, or a proof about one would hold for both.
     return first.replace("the", "one", 1), first.replace("the", "the other", 1)
 
 
 def _atom(stated: StatedAtom, names: tuple[str, str, str]) -> Atom:
-    """The atom over constants: the names of the two entities and of the pronoun."""
-    constants = (names[2] if one == PRONOUN else names[int(one)] for one in stated.arguments)
-    return Atom(stated.predicate, tuple(Constant(name) for name in constants))
-
-
-def _unknown(atoms: tuple[tuple[str, tuple[str, ...]], ...], library: Library) -> list[str]:
-    indicators = [f"{name}/{len(letters)}" for name, letters in atoms]
-    return [one for one in indicators if not library.knows(one)]
+    """The atom over constants. `names`: of the two entities and of the pronoun."""
+    constants = []
+    for argument in stated.arguments:
+        constants.append(Constant(names[2] if argument == PRONOUN else names[int(argument)]))
+    return Atom(stated.predicate, tuple(constants))
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,373 @@
+"""The operations of Hapax as plain functions. Nothing prints, nothing exits; errors are `HapaxError`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from hapax.engine.search.progress import ProgressCounter
+from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
+from hapax.grammar.extras import extras_named
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.words import counted
+from hapax.llm_oracle.protocols import Models
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from hapax.api.results import Answers, Derivation, Explanation, SearchResult
+    from hapax.engine.inference.bulk_derivation import Engine
+    from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.search.job import SearchJob
+    from hapax.engine.search.plan import RunEstimate
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.kb.exchange import FactExportReport, ImportReport
+    from hapax.kb.merge import MergeReport
+    from hapax.kb.records import StatementRecord
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.budget import Budget
+    from hapax.llm_oracle.journal import Journal
+
+# Each operation imports what it needs when it is called: a command or script that only checks rules starts without the
+# store, the models and the Prolog session.
+
+ENGINES = ("auto", "sql", "prolog")
+"""The engines of `derive`."""
+
+SHIPPED_RULES = (Path(__file__).resolve().parent.parent / "rules").resolve()
+"""The folder of the rules that Hapax ships."""
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+def load_rules(*paths: str | Path) -> Library:
+    """The rules of files and folders; without any, the shipped rules. Raises RulesRejected with every syntax fault."""
+    from hapax.grammar.parser import load_library
+
+    return load_library(list(paths) or [SHIPPED_RULES])
+
+
+def parse_rules(text: str, name: str = "rules") -> Library:
+    """The rules of a text. `name` stands in error messages for a file's name. Raises RulesRejected."""
+    from hapax.grammar.parser import parse_library
+
+    return parse_library([(name, text)])
+
+
+def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagnostic, ...]:
+    """Faults, redundancy and contradictions of rules; with a knowledge base, also what contradicts its facts."""
+    from hapax.grammar.checks import check_library
+
+    diagnostics = check_library(rules)
+    if kb is None:
+        return diagnostics
+    from hapax.engine.inference.session import PrologSession
+    from hapax.engine.kb_checks import check_kb
+
+    with PrologSession() as session:
+        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session)))
+
+
+def refuse_faulty(rules: Library) -> None:
+    """Raises RulesRejected if a rule has errors: half of its statements would be wrong."""
+    from hapax.grammar.checks import check_library
+
+    errors = [diagnostic for diagnostic in check_library(rules) if diagnostic.severity == Severity.ERROR]
+    if errors:
+        raise RulesRejected(errors)
+
+
+def chosen_rules(rules: Library, names: Sequence[str] = ()) -> list[Rule]:
+    """The named rules; without names all except those that only define a predicate for others."""
+    if names:
+        return [rules.rule(name) for name in names]
+    return [rule for rule in rules.rules if not rules.is_definition(rule)]
+
+
+# --- facts ------------------------------------------------------------------------------------------------------------
+
+
+def add_facts(
+    kb: KnowledgeBase, predicate: str, rows: Iterable[Sequence[Any]] | pd.DataFrame | pa.Table, rules: Library
+) -> int:
+    """Hold facts true: rows of values, or a data frame whose columns are the arguments in order. Gives the new ones.
+
+    The predicate must be declared in `rules`; its arity is checked, nothing is stored if a row does not fit.
+    """
+    from hapax.kb.records import FactRecord, Source
+    from hapax.kb.values import refusal
+
+    signatures = [signature for signature in rules.completed().signatures if signature.name == predicate]
+    if not signatures:
+        raise HapaxError(
+            f"{predicate} is not declared in these rules. Add a line such as `given {predicate}(Type, Type)`."
+        )
+    by_arity = {len(signature.argument_types): signature for signature in signatures}
+    expected = " or ".join(map(str, sorted(by_arity)))
+    facts = []
+    for number, row in enumerate(_rows_of(rows), start=1):
+        place = f"{predicate}: row {number}"
+        if isinstance(row, str | Mapping):  # a text would pass for a row of its letters, a dict for one of its keys
+            kind = type(row).__name__
+            raise HapaxError(
+                f"{place} is a {kind}, not a row. Nothing was stored. Give a tuple of values for each row."
+            )
+        values = tuple(_fact_value(value) for value in row)
+        if len(values) not in by_arity:
+            raise HapaxError(f"{place} has {counted(len(values), 'value')}, expected {expected}. Nothing was stored.")
+        for value in values:
+            if reason := "the cell is empty; fill it in or leave the row out" if value is None else refusal(value):
+                raise HapaxError(f"{place}: {reason}. Nothing was stored.")
+        facts.append(FactRecord(predicate, values, by_arity[len(values)].argument_types, Source.GIVEN))
+    return kb.add_facts(facts)
+
+
+def _rows_of(rows: Any) -> Iterable[Sequence[Any]]:
+    if hasattr(rows, "itertuples"):  # pandas
+        return rows.itertuples(index=False, name=None)  # type: ignore[no-any-return]
+    if hasattr(rows, "to_pylist"):  # pyarrow
+        return [tuple(row.values()) for row in rows.to_pylist()]
+    return rows  # type: ignore[no-any-return]
+
+
+def _fact_value(value: Any) -> Any:
+    """A value of a data frame as a value of the knowledge base; None for an empty cell."""
+    value = value.item() if hasattr(value, "item") else value  # of NumPy
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, float):
+        # The shortest decimal that reads back as this number, which is how a person would write it.
+        return None if math.isnan(value) else Decimal(repr(value))
+    return value
+
+
+def import_facts(
+    kb: KnowledgeBase, source: str | Path | IO[str], *, form: str | None = None, skip_faulty: bool = False
+) -> ImportReport:
+    """Import given facts from CSV or JSONL. Raises FactsRejected with every fault, and then imports nothing."""
+    from hapax.kb import exchange
+
+    return exchange.import_facts(kb, source, form=form, skip_faulty=skip_faulty)
+
+
+def export_facts(
+    kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
+) -> FactExportReport:
+    """Write facts to a text stream as `prolog`, `csv` or `jsonl`."""
+    from hapax.kb import exchange
+
+    return exchange.export_facts(kb, form, stream, predicate)
+
+
+def merge(kb: KnowledgeBase, source: str | Path) -> MergeReport:
+    """Copy everything that another knowledge base holds into this one."""
+    from hapax.kb import merge as merging
+
+    return merging.merge(kb, Path(source))
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetedModels(Models):
+    """The models of the four roles, with the budget that each operation on them keeps; None: no limit.
+
+    `journal`: the one that the models were opened with, which holds their probes and prices.
+    """
+
+    budget: Budget | None = None
+    journal: Journal | None = None
+
+
+@extras_named()
+def open_models(
+    knowledge: str = "embedded",
+    critic: str | None = None,
+    likelihood: str | None = None,
+    evaluator: str = "frequency",
+    *,
+    budget: Budget | None = None,
+    **options: Any,
+) -> BudgetedModels:
+    """The models of a search, by model strings such as `embedded`, `hf:NAME` and `openai:MODEL@URL`.
+
+    Critic and likelihood are the knowledge model unless they are named. `budget`: the most that each search or goal
+    with these models may send. `options`: the fields of `OpeningOptions`, for instance `seed`, `device` and `aliases`;
+    a simulated world needs `library`. A `journal` keeps what probing a server takes and finds.
+    """
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.registry import open_models as open_by_name
+
+    opening = OpeningOptions(**options)
+    models = open_by_name(knowledge, critic, likelihood, evaluator, options=opening)
+    return BudgetedModels(models.knowledge, models.critic, models.likelihood, models.evaluator, budget, opening.journal)
+
+
+def _journal(kb: KnowledgeBase, models: Models) -> Journal:
+    """The journal of the models, else a journal of the knowledge base under their budget and prices."""
+    from hapax.llm_oracle.journal import Journal
+    from hapax.llm_oracle.registry import price_table
+
+    if not isinstance(models, Models):
+        raise HapaxError(f"{models!r} is not a set of models. Open them first: models = hapax.open_models({models!r}).")
+    if isinstance(models, BudgetedModels) and models.journal is not None:
+        return models.journal
+    budget = models.budget if isinstance(models, BudgetedModels) else None
+    return Journal(kb, budget, price_table(models))
+
+
+class Progress(ProgressCounter):
+    """The state of a running search, given to the progress callback at each event: calls, hits, accepted, share ..."""
+
+    def __init__(self, callback: Callable[[Progress], None]) -> None:
+        super().__init__()
+        self._callback = callback
+
+    def started(self, rules: int, calls: int) -> None:
+        super().started(rules, calls)
+        self._callback(self)
+
+    def searching(self, rules: Sequence[str], calls: int) -> None:
+        super().searching(rules, calls)
+        self._callback(self)
+
+    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+        super().advanced(calls, hits, accepted, rejected)
+        self._callback(self)
+
+
+@extras_named()
+def search(
+    rules: Library,
+    kb: KnowledgeBase,
+    models: Models,
+    settings: SearchSettings | None = None,
+    *,
+    only: Sequence[str] = (),
+    progress: Callable[[Progress], None] | None = None,
+) -> SearchResult:
+    """Search head and long-tail statements for rules and store them with their proofs.
+
+    `only`: names of rules, instead of all. The same search again asks nothing twice; one that reached its budget goes
+    on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
+    """
+    from hapax.engine.search.job import SearchJob
+    from hapax.engine.search.settings import SearchSettings
+
+    refuse_faulty(rules)
+    display = None if progress is None else Progress(progress)
+    chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
+    return run_search(SearchJob(rules, chosen, kb, models, settings, _journal(kb, models), display))
+
+
+@extras_named()
+def run_search(job: SearchJob) -> SearchResult:
+    """Search as a prepared job says; `search` prepares one from rules, knowledge base and models."""
+    from hapax.api.results import SearchResult
+    from hapax.engine.search.search import search as search_rules
+
+    return SearchResult(search_rules(job))
+
+
+@extras_named()
+def plan(
+    rules: Library,
+    kb: KnowledgeBase,
+    models: Models,
+    settings: SearchSettings | None = None,
+    *,
+    only: Sequence[str] = (),
+) -> RunEstimate:
+    """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
+    from hapax.engine.search.plan import plan_run
+    from hapax.llm_oracle.registry import price_table
+
+    refuse_faulty(rules)
+    return plan_run(rules, chosen_rules(rules, only), kb, models, settings, prices=price_table(models))
+
+
+def _assumptions(assume: str | Sequence[str]) -> tuple[str, ...]:
+    return (assume,) if isinstance(assume, str) else tuple(assume)
+
+
+# --- inference --------------------------------------------------------------------------------------------------------
+
+
+@extras_named()
+def query(
+    goal: str,
+    rules: Library,
+    kb: KnowledgeBase,
+    *,
+    assume: str | Sequence[str] = (),
+    models: Models | None = None,
+    limits: QueryLimits | None = None,
+) -> Answers:
+    """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
+
+    `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
+    within their budget, and stores these. Raises GoalRejected and LimitExceeded.
+    """
+    from hapax.api.results import Answers
+    from hapax.engine.inference.theory import Theory, run_query
+
+    theory = Theory(rules, kb, _assumptions(assume))
+    if models is None:
+        return Answers(run_query(theory, goal, limits))
+    from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.search.demand import DemandBudget, run_demand
+    from hapax.engine.search.oracle import Oracle
+
+    journal = _journal(kb, models)
+    oracle = Oracle(kb, rules, models, run_id="query", journal=journal)
+    result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
+    stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
+    return Answers(result.result, complete=result.complete, stopped=stopped)
+
+
+@extras_named()
+def derive(rules: Library, kb: KnowledgeBase, *, only: Sequence[str] = (), engine: Engine = "auto") -> Derivation:
+    """Derive everything that rules conclude from the stored facts, in bulk, and store it. No model is asked.
+
+    `engine`: `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly.
+    """
+    from hapax.api.results import Derivation
+    from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+    from hapax.engine.inference.derive import relevant_library
+
+    if engine not in ENGINES:
+        raise HapaxError(f"There is no engine {engine!r}. Choose {' or '.join(ENGINES)}.")
+    refuse_faulty(rules)
+    chosen = chosen_rules(rules, only)
+    library = relevant_library(rules, *chosen) if only else rules
+
+    def stored() -> Generator[StatementRecord]:
+        for rule in chosen:
+            yield from read_statements(kb, library, rule)
+
+    return Derivation(derive_all(kb, library, chosen, engine), stored)
+
+
+def why(text: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
+    """Explain why a statement (its text or id) or a ground atom holds, down to call, prompt, scores and thresholds."""
+    from hapax.api.results import Explanation
+    from hapax.engine.explain import why as explain
+    from hapax.engine.inference.theory import Theory
+
+    return Explanation(explain(Theory(rules, kb, _assumptions(assume)), text))
+
+
+def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
+    """Explain which gate stopped a value, or which premise of which rule failed."""
+    from hapax.api.results import Explanation
+    from hapax.engine.explain import why_not as explain_failure
+    from hapax.engine.inference.theory import Theory
+
+    return Explanation(explain_failure(Theory(rules, kb, _assumptions(assume)), atom))

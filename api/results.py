@@ -1,0 +1,303 @@
+"""Results of the Python API: plain values, data frames, and how a notebook shows them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+from hapax.engine.explain import Story, story_text
+from hapax.engine.inference.proof import Proof, proof_from_json, proof_text
+from hapax.engine.inference.session import PrologTerm
+from hapax.grammar.extras import extras_named
+from hapax.grammar.words import counted
+from hapax.kb.records import Distribution
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from hapax.engine.inference.bulk_derivation import DerivationReport
+    from hapax.engine.inference.theory import QueryResult
+    from hapax.engine.search.report import SearchReport
+    from hapax.kb.records import StatementRecord
+
+ROWS_SHOWN = 20
+"""Rows of a table in a notebook; the rest is counted."""
+
+
+class _Tabular:
+    """Something with columns and rows: its data frames and its table in a notebook."""
+
+    columns: Sequence[str]
+
+    def _rows(self) -> Sequence[Sequence[Any]]:
+        raise NotImplementedError
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas data frame. Needs the extra `evaluation`."""
+        with extras_named():
+            import pandas as pd
+
+            return pd.DataFrame(list(self._rows()), columns=list(self.columns))
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table; a column of mixed types becomes text. Needs the extra `evaluation`."""
+        with extras_named():
+            import pyarrow as pa
+
+            rows = self._rows()
+            arrays = []
+            for place in range(len(self.columns)):
+                cells = [row[place] for row in rows]
+                try:
+                    arrays.append(pa.array(cells))
+                except (pa.ArrowInvalid, pa.ArrowTypeError):
+                    arrays.append(pa.array([None if cell is None else str(cell) for cell in cells]))
+            return pa.table(arrays, names=list(self.columns))
+
+    def _repr_html_(self) -> str:
+        return html_table(self.columns, self._rows())
+
+
+def html_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """An HTML table of the first rows, every cell escaped."""
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
+    lines = []
+    for row in rows[:ROWS_SHOWN]:
+        cells = "".join(f"<td>{html.escape('' if cell is None else str(cell))}</td>" for cell in row)
+        lines.append(f"<tr>{cells}</tr>")
+    more = f"<p>{len(rows):,} rows, the first {ROWS_SHOWN} shown</p>" if len(rows) > ROWS_SHOWN else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
+
+
+class Answers(_Tabular, Sequence[dict[str, Any]]):
+    """The answers of a goal: a sequence of dicts, one for each distinct answer, by the goal's variables.
+
+    A goal without variables has no columns; `holds` and the truth of the object tell if it holds. `truncated`: there
+    were more answers than the limit. `complete` is False if facts are still missing; `stopped` says why and what to do.
+    """
+
+    def __init__(self, result: QueryResult, *, complete: bool = True, stopped: str = "") -> None:
+        self.result = result
+        self.columns = result.columns
+        self.rows = [tuple(_python_value(cell) for cell in row) for row in result.rows]
+        self.holds = result.holds
+        self.truncated = result.truncated
+        self.complete = complete
+        self.stopped = stopped
+
+    def _rows(self) -> Sequence[Sequence[Any]]:
+        return self.rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(place, slice):
+            return [self._answer(row) for row in self.rows[place]]
+        return self._answer(self.rows[place])
+
+    def _answer(self, row: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(self.columns, row, strict=True))
+
+    def __repr__(self) -> str:
+        if not self.columns:
+            return f"Answers(holds={self.holds})"
+        return f"Answers({list(self)!r})"
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() if self.columns else f"<p>{'true' if self.holds else 'false'}</p>"
+
+
+def _python_value(cell: Any) -> Any:
+    """A text or number as it is, a Prolog list as a list, any other Prolog term as its text."""
+    if isinstance(cell, PrologTerm):
+        return [_python_value(item) for item in cell.arguments] if cell.name == "[]" else str(cell)
+    return cell
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A derived statement: `If premise, then conclusion.` with its substitution, likelihood and proof."""
+
+    record: StatementRecord
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def rule(self) -> str:
+        return self.record.rule
+
+    @property
+    def distribution(self) -> str:
+        """`head` or `long_tail`."""
+        return self.record.distribution.value
+
+    @property
+    def text(self) -> str:
+        return self.record.text
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The substitution: the values by variable name."""
+        return dict(self.record.substitution)
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """Mean token log-likelihood under the evaluator, in nats."""
+        return self.record.log_likelihood
+
+    @property
+    def proof(self) -> Proof:
+        return proof_from_json(self.record.proof)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        proof = html.escape(proof_text(self.proof))
+        return f"<details><summary>{html.escape(self.text)}</summary><pre>{proof}</pre></details>"
+
+
+class Statements(_Tabular, Sequence[Statement]):
+    """Statements in the order they were derived."""
+
+    columns = ("rule", "distribution", "text", "premise", "conclusion", "log_likelihood")
+
+    def __init__(self, records: Sequence[StatementRecord]) -> None:
+        self._records = records
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [
+            (
+                record.rule,
+                record.distribution.value,
+                record.text,
+                record.premise,
+                record.conclusion,
+                record.log_likelihood,
+            )
+            for record in self._records
+        ]
+
+    def of(self, distribution: str) -> Statements:
+        """The statements of one distribution, `head` or `long_tail`."""
+        wanted = Distribution(distribution)
+        return Statements([record for record in self._records if record.distribution is wanted])
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, place: int) -> Statement: ...
+    @overload
+    def __getitem__(self, place: slice) -> Statements: ...
+    def __getitem__(self, place: int | slice) -> Statement | Statements:
+        if isinstance(place, slice):
+            return Statements(self._records[place])
+        return Statement(self._records[place])
+
+    def __repr__(self) -> str:
+        return f"<{counted(len(self), 'statement')}>"
+
+
+class SearchResult(_Tabular):
+    """The outcome of a search: its statements, and its table with a row for each rule.
+
+    `complete` is False where a budget was reached; the same search goes on from there. `report` has all figures.
+    """
+
+    columns = ("rule", "head", "long_tail", "in_both", "delta", "calls", "skipped")
+
+    def __init__(self, report: SearchReport) -> None:
+        self.report = report
+        self.complete = report.status == "done"
+
+    @property
+    def statements(self) -> Statements:
+        return Statements(self.report.statements)
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [
+            (
+                rule.rule,
+                rule.count(Distribution.HEAD),
+                rule.count(Distribution.LONG_TAIL),
+                rule.in_both,
+                rule.delta,
+                rule.calls,
+                ", ".join(rule.skipped.unknown) if rule.skipped else None,
+            )
+            for rule in self.report.rules
+        ]
+
+    def __repr__(self) -> str:
+        status = "" if self.complete else f", {self.report.status}"
+        rules, statements = len(self.report.rules), len(self.statements)
+        return f"<search of {counted(rules, 'rule')}, {counted(statements, 'statement')}{status}>"
+
+
+class Derivation(_Tabular):
+    """The outcome of a bulk derivation: its statements, and its table with a row for each rule.
+
+    `report` has all figures; `read` reads the statements one by one from the knowledge base, which must still be open.
+    """
+
+    columns = ("rule", "statements", "engine", "seconds", "reason")
+
+    def __init__(self, report: DerivationReport, read: Callable[[], Generator[StatementRecord]]) -> None:
+        self.report = report
+        self.read = read
+
+    @property
+    def statements(self) -> Statements:
+        """The stored statements of the derived rules, read into memory."""
+        return Statements(list(self.read()))
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [(rule.rule, rule.statements, rule.engine, rule.seconds, rule.reason) for rule in self.report.rules]
+
+    def __repr__(self) -> str:
+        count = sum(rule.statements for rule in self.report.rules)
+        return f"<derivation of {counted(len(self.report.rules), 'rule')}, {counted(count, 'statement')}>"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why something holds or does not, as a tree of lines. `str()` gives indented text; a notebook unfolds it."""
+
+    story: Story
+
+    @property
+    def lines(self) -> list[tuple[int, str, str]]:
+        """Depth, kind (`goal`, `fact`, `call`, `gate` ...) and text of every line, from the top."""
+        return [(depth, line.kind, line.text) for depth, line in self.story.lines()]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return self.story.to_json()
+
+    def __str__(self) -> str:
+        return story_text(self.story)
+
+    def _repr_html_(self) -> str:
+        """Nested lists; built line by line, because a proof may be deeper than Python's stack."""
+        pieces, open_lists = [], 0
+        for depth, line in self.story.lines():
+            while open_lists > depth:
+                pieces.append("</details></li></ul>")
+                open_lists -= 1
+            text = html.escape(line.text)
+            if line.children:
+                pieces.append(f"<ul><li><details open><summary>{text}</summary>")
+                open_lists += 1
+            else:
+                pieces.append(f"<ul><li>{text}</li></ul>")
+        return "".join(pieces) + "</details></li></ul>" * open_lists

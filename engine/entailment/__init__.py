@@ -1,0 +1,1 @@
+"""Entailment between predicates: the graph, its checks, suggested rules."""

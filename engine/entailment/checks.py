@@ -1,0 +1,242 @@
+"""Check rules against entailments: rules that are reversed, redundant, or contradict each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hapax.engine.entailment.graph import Chain, Edge, EntailmentGraph
+from hapax.engine.inference.session import PrologSession
+from hapax.grammar import faults
+from hapax.grammar.errors import Diagnostic
+from hapax.grammar.pair_checks import CONTRARIES_SHOWN, MAXIMUM_MEETINGS, can_meet, contraries_given_up, given_up
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.subsumption import MAXIMUM_TRIES_OF_ALL, Matcher
+from hapax.grammar.terms import Atom, Literal, Variable
+
+
+def entailment_faults(library: Library, found: Sequence[Edge], session: PrologSession) -> Iterator[Diagnostic]:
+    """Yield the faults of rules that entailments show, each with the chain that shows it."""
+    if not found:
+        return
+    rules = [rule for rule in library.rules if not rule.conclusion.negated]
+    atoms = [literal.atom for rule in rules for literal in (*_positive(rule), rule.conclusion)]
+    chains = EntailmentGraph(found, session).chains(atoms)
+    reversed_faults = list(reversed_rules(rules, chains))
+    yield from reversed_faults
+    places = {fault.place for fault in reversed_faults}
+    # A reversed rule is not called redundant as well: once turned round it is another rule.
+    yield from redundant_rules([rule for rule in rules if rule.place not in places], chains, library)
+    yield from contradicted_rules(rules, chains, library)
+
+
+Chains = Mapping[Atom, Sequence[Chain]]
+"""From each atom of the rules, over its rule's variables, to all that it entails."""
+
+
+def reversed_rules(rules: Sequence[Rule], chains: Chains) -> Iterator[Diagnostic]:
+    """Rules that conclude the special from the general: the conclusion entails a premise, and not the reverse.
+
+    Rules whose other premises also connect the arguments of the conclusion are left alone: those may justify it.
+    """
+    for rule in rules:
+        for literal in _positive(rule):
+            chain = _to(literal.atom, chains[rule.conclusion.atom])
+            if chain is None or _to(rule.conclusion.atom, chains[literal.atom]) or not _rests_on(rule, literal):
+                continue
+            yield faults.REVERSED.at(
+                rule.place,
+                f"rule {rule.name} concludes {chain.atoms[0]} from {chain.end}, but it is {chain}, not the reverse",
+                "Reverse the rule, or add the premise that makes the difference",
+            )
+
+
+def redundant_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:
+    """Rules whose conclusion follows without them: from one of their premises, or by another rule and entailments."""
+    reported: set[str] = set()
+    for rule in rules:
+        if len(rule.premise) == 1:
+            continue  # the rule states an entailment, for queries without --entail
+        by_itself = (_to(rule.conclusion.atom, chains[literal.atom]) for literal in _positive(rule))
+        chain = next(filter(None, by_itself), None)
+        if chain is not None:
+            reported.add(rule.name)
+            yield faults.REDUNDANT.at(
+                rule.place, f"rule {rule.name} says nothing new: {chain}", f"Remove rule {rule.name}"
+            )
+    matcher = Matcher(library, MAXIMUM_TRIES_OF_ALL)
+    generals = _Generals(rules, chains)
+    for special in rules:
+        # The budget of comparisons is for the whole library, so that `check` stays fast.
+        if matcher.left <= 0:
+            yield given_up(special)
+            return
+        for general in generals.of(special):
+            if {special.name, general.name} & reported or matcher.subsumes(general, special):
+                continue
+            way = _way(general, special, chains, matcher)
+            if way is not None:
+                reported.add(special.name)
+                yield faults.REDUNDANT.at(
+                    special.place,
+                    f"the conclusion of rule {special.name} already follows by rule {general.name}: {_joined(way)}",
+                    f"Remove rule {special.name}",
+                    general.place,
+                )
+
+
+def contradicted_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:
+    """Rules whose premise entails the contrary of the conclusion, and pairs whose conclusions entail contraries."""
+    for rule in rules:
+        ends = (chain for literal in _positive(rule) for chain in chains[literal.atom])
+        opposite = library.opposite_of(rule.conclusion.atom.predicate)
+        contrary = replace(rule.conclusion.atom, predicate=opposite or "")
+        chain = next((chain for chain in ends if chain.end == contrary), None)
+        if chain is not None:
+            yield faults.CONTRADICTED.at(
+                rule.place,
+                f"rule {rule.name} concludes {rule.conclusion.atom}, but {chain}",
+                "Negate the conclusion, or correct the entailment",
+            )
+    yield from _contradicting_pairs(rules, chains, library)
+
+
+def _contradicting_pairs(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:
+    earlier: dict[str, list[int]] = {}
+    variants = [tuple(_variants(rule, chains)) for rule in rules]
+    left = MAXIMUM_MEETINGS
+    for number, second in enumerate(rules):
+        concluded = dict.fromkeys(variant.rule.conclusion.atom.predicate for variant in variants[number])
+        partners = set().union(*(earlier.get(predicate, ()) for predicate in concluded))
+        reported = 0
+        for partner in sorted(partners):
+            if reported == CONTRARIES_SHOWN or left == 0:
+                yield contraries_given_up(second, reported)
+                if left == 0:
+                    return
+                break
+            left -= 1
+            first = rules[partner]
+            meeting = next(_contraries(variants[partner], variants[number], library), None)
+            if meeting is not None:
+                reported += 1
+                yield faults.CONTRADICTED.at(
+                    second.place,
+                    f"rule {second.name} and rule {first.name} conclude contraries under premises that can hold "
+                    f"together: {_joined(meeting)}",
+                    "Add a condition to one premise that excludes the other, or correct the entailment",
+                    first.place,
+                )
+        # Filed under the opposite, where later rules that contradict this one look.
+        for predicate in concluded:
+            if opposite := library.opposite_of(predicate):
+                earlier.setdefault(opposite, []).append(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A rule whose conclusion is replaced by one that it entails along `chain`; without a chain the rule itself."""
+
+    rule: Rule
+    chain: Chain | None = None
+
+
+def _variants(rule: Rule, chains: Chains) -> Iterator[_Variant]:
+    yield _Variant(rule)
+    for chain in chains[rule.conclusion.atom]:
+        yield _Variant(replace(rule, conclusion=Literal(chain.end)), chain)
+
+
+class _Generals:
+    """An index of rules by which the possible generalisations of a rule are found.
+
+    A general rule concludes what the special one does, perhaps by an entailment, and each atom of its premise is in the
+    premise of the special one or entailed there. So it is filed under each predicate that it concludes together with
+    the rarest predicate of its premise.
+    """
+
+    def __init__(self, rules: Sequence[Rule], chains: Chains) -> None:
+        self._rules, self._chains = rules, chains
+        counts = Counter(literal.atom.indicator for rule in rules for literal in _positive(rule))
+        self._filed: dict[tuple[str, str], list[int]] = {}
+        for number, rule in enumerate(rules):
+            rarest = min((literal.atom.indicator for literal in _positive(rule)), key=counts.__getitem__, default="")
+            for concluded in self._entailed([rule.conclusion]):
+                self._filed.setdefault((concluded, rarest), []).append(number)
+
+    def of(self, special: Rule) -> Iterator[Rule]:
+        """The rules, in order, that may be more general than this one."""
+        concluded = special.conclusion.atom.indicator
+        found: set[int] = set()
+        for given in {"", *self._entailed(_positive(special))}:
+            found.update(self._filed.get((concluded, given), ()))
+        return (self._rules[number] for number in sorted(found) if self._rules[number] is not special)
+
+    def _entailed(self, literals: Sequence[Literal]) -> set[str]:
+        """Predicates of the literals and of all atoms that they entail."""
+        found: set[str] = set()
+        for literal in literals:
+            found.add(literal.atom.indicator)
+            found.update(chain.end.indicator for chain in self._chains[literal.atom])
+        return found
+
+
+def _contraries(first: Sequence[_Variant], second: Sequence[_Variant], library: Library) -> Iterator[tuple[Chain, ...]]:
+    """The chains by which variants of two rules conclude contraries. `rule_pairs` finds contraries without a chain."""
+    for left in first:
+        opposite = library.opposite_of(left.rule.conclusion.atom.predicate)
+        for right in second:
+            used = tuple(chain for chain in (left.chain, right.chain) if chain is not None)
+            if used and opposite == right.rule.conclusion.atom.predicate and can_meet(left.rule, right.rule, library):
+                yield used
+
+
+def _way(general: Rule, special: Rule, chains: Chains, matcher: Matcher) -> tuple[Chain, ...] | None:
+    """The chains by which the special rule's conclusion follows by the general one; None if it does not."""
+    wanted = {literal.atom.indicator for literal in _positive(general)}
+    added: list[Chain] = []
+    for literal in _positive(special):
+        added += [chain for chain in chains[literal.atom] if chain.end.indicator in wanted]
+    # With everything that its premise entails the special rule may be an instance of the general one.
+    richer = replace(special, premise=(*special.premise, *(Literal(chain.end) for chain in added)))
+    for variant in _variants(general, chains):
+        if matcher.subsumes(variant.rule, richer):
+            needed = _needed(variant.rule, special, added, matcher)
+            return (*needed, *((variant.chain,) if variant.chain is not None else ()))
+    return None
+
+
+def _needed(general: Rule, special: Rule, added: Sequence[Chain], matcher: Matcher) -> list[Chain]:
+    """A minimal part of the added chains with which the general rule still subsumes the special one."""
+    needed = list(added)
+    for chain in added:
+        fewer = [kept for kept in needed if kept is not chain]
+        premise = (*special.premise, *(Literal(kept.end) for kept in fewer))
+        if matcher.subsumes(general, replace(special, premise=premise)):
+            needed = fewer
+    return needed
+
+
+def _positive(rule: Rule) -> list[Literal]:
+    return [literal for literal in rule.literals if not literal.negated]
+
+
+def _to(atom: Atom, chains: Sequence[Chain]) -> Chain | None:
+    return next((chain for chain in chains if chain.end == atom), None)
+
+
+def _rests_on(rule: Rule, literal: Literal) -> bool:
+    """True if without the literal the premise does not connect the variables of the conclusion."""
+    wanted = {term.name for term in rule.conclusion.atom.arguments if isinstance(term, Variable)}
+    rest = [{variable.name for variable in item.variables} for item in rule.premise if item != literal]
+    if len(wanted) < 2:
+        return wanted not in rest
+    reached = {min(wanted)} if any(min(wanted) in names for names in rest) else set()
+    while any(names & reached and not names <= reached for names in rest):
+        reached = reached.union(*(names for names in rest if names & reached))
+    return not wanted <= reached
+
+
+def _joined(chains: Sequence[Chain]) -> str:
+    return "; ".join(map(str, chains))

@@ -1,0 +1,290 @@
+"""Entailments between predicates: stored as facts `entails(P, Q, Score)`, used as rules, and closed transitively.
+
+P and Q are atoms with typed variables in rule notation: `shopped_in(Person A, Location B)` entails
+`went_to(Person A, Location B)`. Arguments may be permuted, and every variable of Q is in P.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+
+from hapax.engine.inference.derive import BULK_LIMITS
+from hapax.engine.inference.session import PrologSession, PrologTerm
+from hapax.grammar.errors import HapaxError, Place, RulesRejected
+from hapax.grammar.parser import parse_rule
+from hapax.grammar.prolog_text import atom_goal
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Constant, Variable
+from hapax.kb.records import FactRecord, PredicateRecord, Source
+from hapax.kb.store import KnowledgeBase
+
+ENTAILS = "entails"
+"""The predicate of the facts that store entailments: premise, hypothesis, score in [0, 1]."""
+
+STRONG = 0.5
+"""The default of the score from which on an entailment is used."""
+
+FAULTS_SHOWN = 10
+
+UNTYPED = "HPX042"
+"""The code of a variable without a data type."""
+
+_DECLARATION = PredicateRecord(ENTAILS, ("Entailing Atom", "Entailed Atom", "Score"), "given")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An entailment. Its variables are named A, B, ... in the order of the premise."""
+
+    premise: Atom
+    hypothesis: Atom
+    score: float
+
+    @classmethod
+    def of(cls, premise: str, hypothesis: str, score: float, library: Library | None = None) -> Edge:
+        """Parse an entailment; types that the atoms leave out come from `library`. Raises HapaxError."""
+        try:
+            rule = parse_rule(f"{premise} -> {hypothesis}", library)
+        except RulesRejected as rejected:
+            first = rejected.diagnostics[0]
+            remedy = f"{first.remedy.rstrip('.')}, or name the file that declares the predicate by --rules."
+            raise HapaxError(
+                f"{premise} -> {hypothesis} is not an entailment: {first.message}. "
+                f"{remedy if first.code == UNTYPED else first.remedy}"
+            ) from None
+        lone = rule.literals[0] if len(rule.premise) == len(rule.literals) == 1 else None
+        if lone is None or lone.negated or rule.conclusion.negated:
+            raise HapaxError(f"{premise} -> {hypothesis}: write exactly one atom on each side, without negation.")
+        if not all(isinstance(term, Variable) for atom in rule.atoms for term in atom.arguments) or rule.unbound:
+            raise HapaxError(
+                f"{premise} -> {hypothesis}: write only variables, and on the right only those of the left."
+            )
+        if not 0 <= score <= 1:
+            raise HapaxError(f"{premise} -> {hypothesis}: the score is {score}; write a number from 0 to 1.")
+        names = {variable.name: chr(ord("A") + number) for number, variable in enumerate(rule.variables)}
+        return cls(_renamed(lone.atom, names), _renamed(rule.conclusion.atom, names), score)
+
+    @property
+    def is_trivial(self) -> bool:
+        """True if an atom entails itself."""
+        return self.premise == self.hypothesis
+
+    @property
+    def name(self) -> str:
+        """The name of the rule in proofs."""
+        return f"{self.premise.predicate} entails {self.hypothesis.predicate} ({self.score:.2f})"
+
+    @property
+    def rule(self) -> Rule:
+        """The entailment as a rule without generic variables."""
+        text = f"{self.premise} -> {self.hypothesis}"
+        return replace(parse_rule(text), name=self.name, generic=(), place=Place(ENTAILS, 1, 1))
+
+    @property
+    def fact(self) -> FactRecord:
+        values = (str(self.premise), str(self.hypothesis), Decimal(repr(self.score)))
+        return FactRecord(ENTAILS, values, _DECLARATION.argument_types, Source.GIVEN)
+
+
+def edges(kb: KnowledgeBase, at_least: float = STRONG) -> list[Edge]:
+    """The stored entailments with at least this score; of several between the same atoms the strongest."""
+    best: dict[tuple[Atom, Atom], Edge] = {}
+    for fact in kb.facts(ENTAILS):
+        premise, hypothesis, score = fact.arguments
+        edge = Edge.of(str(premise), str(hypothesis), float(score))
+        pair = (edge.premise, edge.hypothesis)
+        if edge.score >= at_least and (pair not in best or best[pair].score < edge.score):
+            best[pair] = edge
+    return sorted(best.values(), key=lambda edge: (str(edge.premise), str(edge.hypothesis)))
+
+
+def strongest(kb: KnowledgeBase, indicator: str) -> float | None:
+    """The highest score of a stored entailment from or to a predicate; None if there is none."""
+    scores: list[float] = []
+    for edge in edges(kb, 0.0):
+        if indicator in (edge.premise.indicator, edge.hypothesis.indicator):
+            scores.append(edge.score)
+    return max(scores, default=None)
+
+
+def store_edges(kb: KnowledgeBase, found: Iterable[Edge]) -> int:
+    """Store entailments as given facts, without those of an atom by itself, and return their number.
+
+    Entailments that are stored already stay.
+    """
+    facts = [edge.fact for edge in found if not edge.is_trivial]
+    with kb.transaction():
+        kb.add_predicates([_DECLARATION])
+        kb.add_facts(facts)
+    return len(facts)
+
+
+def read_edges(path: Path, library: Library | None = None) -> list[Edge]:
+    """Read lines of `premise TAB hypothesis TAB score`. Raises HapaxError for an empty file and for faulty lines."""
+    try:
+        # `-sig`: spreadsheets write a byte order mark, which would become part of the first predicate's name.
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise HapaxError(f"{path} cannot be read as UTF-8 text: {fault}. Name a file of entailments.") from None
+    found: list[Edge] = []
+    faults: list[str] = []
+    for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE), 1):
+        if not any(cell.strip() for cell in row):
+            continue
+        try:
+            found.append(_edge(row, library))
+        except HapaxError as fault:
+            faults.append(f"{path}:{number}: {fault}")
+    if faults:
+        more = len(faults) - FAULTS_SHOWN
+        shown = faults[:FAULTS_SHOWN]
+        raise HapaxError("\n".join([*shown, f"and {more} more faulty lines"] if more > 0 else shown))
+    if not found:
+        raise HapaxError(f"{path} contains no entailment. Write lines of premise TAB hypothesis TAB score.")
+    return found
+
+
+def _edge(row: Sequence[str], library: Library | None) -> Edge:
+    if len(row) != 3:
+        raise HapaxError(f"the line has {len(row)} fields. Write premise, hypothesis and score, separated by tabs.")
+    try:
+        score = float(row[2])
+    except ValueError:
+        score = math.nan  # fails the check of the range, whose message says what to write
+    return Edge.of(row[0].strip(), row[1].strip(), score, library)
+
+
+def with_entailments(library: Library, found: Iterable[Edge]) -> Library:
+    """The library with entailments as additional rules."""
+    # A declared oracle predicate is still asked about when rules conclude it.
+    declared = tuple(replace(signature, declared=True) for signature in library.completed().signatures)
+    return replace(library, signatures=declared, rules=(*library.rules, *(edge.rule for edge in found)))
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The shortest path from an atom to one that it entails, with every atom on the way."""
+
+    atoms: tuple[Atom, ...]
+
+    @property
+    def end(self) -> Atom:
+        return self.atoms[-1]
+
+    def __str__(self) -> str:
+        return ", which entails ".join(map(str, self.atoms)).replace(", which entails ", " entails ", 1)
+
+
+class EntailmentGraph:
+    """The transitive closure of entailments, computed by Prolog's tabling. Cycles are paraphrases."""
+
+    def __init__(self, found: Sequence[Edge], session: PrologSession) -> None:
+        """Every query loads another program into `session`."""
+        self.edges = tuple(found)
+        self._session = session
+
+    @cached_property
+    def atoms(self) -> tuple[Atom, ...]:
+        """Every predicate as an atom over A, B, ..., in order of names."""
+        named = {atom.indicator: atom for edge in self.edges for atom in (edge.premise, edge.hypothesis)}
+        return tuple(_plain(named[indicator]) for indicator in sorted(named))
+
+    def chains(self, starts: Iterable[Atom]) -> dict[Atom, list[Chain]]:
+        """The shortest chain from each atom to every other atom that it entails, over the terms of the start."""
+        wanted = list(dict.fromkeys(starts))
+        if not self.edges or not wanted:
+            return {atom: [] for atom in wanted}
+        clauses = [
+            *_PATHS,
+            *(f"hapax_edge({atom_goal(edge.premise)}, {atom_goal(edge.hypothesis)})." for edge in self.edges),
+            *(f"hapax_start({number}, {atom_goal(_frozen(atom))})." for number, atom in enumerate(wanted)),
+        ]
+        self._session.load("\n".join(clauses) + "\n")
+        answers = self._session.solutions(
+            "hapax_start(Number, Start), hapax_path(Start, _, Path)", ("Number", "Path"), BULK_LIMITS, trusted=True
+        )
+        found: dict[Atom, list[Chain]] = {atom: [] for atom in wanted}
+        for number, path in answers.rows:
+            start = wanted[int(str(number))]
+            steps = _steps(path)
+            if steps[-1] != steps[0]:  # not a cycle back to the start
+                found[start].append(Chain(tuple(_thawed(step, start) for step in steps)))
+        for chains in found.values():
+            chains.sort(key=lambda chain: (len(chain.atoms), str(chain.end)))
+        return found
+
+    @cached_property
+    def closure(self) -> dict[Atom, list[Chain]]:
+        """The chains from every predicate."""
+        return self.chains(self.atoms)
+
+    @cached_property
+    def paraphrases(self) -> tuple[tuple[Atom, ...], ...]:
+        """Groups of atoms that entail each other, with the arguments in matching places."""
+        reached = {atom: {chain.end for chain in chains} for atom, chains in self.closure.items()}
+        found: list[tuple[Atom, ...]] = []
+        grouped: set[str] = set()
+        for atom in self.atoms:
+            # It came up as a member of an earlier atom's group.
+            if atom.indicator in grouped:
+                continue
+            # A set has no order: sorted, the groups are the same in every process.
+            back = self.chains(sorted(reached[atom], key=str))
+            same = [end for end, chains in back.items() if any(chain.end == atom for chain in chains)]
+            if same:
+                grouped |= {member.indicator for member in (atom, *same)}
+                found.append((atom, *same))
+        return tuple(found)
+
+
+# A path is Length-[Atom, ...]; the least in standard order is the shortest, and always the same one.
+_PATHS = (
+    ":- style_check(-singleton).",
+    ":- table hapax_path(_, _, min).",
+    "hapax_path(P, Q, 1-[P, Q]) :- hapax_edge(P, Q).",
+    "hapax_path(P, Q, Path) :- hapax_edge(P, R), hapax_path(R, Q, Tail), Tail = M-Rest, N is M + 1, Path = N-[P|Rest].",
+)
+
+
+def _frozen(atom: Atom) -> Atom:
+    """The atom with its distinct terms replaced by numbers, so that Prolog binds none of them."""
+    places = {term: Constant(number) for number, term in enumerate(dict.fromkeys(atom.arguments))}
+    return Atom(atom.predicate, tuple(places[term] for term in atom.arguments))
+
+
+def _thawed(term: PrologTerm, start: Atom) -> Atom:
+    """The atom of a term on a path, with the terms of the start in place of their numbers."""
+    terms = list(dict.fromkeys(start.arguments))
+    return Atom(term.name, tuple(terms[int(str(number))] for number in term.arguments))
+
+
+def _steps(path: object) -> list[PrologTerm]:
+    """The terms of `Length-[...]`."""
+    assert isinstance(path, PrologTerm)  # noqa: S101  # the program above says so
+    listed = path.arguments[1]
+    assert isinstance(listed, PrologTerm)  # noqa: S101
+    steps: list[PrologTerm] = []
+    for step in listed.arguments:
+        assert isinstance(step, PrologTerm)  # noqa: S101  an atom of a rule has arguments
+        steps.append(step)
+    return steps
+
+
+def _plain(atom: Atom) -> Atom:
+    """The atom over the variables A, B, ..., with its types."""
+    variables = []
+    for number, term in enumerate(atom.arguments):
+        variables.append(Variable(chr(ord("A") + number), term.data_type if isinstance(term, Variable) else ""))
+    return Atom(atom.predicate, tuple(variables))
+
+
+def _renamed(atom: Atom, names: dict[str, str]) -> Atom:
+    variables = (term for term in atom.arguments if isinstance(term, Variable))  # an entailment has no constants
+    return Atom(atom.predicate, tuple(Variable(names[variable.name], variable.data_type) for variable in variables))

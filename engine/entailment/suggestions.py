@@ -1,0 +1,73 @@
+"""Suggest rules from strong entailments that hold in one direction only and that no rule states yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hapax.engine.entailment.graph import Edge
+from hapax.grammar.rules import Library
+from hapax.grammar.subsumption import subsumes
+from hapax.grammar.terms import Atom, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """An entailment as a rule. `converse` is the score of the opposite direction, 0 where none is stored."""
+
+    edge: Edge
+    converse: float
+    used_by: tuple[str, ...]
+    """Rules of the library that have the conclusion among their premises, and so would use it."""
+
+    @property
+    def text(self) -> str:
+        """The rule in rule notation, with its reason as a comment."""
+        used_by = f"; used by {', '.join(self.used_by)}" if self.used_by else ""
+        return (
+            f"# entailment {self.edge.score:.2f}, converse {self.converse:.2f}{used_by}\n"
+            f"@name {self.edge.premise.predicate}_entails_{self.edge.hypothesis.predicate}\n"
+            "@generic none\n"
+            f"{self.edge.premise} -> {self.edge.hypothesis}"
+        )
+
+
+def suggestions(found: Sequence[Edge], library: Library, at_least: float, margin: float) -> Iterator[Suggestion]:
+    """Entailments with a score of `at_least` whose converse scores lower by `margin`, the strongest first.
+
+    Left out are entailments that a rule of the library states already, and those of which the library knows neither
+    predicate: nothing would use them.
+    """
+    scores = {(edge.premise, edge.hypothesis): edge.score for edge in found}
+    # The surest first; the texts make the order of ties the same in every run.
+    for edge in sorted(found, key=lambda edge: (-edge.score, str(edge.premise), str(edge.hypothesis))):
+        converse = scores.get(_converse(edge), 0.0)
+        if edge.score < at_least or edge.score - converse < margin:
+            continue
+        known = library.knows(edge.premise.indicator) or library.knows(edge.hypothesis.indicator)
+        if not known or any(subsumes(rule, edge.rule, library) for rule in library.rules):
+            continue
+        yield Suggestion(edge, converse, _used_by(edge.hypothesis, library))
+
+
+def _converse(edge: Edge) -> tuple[Atom, Atom]:
+    """The atoms of the opposite direction, with variables named in the order of its own premise."""
+    names: dict[str, str] = {}
+    for term in edge.hypothesis.arguments:
+        if isinstance(term, Variable):
+            names.setdefault(term.name, chr(ord("A") + len(names)))
+
+    def renamed(atom: Atom) -> Atom:
+        variables = (term for term in atom.arguments if isinstance(term, Variable))  # an entailment has no constants
+        renamed_variables = (Variable(names.get(v.name, v.name), v.data_type) for v in variables)
+        return Atom(atom.predicate, tuple(renamed_variables))
+
+    return renamed(edge.hypothesis), renamed(edge.premise)
+
+
+def _used_by(atom: Atom, library: Library) -> tuple[str, ...]:
+    names: list[str] = []
+    for rule in library.rules:
+        if atom.indicator in {literal.atom.indicator for literal in rule.literals}:
+            names.append(rule.name)
+    return tuple(names)

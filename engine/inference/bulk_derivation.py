@@ -1,0 +1,619 @@
+"""Bulk derivation: apply rules to all facts of a knowledge base and store the resulting statements.
+
+A rule's premise becomes one SQL SELECT over the relations of the knowledge base (`sql.py`). The derived predicates in
+it are computed first: a transitive closure from one start node after the other, other recursion semi-naively in
+rounds. Rules that SQL would not decide exactly as Prolog does are left to Prolog. Statements and proofs equal those
+of `derive_statements` with one empty substitution; `tests/test_bulk_inference.py` compares the two.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from typing import Literal as OneOf
+
+from hapax.engine.inference.derive import (
+    BULK_LIMITS,
+    FactIndex,
+    KeptSubstitutions,
+    Prover,
+    RuleInstance,
+    StatementJoin,
+    StatementWriter,
+    derive_statements,
+    instances_by_conclusion,
+    relevant_library,
+)
+from hapax.engine.inference.program import build_program, join_order
+from hapax.engine.inference.session import PrologSession, PrologTerm
+from hapax.engine.inference.sql import CompileContext, CompiledPremise, NotCompiled, compile_premise, conclusion_cells
+from hapax.engine.inference.theory import Theory, open_session
+from hapax.grammar.dependencies import evaluation_layers, strata
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Comparison, Constant, Expression, Literal, Substitution, Value
+from hapax.kb.loading import MOST_ARGUMENTS, columns_of
+from hapax.kb.records import Distribution, StatementRecord, content_id
+from hapax.kb.relations import Relations, StoredDerivation
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.symbols import NumberExtent, canonical, extent_of
+
+Engine: TypeAlias = OneOf["auto", "sql", "prolog"]
+
+RUN_ID = "derive"
+"""The run id in the records of bulk statements."""
+
+RowBatch: TypeAlias = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedRule:
+    """The result of a rule. `reason`: why it was left to Prolog, where SQL was tried first."""
+
+    rule: str
+    statements: int
+    engine: str
+    seconds: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivationReport:
+    """The result of a bulk derivation."""
+
+    facts: int
+    """New facts that were read."""
+    seconds_reading: float
+    atoms: dict[str, int]
+    """Atoms by derived predicate."""
+    rules: tuple[DerivedRule, ...]
+
+
+def derive_all(
+    kb: KnowledgeBase,
+    library: Library,
+    rules: Sequence[Rule],
+    engine: Engine = "auto",
+    session: PrologSession | None = None,
+) -> DerivationReport:
+    """Derive the statements of these rules and replace those stored before, in one transaction.
+
+    Predicates that definitions of the library conclude are computed as well, whether or not these rules use them.
+    A rule that SQL does not decide exactly goes to Prolog (`auto`) or is an error (`sql`). Raises HapaxError for that,
+    and for a predicate that depends on its own negation.
+    """
+    defined = [rule.conclusion.atom.indicator for rule in library.rules if library.is_definition(rule)]
+    part = relevant_library(library, *rules, goals=defined)
+    strata(part)  # raises for negation in a cycle
+    relations = Relations(kb)
+    # In one transaction: a run that is killed leaves the results of the last one.
+    with open_session(session) as prolog, kb.transaction(), relations.interruptible():
+        began = time.perf_counter()
+        read = relations.bring_up_to_date()
+        seconds = time.perf_counter() - began
+        compiled = _CompiledLibrary(relations, part, rules) if engine != "prolog" else None
+        atoms = compiled.materialise() if compiled else {}
+        deriver = _RuleDeriver(kb, relations, library, prolog, compiled)
+        results = tuple(deriver.derive(rule, sql_only=engine == "sql") for rule in rules)
+    return DerivationReport(read, seconds, atoms, results)
+
+
+def read_statements(
+    kb: KnowledgeBase, library: Library, rule: Rule, session: PrologSession | None = None
+) -> Iterator[StatementRecord]:
+    """Yield the stored statements of a rule with their sentences and proofs, in the order of storage.
+
+    Only a batch is in memory at a time. Raises HapaxError if nothing is stored, or if facts or rules have changed
+    since: a proof may only name facts that still exist.
+    """
+    relations = Relations(kb)
+    with relations.snapshot():
+        derivation = _current(kb, relations, library, rule)
+        batches = relations.batches(derivation)
+        if derivation.engine == "sql":
+            yield from _proved_by_sql(relations, library, rule, batches)
+            return
+        with open_session(session) as prolog:
+            facts = list(Theory(library, kb).relevant_to(rule).facts())
+            # Prolog's proofs are not stored, only its substitutions, so they are derived again.
+            for batch in batches:
+                values = relations.symbols.values(tag for row in batch for tag in row[1:] if tag is not None)
+                substitutions = [_substitution(rule, row[1:], values) for row in batch]
+                kept = KeptSubstitutions(rule, {Distribution.HEAD: substitutions}, RUN_ID)
+                yield from derive_statements(prolog, library, facts, kept)
+
+
+WriteTable: TypeAlias = Callable[[str, Sequence[str], Iterator[RowBatch]], None]
+"""A function that writes a table; it takes the name, the columns and the rows in batches."""
+
+
+def export_tables(kb: KnowledgeBase, library: Library, rules: Sequence[Rule], write: WriteTable) -> str:
+    """Write the tables that these rules' joins read, and return the joins as SQL that DuckDB runs as well.
+
+    The SQL makes each table a view of the Parquet file of its name, and creates for each rule the table `instances_N`
+    that `derive_all` made. Rules that were left to Prolog become comments. Raises HapaxError as `read_statements` does.
+    """
+    relations = Relations(kb)
+    with relations.snapshot():
+        derivations = [(rule, _current(kb, relations, library, rule)) for rule in rules]
+        compiled = _CompiledLibrary(relations, relevant_library(library, *rules), rules)
+        compiled.materialise()
+        # Every relation holds tags, whose values are in `symbols`.
+        used, lines = {"symbols"}, []
+        for rule, derivation in derivations:
+            name = " ".join(rule.name.split())
+            if derivation.engine == "prolog":
+                lines.append(f"-- {name} is left to Prolog")
+                continue
+            select = _instances_of(rule, compiled.body(rule), "0")
+            # All names in the SQL are generated, so a pattern finds the tables.
+            used.update(re.findall(r"\b(?:relation|atoms)_\d+", select))
+            lines.append(f"-- {name}\nCREATE TABLE {derivation.table} AS {select};")
+        for table in sorted(used):
+            write(table, *relations.table(table))
+    views = [f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{name}.parquet');" for name in sorted(used)]  # noqa: S608
+    return "\n".join([*views, *lines]) + "\n"
+
+
+def _instances_of(rule: Rule, body: CompiledPremise, identity: str) -> str:
+    """The SELECT of a rule's instances: `identity`, the variables, and the row that each positive literal matched."""
+    values = body.values
+    cells = [values[variable.name].text if variable.name in values else "NULL" for variable in rule.searched]
+    names = (*_columns(rule), *_premises(body))
+    columns = [f"{cell} AS {name}" for name, cell in zip(names, (*cells, *body.references), strict=True)]
+    return body.select([f"{identity} AS id", *columns])
+
+
+def _current(kb: KnowledgeBase, relations: Relations, library: Library, rule: Rule) -> StoredDerivation:
+    """The stored derivation of a rule. Raises HapaxError where there is none, or an outdated one."""
+    found = relations.derivations().get(rule.name)
+    if found is None:
+        raise HapaxError(f"{kb.place}: no statements of rule {rule.name} are stored. Run `hapax derive` first.")
+    if found.stale or not relations.is_up_to_date or found.fingerprint != _fingerprint(library, rule):
+        raise HapaxError(
+            f"{kb.place}: facts or rules have changed since rule {rule.name} was derived. Run `hapax derive` again."
+        )
+    return found
+
+
+def _fingerprint(library: Library, rule: Rule) -> str:
+    """A hash of everything in the library that decides a rule's statements."""
+    return content_id("derivation", str(rule), *_meaning(relevant_library(library, rule)))
+
+
+def _meaning(library: Library) -> Iterator[str]:
+    """Texts of everything in a library that decides what is true; templates, for example, do not."""
+    yield from map(str, (*library.rules, *library.facts))
+    yield from sorted(f"{s.indicator} {s.argument_types} {s.kind} {s.definition}" for s in library.signatures)
+    yield from sorted(f"{lower} < {upper}" for lower, upper in library.subtypes)
+
+
+def _columns(rule: Rule) -> list[str]:
+    return [f"v{number}" for number in range(1, len(rule.searched) + 1)]
+
+
+def _premises(body: CompiledPremise) -> list[str]:
+    return [f"p{number}" for number in range(1, len(body.tables) + 1)]
+
+
+# --- SQL --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Clause:
+    """A rule of a derived predicate: its compiled premise, and its conclusion's arguments as SQL."""
+
+    number: int
+    rule: Rule
+    body: CompiledPremise
+    head: tuple[str, ...]
+
+
+@dataclass
+class _CompiledLibrary:
+    """The predicates that some rules depend on, compiled to SQL. Dictionaries go by indicator."""
+
+    relations: Relations
+    library: Library
+    rules: Sequence[Rule]
+    tables: dict[str, str] = field(default_factory=dict)
+    clauses: dict[str, list[_Clause]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why SQL cannot decide a predicate."""
+
+    def __post_init__(self) -> None:
+        library = self.library
+        stated = {fact.indicator for fact in library.facts}
+        self.concluded = {rule.conclusion.atom.indicator for rule in library.rules if not rule.conclusion.negated}
+        used = {signature.indicator for signature in library.completed().signatures}
+        layers = [layer for layer in evaluation_layers(library) if layer & self.concluded]
+        # Predicates with facts in rule files but without rules come first: they depend on nothing.
+        stated_only = stated.difference(*layers)
+        self.layers = [*(frozenset([indicator]) for indicator in sorted(stated_only)), *layers]
+        self.derived = self.concluded | stated
+        self.extent = NumberExtent()
+        wide = {indicator for indicator in used | self.derived if len(columns_of(indicator)) > MOST_ARGUMENTS}
+        self.refused = dict.fromkeys(sorted(wide), f"it names a predicate of more than {MOST_ARGUMENTS} arguments")
+        for indicator in used - self.derived - wide:
+            self.tables[indicator] = self.relations.relation(indicator)
+        for indicator in used:
+            self.extent |= self.relations.extent(indicator)
+        # The extent bounds every number that a join can meet, so that arithmetic can be proved to stay exact.
+        definitions = [signature.definition for signature in library.signatures if signature.definition is not None]
+        for value in _constants((*self.rules, *library.rules), library.facts, definitions):
+            self.extent |= extent_of(value)
+        for signature in library.signatures:
+            if signature.indicator not in wide:
+                self._refuse_mixed(signature.indicator)
+
+    def _refuse_mixed(self, indicator: str) -> None:
+        """Refuse a computed predicate that also has facts or rules: only Prolog combines the two meanings."""
+        signature = self.library.signature(indicator)
+        if signature.definition is not None and (
+            indicator in self.library.derived | self.derived
+            or not self.relations.is_empty(self.relations.relation(indicator))
+        ):
+            self.refused[indicator] = f"{indicator} is computed and also has facts or rules"
+
+    def setting(self) -> CompileContext:
+        return CompileContext(self.library, self.tables, self.relations.symbols.tag, self.extent)
+
+    def require(self, rule: Rule) -> None:
+        """Raise NotCompiled if the rule uses a predicate or a number that SQL cannot decide."""
+        for literal in rule.literals:
+            if literal.atom.indicator in self.refused:
+                raise NotCompiled(self.refused[literal.atom.indicator])
+        # A proof shows a rule's numbers as written; SQL would only know the canonical ones (2 for 2.0).
+        for value in _values_of(literal.atom for literal in (*rule.literals, rule.conclusion)):
+            if not isinstance(value, str) and str(canonical(value)) != str(value):
+                raise NotCompiled(f"it writes the number {canonical(value)} as {value}")
+
+    def materialise(self) -> dict[str, int]:
+        """Compute the derived predicates, lower layers first, and return how many atoms each has.
+
+        Tables that the same rules filled from the same facts are used again.
+        """
+        counts: dict[str, int] = {}
+        for layer in self.layers:
+            members = sorted(layer & self.derived)
+            wide = [indicator for indicator in members if len(columns_of(indicator)) > MOST_ARGUMENTS]
+            if wide:  # no table may have so many columns, and the members of a layer depend on each other
+                self.refused |= dict.fromkeys(members, self.refused[wide[0]])
+                continue
+            fingerprint = content_id("derived", *members, *_meaning(relevant_library(self.library, goals=members)))
+            filled = {indicator: self.relations.atoms(indicator, fingerprint) for indicator in members}
+            # Members of a layer depend on each other: if one table is missing or out of date, all are filled again.
+            is_new = None in filled.values()
+            for indicator, table in filled.items():
+                if table is not None and not is_new:
+                    self.tables[indicator] = table
+                else:
+                    self.tables[indicator] = self.relations.new_atoms(indicator, fingerprint)
+            try:
+                self._compile(members)
+            except NotCompiled as refusal:
+                self.refused |= dict.fromkeys(members, str(refusal))
+                continue
+            if is_new:
+                self._fill(members)
+            for indicator in members:
+                if indicator in self.concluded:
+                    counts[indicator] = self.relations.highest(self.tables[indicator])
+        return counts
+
+    def _compile(self, members: Sequence[str]) -> None:
+        """Compile the clauses of a layer.
+
+        Only clauses that are not recursive may calculate. They are compiled first, and recursive ones see the numbers
+        they produce: whatever the order of the rules, no clause meets a larger number than it was compiled for.
+        """
+        own = [
+            (number, rule)
+            for number, rule in enumerate(self.library.rules)
+            if rule.conclusion.atom.indicator in members and not rule.conclusion.negated
+        ]
+        recursive = {number for number, rule in own if any(item.atom.indicator in members for item in rule.literals)}
+        lower = [self._clause(number, rule) for number, rule in own if number not in recursive]
+        for clause in lower:
+            self.extent |= NumberExtent(clause.body.largest)
+        upper = [self._clause(number, rule, recursive=True) for number, rule in own if number in recursive]
+        for clause in sorted((*lower, *upper), key=lambda clause: clause.number):
+            self.clauses.setdefault(clause.rule.conclusion.atom.indicator, []).append(clause)
+
+    def _clause(self, number: int, rule: Rule, recursive: bool = False) -> _Clause:
+        indicator = rule.conclusion.atom.indicator
+        try:
+            self.require(rule)
+            body = compile_premise(join_order(rule).premise, self.setting())
+            if recursive and (body.calculates or body.largest > self.extent.largest):
+                raise NotCompiled("it calculates in a recursion, which may never end")
+            return _Clause(number, rule, body, conclusion_cells(rule.conclusion.atom, body, self.setting()))
+        except NotCompiled as refusal:
+            raise NotCompiled(f"{indicator} needs Prolog for rule {rule.name}: {refusal}") from None
+
+    def _fill(self, members: Sequence[str]) -> None:
+        """Fill the tables of a layer: facts, then the clauses over lower predicates, then the recursive ones."""
+        clauses: list[_Clause] = []
+        for indicator in members:
+            self._add_facts(indicator)
+            clauses += self.clauses.get(indicator, ())
+        tables = [self.tables[indicator] for indicator in members]
+        recursive = [clause for clause in clauses if not set(tables).isdisjoint(clause.body.tables)]
+        for clause in clauses:
+            self._index(clause.body.tables, members)
+            if clause not in recursive:
+                self._add(clause, clause.body.select(clause.head))
+        step = _transitive_step(recursive[0]) if len(recursive) == 1 else None
+        if step is not None:
+            self._close(recursive[0], step)
+        elif recursive:
+            self._add_rounds(recursive, tables)
+
+    def _close(self, clause: _Clause, step: _JoinStep) -> None:
+        """Fill a transitive closure from one start node after the other.
+
+        In memory are the graph's edges and the nodes that one start reaches, never the whole closure.
+        """
+        first, then = (self.tables[indicator] for indicator in step)
+        closure = self.tables[clause.rule.conclusion.atom.indicator]
+        known = self.relations.successors(closure)
+        edges = known if first == then else self.relations.successors(then if first == closure else first)
+        for start in sorted({*known, *edges}):
+            if first == closure:  # r(A, B) & edge(B, C): from the known ends along edges
+                ends = _reached(known.get(start, ()), edges)
+            else:  # edge(A, B) & r(B, C): along edges, and then to the known ends
+                ends = set().union(*(known.get(node, ()) for node in _reached([start], edges)))
+            self.relations.add_pairs(closure, start, ends)
+
+    def _add_rounds(self, recursive: Sequence[_Clause], tables: Sequence[str]) -> None:
+        """Semi-naive evaluation: apply the clauses to the rows that the last round added, until a round adds none."""
+        # An index on a growing table costs at each row; it pays where a clause joins the layer's tables to each other.
+        if any(sum(map(clause.body.tables.count, tables)) > 1 for clause in recursive):
+            self._index(tables, ())
+        low = dict.fromkeys(tables, 0)
+        while (high := {table: self.relations.highest(table) for table in low}) != low:
+            for clause in recursive:
+                self._add_round(clause, low, high)
+            low = high
+
+    def _add_round(self, clause: _Clause, low: dict[str, int], high: dict[str, int]) -> None:
+        """Add the clause's conclusions for which some literal matches a row of the last round, numbered (low, high]."""
+        for number, table in enumerate(clause.body.tables):
+            if high.get(table, 0) > low.get(table, 0):
+                alias = f"t{number}"
+                new = [f"{alias}.ref > {low[table]}", f"{alias}.ref <= {high[table]}"]
+                self._add(clause, clause.body.select_from([f"{table} AS {alias}"], clause.head, new))
+
+    def _add(self, clause: _Clause, select: str) -> None:
+        indicator = clause.rule.conclusion.atom.indicator
+        self.relations.add_atoms(self.tables[indicator], indicator, select)
+
+    def _add_facts(self, indicator: str) -> None:
+        table, columns = self.tables[indicator], ", ".join(columns_of(indicator))
+        relation = self.relations.relation(indicator)
+        self.relations.add_atoms(table, indicator, f"SELECT {columns} FROM {relation} ORDER BY {columns}")  # noqa: S608
+        for fact in self.library.facts:
+            if fact.indicator == indicator:
+                cells = ", ".join(str(self.relations.symbols.tag(value)) for value in _values_of([fact]))
+                self.relations.add_atoms(table, indicator, f"SELECT {cells}")
+
+    def _index(self, tables: Iterable[str], growing: Sequence[str]) -> None:
+        """Index every argument of these tables, so that a join can begin at any; those that still grow are left out."""
+        indicators = {table: indicator for indicator, table in self.tables.items() if indicator not in growing}
+        for table in set(tables) & set(indicators):
+            self.relations.index(table, indicators[table])
+
+    def body(self, rule: Rule) -> CompiledPremise:
+        """Compile what must hold for a rule's statements. Raises NotCompiled."""
+        self.require(rule)
+        # Literals about a generic variable are hypotheses: they are assumed, not joined.
+        constraints = [item for item in rule.premise if not rule.is_information(item)]
+        return compile_premise(constraints, self.setting())
+
+    def prepare(self, rule: Rule) -> None:
+        """Index the tables that the rule's statements and their proofs read."""
+        used = [signature.indicator for signature in relevant_library(self.library, rule).completed().signatures]
+        self._index([self.tables[indicator] for indicator in used if indicator in self.tables], ())
+
+
+_JoinStep: TypeAlias = tuple[str, str]
+"""The two predicates of a premise p(A, B) & q(B, C) that concludes r(A, C)."""
+
+
+def _transitive_step(clause: _Clause) -> _JoinStep | None:
+    """The join of a clause r(A, B) & q(B, C) -> r(A, C), or q before r; None for a clause of another form."""
+    premise, head = clause.rule.premise, clause.rule.conclusion.atom.arguments
+    atoms = [item.atom for item in premise if isinstance(item, Literal) and not item.negated]
+    if len(atoms) != len(premise) or [len(atom.arguments) for atom in atoms] != [2, 2]:
+        return None
+    if len(clause.body.conditions) != 1:  # one shared variable, and no constants or variables that repeat
+        return None
+    # The premise may name the two in either order.
+    for first, then in (atoms, atoms[::-1]):
+        (begin, middle), (again, end) = first.arguments, then.arguments
+        if head == (begin, end) and middle == again and len({*first.variables, *then.variables}) == 3:
+            return first.indicator, then.indicator
+    return None
+
+
+def _reached(starts: Iterable[int], edges: Mapping[int, Sequence[int]]) -> set[int]:
+    """The nodes that can be reached along edges from the starts, which are included."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        for node in edges.get(waiting.pop(), ()):
+            if node not in found:
+                found.add(node)
+                waiting.append(node)
+    return found
+
+
+def _constants(rules: Iterable[Rule], facts: Iterable[Atom], definitions: Iterable[Comparison]) -> Iterator[Value]:
+    """The constants that a variable can take as its value: those in atoms, and whole sides of equations."""
+    yield from _values_of(facts)
+    comparisons = list(definitions)
+    for rule in rules:
+        yield from _values_of(rule.atoms)
+        comparisons += rule.comparisons
+    for comparison in comparisons:
+        if comparison.operator == "=":
+            sides: tuple[Expression, ...] = (comparison.left, comparison.right)
+            yield from (side.value for side in sides if isinstance(side, Constant))
+
+
+def _values_of(atoms: Iterable[Atom]) -> Iterator[Value]:
+    return (term.value for atom in atoms for term in atom.arguments if isinstance(term, Constant))
+
+
+@dataclass
+class _RuleDeriver:
+    """Derives the statements of one rule after another, by SQL if there is a compiled library, else by Prolog."""
+
+    kb: KnowledgeBase
+    relations: Relations
+    library: Library
+    session: PrologSession
+    compiled: _CompiledLibrary | None
+
+    def derive(self, rule: Rule, sql_only: bool) -> DerivedRule:
+        """Derive a rule and store its statements. Raises HapaxError if `sql_only` and SQL cannot decide the rule."""
+        began = time.perf_counter()
+        reason = ""
+        if self.compiled is not None:
+            try:
+                count = self._by_sql(rule, self.compiled)
+            except NotCompiled as refusal:
+                if sql_only:
+                    raise HapaxError(
+                        f"{rule.place}: rule {rule.name} cannot be compiled to SQL: {refusal}. Omit --engine."
+                    ) from None
+                reason = str(refusal)
+            else:
+                return DerivedRule(rule.name, count, "sql", time.perf_counter() - began)
+        count = self._by_prolog(rule)
+        return DerivedRule(rule.name, count, "prolog", time.perf_counter() - began, reason)
+
+    def _by_sql(self, rule: Rule, compiled: _CompiledLibrary) -> int:
+        body = compiled.body(rule)
+        compiled.prepare(rule)
+        columns = [*_columns(rule), *_premises(body)]
+        derivation = self.relations.new_instances(rule.name, "sql", _fingerprint(self.library, rule), columns)
+        # SQLite numbers the instances where the id is NULL.
+        return self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
+
+    def _by_prolog(self, rule: Rule) -> int:
+        theory = Theory(self.library, self.kb).relevant_to(rule)
+        # One empty substitution leaves every variable open.
+        join = StatementJoin(rule, [Substitution()])
+        self.session.load(build_program(theory.library, theory.facts()) + join.program(theory.library))
+        answers = self.session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True)
+        # Without the substitution's number, in an order that does not depend on the process.
+        rows = sorted((row[1:] for row in answers.rows), key=repr)
+        values = ([None if isinstance(cell, PrologTerm) else cell for cell in row] for row in rows)
+        derivation = self.relations.new_instances(rule.name, "prolog", _fingerprint(self.library, rule), _columns(rule))
+        return self.relations.fill_rows(derivation, values)
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def _proved_by_sql(
+    relations: Relations, library: Library, rule: Rule, batches: Iterable[RowBatch]
+) -> Iterator[StatementRecord]:
+    needed = relevant_library(library, rule)
+    compiled = _CompiledLibrary(relations, needed, [rule])
+    compiled.materialise()
+    tables = compiled.body(rule).tables
+    proofs = _ProofFinder(compiled)
+    width = len(rule.searched)
+    for batch in batches:
+        values = relations.symbols.values(tag for row in batch for tag in row[1 : width + 1] if tag is not None)
+        rests_on: dict[str, set[int]] = {table: set() for table in tables}
+        for place, table in enumerate(tables, width + 1):
+            rests_on[table].update(row[place] for row in batch)
+        scribe = StatementWriter(needed, rule, proofs.prover(rests_on), RUN_ID)
+        for row in batch:
+            yield scribe.record(Distribution.HEAD, _substitution(rule, row[1 : width + 1], values))
+
+
+def _substitution(rule: Rule, tags: Sequence[int | None], values: dict[int, Value]) -> Substitution:
+    """The values of the searched variables, without those that have none."""
+    pairs = zip(rule.searched, tags, strict=True)
+    return Substitution(tuple((variable.name, Constant(values[tag])) for variable, tag in pairs if tag is not None))
+
+
+@dataclass
+class _ProofFinder:
+    """Collects the facts and rule instances behind derived atoms, down to the facts."""
+
+    compiled: _CompiledLibrary
+
+    def prover(self, rests_on: dict[str, set[int]]) -> Prover:
+        """A prover of the rows with these refs, by table."""
+        relations, library = self.compiled.relations, self.compiled.library
+        derived = self.compiled.derived
+        atoms = {table: indicator for indicator, table in self.compiled.tables.items() if indicator in derived}
+        facts: set[int] = set()
+        # Each atom is followed once, so that cyclic data ends.
+        seen: dict[str, set[int]] = {table: set() for table in atoms}
+        found: list[tuple[_Clause, tuple[int, ...]]] = []
+        waiting = list(rests_on.items())
+        while waiting:
+            table, refs = waiting.pop()
+            if table not in atoms:
+                facts |= refs
+                continue
+            new = refs - seen[table]
+            if new:
+                seen[table] |= new
+                facts |= self._leaves(atoms[table], new)
+                waiting.extend(self._below(atoms[table], new, found))
+        index = FactIndex(library, relations.facts(facts))
+        return Prover(library, index, self._instances(found))
+
+    def _leaves(self, indicator: str, refs: set[int]) -> set[int]:
+        """Refs of the facts among derived atoms: a predicate may have both facts and rules."""
+        relations, table = self.compiled.relations, self.compiled.tables[indicator]
+        same = " AND ".join(f"r.{column} = h.{column}" for column in columns_of(indicator))
+        wanted = relations.wanted("wanted", refs)
+        select = (
+            f"SELECT r.ref FROM {wanted} AS w CROSS JOIN {table} AS h ON h.ref = w.ref "  # noqa: S608  ours
+            f"CROSS JOIN {relations.relation(indicator)} AS r ON {same}"
+        )
+        return {row[0] for row in relations.rows(select)}
+
+    def _below(
+        self, indicator: str, refs: set[int], found: list[tuple[_Clause, tuple[int, ...]]]
+    ) -> Iterator[tuple[str, set[int]]]:
+        """Add the instances that conclude these atoms to `found`, and yield the rows that they join, by table."""
+        relations, table = self.compiled.relations, self.compiled.tables[indicator]
+        wanted = relations.wanted("wanted", refs)
+        for clause in self.compiled.clauses.get(indicator, ()):
+            body = clause.body
+            # w: the wanted refs, h: the table of the atoms, t0, t1, ...: the tables of the premise.
+            same = ["h.ref = w.ref", *(f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1))]
+            values = [body.values[variable.name].text for variable in clause.rule.variables]
+            select = body.select_from([f"{wanted} AS w", f"{table} AS h"], [*body.references, *values, "w.ref"], same)
+            width = len(body.tables)
+            below: dict[str, set[int]] = {name: set() for name in body.tables}
+            for row in relations.rows(select):
+                found.append((clause, row[width:-1]))
+                for name, ref in zip(body.tables, row[:width], strict=True):
+                    below[name].add(ref)
+            yield from below.items()
+
+    def _instances(self, found: Sequence[tuple[_Clause, tuple[int, ...]]]) -> dict[Atom, list[RuleInstance]]:
+        """The instances by conclusion, in the order of `derivations`, so that the same proof is chosen."""
+        values = self.compiled.relations.symbols.values(tag for _, row in found for tag in row)
+        rows = []
+        for clause, tags in found:
+            cells = tuple(values[tag] for tag in tags)
+            pairs = zip(clause.rule.variables, cells, strict=True)
+            substitution = Substitution(tuple((variable.name, Constant(cell)) for variable, cell in pairs))
+            head = substitution.apply(clause.rule.conclusion.atom)
+            term = PrologTerm(head.predicate, tuple(_values_of([head])))
+            rows.append((term, clause.number, PrologTerm("[]", cells)))
+        return instances_by_conclusion(self.compiled.library, rows)

@@ -1,0 +1,370 @@
+"""Derive statements from kept substitutions: Prolog joins them with the facts, and each statement gets its proof.
+
+Constraint literals must hold, comparisons are computed, negation is failure, and derived predicates follow from their
+rules. Literals about a generic variable are the statement's hypothesis: they are assumed, not proved.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hapax.engine.inference.program import build_program
+from hapax.engine.inference.proof import By, Proof, instantiated
+from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
+from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
+from hapax.grammar.verbalize import literal_text, statement_text
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
+
+BULK_LIMITS = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
+"""Limits of Hapax's own goals, which run over data of any size: only a runaway goal reaches them."""
+
+_KEPT = Variable("Kept", "Number")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSubstitutions:
+    """The substitutions of a rule that a run kept, by distribution. They may leave searched variables open."""
+
+    rule: Rule
+    by_distribution: Mapping[Distribution, Sequence[Substitution]]
+    run_id: str
+
+    def pairs(self) -> list[tuple[Distribution, Substitution]]:
+        """Each substitution with its distribution, in order."""
+        pairs: list[tuple[Distribution, Substitution]] = []
+        for distribution, substitutions in self.by_distribution.items():
+            pairs.extend((distribution, substitution) for substitution in substitutions)
+        return pairs
+
+
+def derive_statements(
+    session: PrologSession, library: Library, facts: Iterable[FactRecord], kept: KeptSubstitutions
+) -> list[StatementRecord]:
+    """The statements of a rule, in the order of the kept substitutions, each with its proof.
+
+    The join gives a variable that a substitution leaves open every value that fits.
+    """
+    rule, pairs = kept.rule, kept.pairs()
+    if not pairs:
+        return []
+    needed = relevant_library(library, rule)
+    known = FactIndex(needed, facts)
+    join = StatementJoin(rule, [substitution for _, substitution in pairs])
+    session.load(build_program(needed, known.records) + join.program(needed))
+    answers = session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True)
+    roots = join.derived_goals(needed)
+    instances = derivations(session, needed, roots) if roots else {}
+    writer = StatementWriter(needed, rule, Prover(needed, known, instances), kept.run_id)
+    # By kept substitution, then by content: the order of Prolog's tables differs from process to process.
+    rows = sorted(answers.rows, key=lambda row: (_kept_number(row[0]), repr(row)))
+    statements = []
+    for row in rows:
+        distribution, substitution = pairs[_kept_number(row[0])]
+        statements.append(writer.record(distribution, _completed(substitution, join.variables[1:], row[1:])))
+    return statements
+
+
+def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) -> Library:
+    """The library with only the rules that the rules' premises or the goals (indicators) reach."""
+    waiting = [*goals, *(literal.atom.indicator for rule in rules for literal in rule.literals)]
+    reached: set[str] = set()
+    by_conclusion: dict[str, list[Rule]] = {}
+    for rule in library.rules:
+        by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
+    while waiting:
+        indicator = waiting.pop()
+        # Recursive predicates lead back to themselves.
+        if indicator in reached:
+            continue
+        reached.add(indicator)
+        for rule in by_conclusion.get(indicator, ()):
+            waiting.extend(literal.atom.indicator for literal in rule.literals)
+    signatures = tuple(signature for signature in library.completed().signatures if signature.indicator in reached)
+    kept = tuple(rule for rule in library.rules if rule.conclusion.atom.indicator in reached)
+    # The conclusions of `rules` stay declared even where nothing rests on them: their sentences need the templates.
+    concluded = tuple(
+        library.signature(rule.conclusion.atom.indicator)
+        for rule in rules
+        if rule.conclusion.atom.indicator not in reached
+    )
+    facts = tuple(fact for fact in library.facts if fact.indicator in reached)
+    return replace(library, rules=kept, signatures=(*signatures, *concluded), facts=facts)
+
+
+class FactIndex:
+    """Facts by predicate and arguments, those that rule files state and those assumed included."""
+
+    def __init__(self, library: Library, facts: Iterable[FactRecord], assumed: Iterable[Atom] = ()) -> None:
+        self.records = [fact for fact in facts if library.knows(f"{fact.predicate}/{len(fact.arguments)}")]
+        self.assumed = frozenset(assumed)
+        stated = (FactRecord(*fact_key(atom), types=(), source=Source.GIVEN) for atom in library.facts)
+        # A stored fact comes after the same one in a rule file and replaces it: it tells where the fact is from.
+        self._facts = {(fact.predicate, fact.arguments): fact for fact in (*stated, *self.records)}
+        self._leaves: dict[Atom, Proof] = {}
+
+    def leaf(self, atom: Atom) -> Proof | None:
+        """The proof of an atom that is a fact or an assumption, the same object each time; None for any other atom."""
+        leaf = self._leaves.get(atom)
+        if leaf is None:
+            fact = self._facts.get(fact_key(atom))
+            if fact is not None:
+                by = By.GIVEN if fact.source is Source.GIVEN else By.FACT
+                leaf = self._leaves[atom] = Proof(Literal(atom), by, fact_id=fact.id)
+            elif atom in self.assumed:
+                leaf = self._leaves[atom] = Proof(Literal(atom), By.ASSUMPTION)
+        return leaf
+
+
+def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
+    """Predicate and argument values of a ground atom, as facts are indexed by."""
+    return atom.predicate, tuple(term.value for term in atom.arguments if isinstance(term, Constant))
+
+
+class StatementJoin:
+    """Program and goal of a derivation in Prolog: kept substitutions are facts, the rule's constraints a clause."""
+
+    def __init__(self, rule: Rule, kept: Sequence[Substitution]) -> None:
+        self.rule = rule
+        self.kept = kept
+        self.searched = rule.searched
+        self.constraints = tuple(item for item in rule.premise if not rule.is_information(item))
+        self.variables = (_KEPT.name, *(variable.name for variable in self.searched))
+        self.goal = f"hapax_statement({', '.join(self.variables)})"
+
+    def program(self, library: Library) -> str:
+        """The program's text. Substitutions that bind the same variables share a predicate, which has one clause."""
+        shapes: dict[tuple[Variable, ...], list[tuple[int, Substitution]]] = {}
+        for number, substitution in enumerate(self.kept):
+            bound = tuple(variable for variable in self.searched if variable.name in substitution)
+            shapes.setdefault(bound, []).append((number, substitution))
+        quoted: dict[tuple[type, Value], str] = {}  # by type as well, because 1 == 1.0 == True in Python
+        lines: list[str] = []
+        heads: list[str] = []
+        for shape, (bound, rows) in enumerate(shapes.items()):
+            name = f"hapax_kept_{shape}"
+            heads.append(self._clause(name, bound, library))
+            lines.extend(f"{name}({', '.join([str(number), *_cells(bound, row, quoted)])})." for number, row in rows)
+        return "\n".join((*lines, *heads)) + "\n"
+
+    def _clause(self, name: str, bound: tuple[Variable, ...], library: Library) -> str:
+        row = Literal(Atom(name, (_KEPT, *bound)))
+        statement = Literal(Atom("hapax_statement", (_KEPT, *self.searched)))
+        return clause_text(replace(self.rule, premise=(row, *self.constraints), conclusion=statement), library)
+
+    def derived_goals(self, library: Library) -> str:
+        """A Prolog goal that binds Roots to the derived atoms in the statements' premises; empty if there are none."""
+        atoms = [
+            f"{prolog_atom(literal.atom.predicate)}({', '.join(map(_argument, literal.atom.arguments))})"
+            for literal in self.constraints
+            if isinstance(literal, Literal) and not literal.negated and literal.atom.indicator in library.derived
+        ]
+        if not atoms:
+            return ""
+        return f"findall(Root, ({self.goal}, lists:member(Root, [{', '.join(atoms)}])), Roots)"
+
+
+def _argument(term: Variable | Constant) -> str:
+    return term.name if isinstance(term, Variable) else prolog_value(term.value)
+
+
+def _cells(
+    bound: tuple[Variable, ...], substitution: Substitution, quoted: dict[tuple[type, Value], str]
+) -> Iterator[str]:
+    for variable in bound:
+        value = substitution[variable.name].value
+        key = (type(value), value)
+        if key not in quoted:
+            quoted[key] = prolog_value(value)
+        yield quoted[key]
+
+
+# --- proofs ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInstance:
+    """A rule with values for its variables under which its premise holds."""
+
+    rule: Rule
+    substitution: Substitution
+
+
+def derivations(session: PrologSession, library: Library, roots: str) -> dict[Atom, list[RuleInstance]]:
+    """Every rule instance that takes part in deriving some ground atoms, by conclusion.
+
+    `roots` is a Prolog goal that binds Roots to the list of these atoms. Terminates on cyclic data, because each atom
+    is visited once.
+    """
+    goal = f"{roots}, hapax_host:derivation(Roots, Head, Rule, Values)"
+    return instances_by_conclusion(
+        library, session.solutions(goal, ("Head", "Rule", "Values"), BULK_LIMITS, trusted=True).rows
+    )
+
+
+def instances_by_conclusion(library: Library, rows: Iterable[AnswerRow]) -> dict[Atom, list[RuleInstance]]:
+    """Rule instances by conclusion, from rows of (conclusion, index of the rule, values of its variables)."""
+    found: dict[Atom, list[RuleInstance]] = {}
+    # The order of Prolog's tables differs from process to process; of equal proofs the first is kept.
+    for head, number, values in sorted(rows, key=repr):
+        if not isinstance(head, PrologTerm) or not isinstance(number, int) or not isinstance(values, PrologTerm):
+            raise HapaxError("Prolog returned a malformed derivation. This is a bug in Hapax; please report it.")
+        rule = library.rules[number]
+        found.setdefault(ground_atom(head), []).append(RuleInstance(rule, _substitution(rule, values.arguments)))
+    return found
+
+
+def ground_atom(term: PrologTerm) -> Atom:
+    """A ground Prolog term as an atom."""
+    return Atom(term.name, tuple(Constant(cell) for cell in term.arguments if not isinstance(cell, PrologTerm)))
+
+
+def _substitution(rule: Rule, cells: Sequence[AnswerCell]) -> Substitution:
+    """The values of the rule's variables, without those that Prolog left free."""
+    pairs = zip(rule.variables, cells, strict=True)
+    return Substitution(tuple((v.name, Constant(cell)) for v, cell in pairs if not isinstance(cell, PrologTerm)))
+
+
+class Prover:
+    """Builds proof trees from facts and rule instances. Equal subtrees are the same object."""
+
+    def __init__(self, library: Library, facts: FactIndex, instances: Mapping[Atom, Sequence[RuleInstance]]) -> None:
+        self.library = library
+        self.facts = facts
+        self._proofs: dict[Atom, Proof] = {}
+        signatures = library.completed().signatures
+        self._computed = {item.indicator for item in signatures if item.kind is PredicateKind.COMPUTED}
+        self._prove_upwards(instances)
+
+    def atom(self, atom: Atom) -> Proof | None:
+        """The proof of a ground atom; None if it does not hold."""
+        return self.facts.leaf(atom) or self._proofs.get(atom)
+
+    def item(self, item: BodyLiteral) -> Proof:
+        """The proof of a ground premise item that is known to hold."""
+        if isinstance(item, Comparison):
+            return Proof(item, By.COMPUTED)
+        if item.negated:
+            return Proof(item, By.NEGATION)
+        proof = self.atom(item.atom)
+        # A computed predicate may have facts as well; their proof was looked for first.
+        if proof is None and item.atom.indicator in self._computed:
+            return Proof(item, By.COMPUTED)
+        if proof is None:
+            raise HapaxError(
+                f"{item.atom} holds but has no proof, because a rule leaves one of its variables open. "
+                "Run `hapax check`: it names the rule."
+            )
+        return proof
+
+    def _unproved_premises(self, instance: RuleInstance) -> set[Atom]:
+        """Derived atoms in an instance's premise that are not facts as well."""
+        found: set[Atom] = set()
+        for literal in instance.rule.literals:
+            if not literal.negated and literal.atom.indicator in self.library.derived:
+                found.add(instance.substitution.apply(literal.atom))
+        return {atom for atom in found if self.facts.leaf(atom) is None}
+
+    def _prove_upwards(self, instances: Mapping[Atom, Sequence[RuleInstance]]) -> None:
+        """Prove atoms from the facts upwards, breadth first: no proof rests on itself, and the shallowest is kept."""
+        open_premises: list[int] = []  # by instance, how many of its derived premises are not proved yet
+        users: dict[Atom, list[tuple[int, RuleInstance]]] = {}
+        conclusions: list[Atom] = []
+        ready: deque[tuple[Atom, RuleInstance]] = deque()
+        for conclusion, group in instances.items():
+            for instance in group:
+                missing = self._unproved_premises(instance)
+                for atom in missing:
+                    users.setdefault(atom, []).append((len(open_premises), instance))
+                open_premises.append(len(missing))
+                conclusions.append(conclusion)
+                if not missing:
+                    ready.append((conclusion, instance))
+        while ready:
+            conclusion, instance = ready.popleft()
+            # Another instance proved it first; that proof is kept.
+            if conclusion in self._proofs:
+                continue
+            rule, substitution = instance.rule, instance.substitution
+            children = tuple(self.item(instantiated(item, substitution)) for item in rule.premise)
+            self._proofs[conclusion] = Proof(Literal(conclusion), By.RULE, rule.name, children)
+            for number, user in users.get(conclusion, ()):
+                open_premises[number] -= 1
+                if open_premises[number] == 0:
+                    ready.append((conclusions[number], user))
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+def _kept_number(cell: AnswerCell) -> int:
+    if not isinstance(cell, int):
+        raise HapaxError("Prolog returned a statement without its number. This is a bug in Hapax; please report it.")
+    return cell
+
+
+def _completed(kept: Substitution, names: Sequence[str], cells: Sequence[AnswerCell]) -> Substitution:
+    """The kept substitution with the values that the join found for the variables it leaves open."""
+    pairs: list[tuple[str, Constant]] = []
+    for name, cell in zip(names, cells, strict=True):
+        constant = kept.get(name)
+        if constant is not None:
+            pairs.append((name, constant))  # not Prolog's cell: to Prolog 2.0 and 2 are one number
+        elif not isinstance(cell, PrologTerm):
+            pairs.append((name, Constant(cell)))
+    return Substitution(tuple(pairs))
+
+
+class StatementWriter:
+    """Writes the records of a rule's statements. Sentences are verbalised once, with slots for the variables."""
+
+    def __init__(self, library: Library, rule: Rule, prover: Prover, run_id: str) -> None:
+        self.rule, self.prover, self.run_id = rule, prover, run_id
+        self.items = tuple((item, rule.is_information(item)) for item in rule.premise)
+        slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
+        text = statement_text(rule, library, slots)
+        # No value can contain NUL, so the sentences split at the slots and nowhere else.
+        self.premise, self.conclusion = text.premise.split("\0"), text.conclusion.split("\0")
+        literals = (
+            literal_text(literal, library, slots, rule.generic) for literal in (*rule.literals, rule.conclusion)
+        )
+        self.ranking = " and ".join(literals).split("\0")
+
+    def record(self, distribution: Distribution, substitution: Substitution) -> StatementRecord:
+        return StatementRecord(
+            rule=self.rule.name,
+            distribution=distribution,
+            run_id=self.run_id,
+            substitution=tuple((name, constant.value) for name, constant in substitution.bindings),
+            premise=_filled(self.premise, substitution),
+            conclusion=_filled(self.conclusion, substitution),
+            ranking_text=_filled(self.ranking, substitution),
+            proof=self._proof(substitution).to_json(),
+        )
+
+    def _proof(self, substitution: Substitution) -> Proof:
+        """The statement's proof, in which its hypotheses are assumed and everything else is proved."""
+        children = []
+        for item, is_hypothesis in self.items:
+            goal = instantiated(item, substitution)
+            children.append(Proof(goal, By.ASSUMPTION) if is_hypothesis else self.prover.item(goal))
+        conclusion = Literal(substitution.apply(self.rule.conclusion.atom), self.rule.conclusion.negated)
+        return Proof(conclusion, By.RULE, self.rule.name, tuple(children))
+
+
+def _filled(pieces: Sequence[str], substitution: Substitution) -> str:
+    """The text with values in place of variables; every second piece is a variable's name.
+
+    The pieces were split at NUL, which no value contains.
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    words = list(pieces)
+    for place in range(1, len(pieces), 2):
+        constant = substitution.get(pieces[place])
+        words[place] = f"[{pieces[place]}]" if constant is None else str(constant.value)
+    return "".join(words)

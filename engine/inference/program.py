@@ -1,0 +1,258 @@
+"""Generate the Prolog program of a library and its facts, which `engine/inference/session.py` loads.
+
+It contains the facts, the rules, computed definitions and, for proofs, every rule again as data. In demand mode a
+predicate that a model could be asked about also records the questions that it would need (`engine/search/demand.py`).
+All quoting is done by `grammar/prolog_text.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from hapax.grammar.dependencies import recursive_predicates, refuse_negative_cycles
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import SYSTEM_NAMES, atom_goal, clause_text, definition_text, prolog_atom, prolog_value
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, type_key
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
+from hapax.kb.loading import is_sayable
+from hapax.kb.records import AtomPattern, FactRecord, TypeFact
+
+OWN_NAMES = "hapax_"
+"""Prefix of the program's helper predicates, which goals may not call (sandbox.pl)."""
+
+ASKED_KINDS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
+
+
+@dataclass(frozen=True, slots=True)
+class DemandState:
+    """Questions that need not be asked again: patterns (None is a free argument), and ground atoms judged false."""
+
+    asked: Collection[AtomPattern] = ()
+    refuted: Collection[Atom] = ()
+
+
+def build_program(
+    library: Library,
+    facts: Iterable[FactRecord],
+    type_facts: Iterable[TypeFact] = (),
+    assumed: Iterable[Atom] = (),
+    *,
+    demand: bool = False,
+    state: DemandState | None = None,
+) -> str:
+    """The text of the program. Facts of unknown predicates are left out: no rule or goal can name them.
+
+    `assumed` atoms count as facts and are stored nowhere. Raises HapaxError for an assumed atom that is not ground or
+    whose predicate is unknown, and for a predicate that depends on its own negation.
+    """
+    refuse_negative_cycles(library)
+    known = list(facts)
+    writer = _Writer(library, demand)
+    lines = [
+        *writer.declarations(),
+        *writer.facts(known, _checked(assumed, library)),
+        *writer.rules(),
+        *(writer.demands(state or DemandState()) if demand else ()),
+        *(writer.instances(known, type_facts) if demand else ()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def is_asked(library: Library, signature: PredicateSignature) -> bool:
+    """True if a model may be asked about the predicate.
+
+    A predicate that rules conclude is derived unless a file also declares it an oracle predicate. One that rules only
+    use about their generic person is a hypothesis, about which a model knows nothing.
+    """
+    if signature.kind not in ASKED_KINDS:
+        return False
+    if signature.indicator in library.derived and not signature.declared:
+        return False
+    uses = [
+        rule.is_information(literal)
+        for rule in library.rules
+        for literal in rule.literals
+        if literal.atom.indicator == signature.indicator
+    ]
+    return not (uses and all(uses) and any(map(library.is_person, signature.argument_types)))
+
+
+def join_order(rule: Rule) -> Rule:
+    """The rule with its positive atoms ordered to join along shared variables, beginning with its hypotheses.
+
+    `clause_text` decides where the tests go: each as soon as its variables are bound.
+    """
+    waiting = list(rule.premise)
+    bound: set[str] = set()
+    ordered: list[BodyLiteral] = []
+    while waiting:
+        chosen = max(waiting, key=lambda item: _eagerness(rule, item, bound))
+        waiting.remove(chosen)
+        bound |= {variable.name for variable in chosen.variables}
+        ordered.append(chosen)
+    return replace(rule, premise=tuple(ordered))
+
+
+def _eagerness(rule: Rule, item: BodyLiteral, bound: set[str]) -> tuple[bool, int, bool]:
+    """Sort key: atoms before tests, then by the number of variables that are bound. `max` keeps the order of ties."""
+    is_generator = isinstance(item, Literal) and not item.negated
+    return is_generator, len({v.name for v in item.variables} & bound), not bound and rule.is_information(item)
+
+
+def _checked(assumed: Iterable[Atom], library: Library) -> list[Atom]:
+    atoms = list(assumed)
+    for atom in atoms:
+        library.signature(atom.indicator)
+        if not atom.is_ground:
+            raise HapaxError(f"The assumption {atom} contains a variable. Write a name in its place.")
+    return atoms
+
+
+@dataclass
+class _Writer:
+    """Writes the parts of a program. Quoted values are cached, because facts repeat them."""
+
+    library: Library
+    demand: bool
+    _quoted: dict[tuple[type, Value], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        indicators = [signature.indicator for signature in self.library.completed().signatures]
+        self.signatures = {indicator: self.library.signature(indicator) for indicator in indicators}
+        taken = sorted(name for name in self.signatures if name in SYSTEM_NAMES or name.startswith(OWN_NAMES))
+        if taken:
+            raise HapaxError(f"Prolog reserves the name {', '.join(taken)}. Rename the predicate.")
+        self.recursive = frozenset(recursive_predicates(self.library))
+        self.computed = frozenset(
+            s.indicator for s in self.signatures.values() if s.kind is PredicateKind.COMPUTED and s.definition
+        )
+        self.asked = frozenset(
+            s.indicator for s in self.signatures.values() if self.demand and is_asked(self.library, s)
+        )
+
+    def declarations(self) -> Iterator[str]:
+        """Declarations of all known predicates: one without facts then fails instead of raising (closed world)."""
+        # Variables of rules may occur once, and the clauses of a predicate need not be adjacent.
+        yield ":- style_check(-singleton)."
+        yield ":- style_check(-discontiguous)."
+        yield ":- dynamic hapax_rule/5."
+        for indicator, signature in self.signatures.items():
+            name, arity = prolog_atom(signature.name), len(signature.argument_types)
+            # Tabling makes left recursion and cycles in the data terminate.
+            yield f":- {'table' if indicator in self.recursive else 'dynamic'} {name}/{arity}."
+            if indicator in self.asked:
+                yield f":- dynamic {self.fact_name(signature.name)}/{arity}."
+
+    def facts(self, known: Sequence[FactRecord], assumed: Sequence[Atom]) -> Iterator[str]:
+        given = [(atom.predicate, _values(atom)) for atom in (*self.library.facts, *assumed)]
+        # The same fact may be stored, stated in a rule file and assumed at once; a dictionary keeps the first.
+        every = {(f.predicate, f.arguments): None for f in known if is_sayable(f.arguments)} | dict.fromkeys(given)
+        lines: dict[str, list[str]] = {}
+        for predicate, arguments in every:
+            indicator = f"{predicate}/{len(arguments)}"
+            if indicator in self.signatures:
+                cells = ", ".join(map(self.value, arguments))
+                name = self.fact_name(predicate) if indicator in self.asked else prolog_atom(predicate)
+                lines.setdefault(indicator, []).append(f"{name}({cells})." if cells else f"{name}.")
+        for group in lines.values():
+            yield from group
+
+    def instances(self, known: Sequence[FactRecord], type_facts: Iterable[TypeFact]) -> Iterator[str]:
+        """Facts `hapax_accepted(Value, Type)` for accepted types, and `hapax_instance` for their supertypes as well.
+
+        Types are compared without case and blanks; the first spelling is written.
+        """
+        spelling: dict[str, str] = {}
+        for signature in self.signatures.values():
+            for data_type in signature.argument_types:
+                spelling.setdefault(type_key(data_type), data_type)
+        pairs: dict[tuple[str, str], None] = {}
+        for fact in known:
+            if f"{fact.predicate}/{len(fact.arguments)}" in self.signatures and is_sayable(fact.arguments):
+                for value, data_type in zip(fact.arguments, fact.types, strict=False):
+                    pairs[self.value(value), data_type] = None
+        for found in type_facts:
+            pairs[self.value(found.constant), found.data_type] = None
+        for value, data_type in pairs:
+            yield f"hapax_accepted({value}, {prolog_atom(spelling.get(type_key(data_type), data_type))})."
+        supertypes = {data_type: self._with_supertypes(data_type, spelling) for _, data_type in pairs}
+        instances: dict[tuple[str, str], None] = {}
+        for value, data_type in pairs:
+            instances |= dict.fromkeys((value, supertype) for supertype in supertypes[data_type])
+        for value, data_type in instances:
+            yield f"hapax_instance({value}, {prolog_atom(data_type)})."
+
+    def _with_supertypes(self, data_type: str, spelling: dict[str, str]) -> tuple[str, ...]:
+        first = spelling.setdefault(type_key(data_type), data_type)
+        return (first, *(s for s in list(spelling.values()) if s != first and self.library.is_subtype(first, s)))
+
+    def rules(self) -> Iterator[str]:
+        """Computed definitions, then every rule as a clause and as data for `derivation/4` of host.pl."""
+        for indicator in self.computed:
+            yield definition_text(self.signatures[indicator])
+        for index, rule in enumerate(self.library.rules):
+            if not rule.conclusion.negated:
+                yield from self._rule(index, rule)
+
+    def _rule(self, index: int, rule: Rule) -> Iterator[str]:
+        body = Atom(f"hapax_body_{index}", rule.variables)
+        derived = [
+            atom_goal(literal.atom)
+            for literal in rule.literals
+            if not literal.negated and literal.atom.indicator in self.library.derived
+        ]
+        ordered = join_order(rule)
+        yield clause_text(ordered, self.library)
+        # The body again under a name of its own: a proof needs all variables, not only those of the conclusion.
+        yield clause_text(replace(ordered, conclusion=Literal(body)), self.library)
+        names = ", ".join(variable.name for variable in rule.variables)
+        head, premises = atom_goal(rule.conclusion.atom), ", ".join(derived)
+        yield f"hapax_rule({index}, {head}, [{names}], {atom_goal(body)}, [{premises}])."
+
+    def demands(self, state: DemandState) -> Iterator[str]:
+        """Clauses by which predicates record the questions they need, and facts about those that need no asking."""
+        yield ":- dynamic hapax_asked/2, hapax_refuted/2, hapax_functional/1, hapax_argument/3."
+        yield ":- dynamic hapax_instance/2, hapax_accepted/2, hapax_above/2."
+        for indicator in sorted(self.asked):
+            signature = self.signatures[indicator]
+            name, arity = prolog_atom(signature.name), len(signature.argument_types)
+            names = ", ".join(f"A{i}" for i in range(1, arity + 1))
+            fact = self.fact_name(signature.name)
+            # need/3 always fails, so that the second clause looks the facts up.
+            yield f"{name}({names}) :- hapax_host:need({name}, [{names}], {fact}({names}))."
+            yield f"{name}({names}) :- {fact}({names})."
+            for position, data_type in enumerate(signature.argument_types, 1):
+                yield f"hapax_argument({name}/{arity}, {position}, {prolog_atom(data_type)})."
+            if signature.kind is PredicateKind.FUNCTIONAL:
+                yield f"hapax_functional({name}/{arity})."
+        spelling: dict[str, str] = {}
+        for indicator in sorted(self.asked):
+            spelling |= {type_key(data_type): data_type for data_type in self.signatures[indicator].argument_types}
+        for data_type in spelling.values():
+            for wider in self._with_supertypes(data_type, spelling)[1:]:
+                yield f"hapax_above({prolog_atom(data_type)}, {prolog_atom(wider)})."
+        for pattern in state.asked:
+            yield f"hapax_asked({prolog_atom(pattern.predicate)}, {self.pattern(pattern)})."
+        for atom in state.refuted:
+            cells = ", ".join(map(self.value, _values(atom)))
+            yield f"hapax_refuted({prolog_atom(atom.predicate)}, [{cells}])."
+
+    def pattern(self, pattern: AtomPattern) -> str:
+        cells = ("free" if value is None else f"bound({self.value(value)})" for value in pattern.arguments)
+        return f"[{', '.join(cells)}]"
+
+    def fact_name(self, predicate: str) -> str:
+        return prolog_atom(f"hapax_fact {predicate}")
+
+    def value(self, value: Value) -> str:
+        # By type as well, because 1, Decimal(1) and True are equal keys in Python.
+        key = (type(value), value)
+        found = self._quoted.get(key)
+        if found is None:
+            found = self._quoted[key] = prolog_value(value)
+        return found
+
+
+def _values(atom: Atom) -> tuple[Value, ...]:
+    return tuple(term.value for term in atom.arguments if isinstance(term, Constant))

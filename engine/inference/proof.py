@@ -1,0 +1,214 @@
+"""Proofs of statements and atoms: trees of goals, each justified by a fact, a rule, arithmetic, a failed search or a
+hypothesis.
+
+As JSON a proof is a list of steps, the root first, that name their premises by index: a subtree that is used twice is
+written once, and a proof of any depth stays flat. Step: {"goal", "by", "rule"?, "fact"?, "premises"?}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import (
+    Arithmetic,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Substitution,
+    Value,
+    Variable,
+)
+
+
+class By(StrEnum):
+    """The justification of a goal."""
+
+    FACT = "fact"
+    """A model proposed it and the gates accepted it."""
+    GIVEN = "given"
+    """The user or a rule file states it."""
+    RULE = "rule"
+    COMPUTED = "computed"
+    NEGATION = "negation"
+    """The atom was not provable (closed world)."""
+    ASSUMPTION = "assumption"
+    """A hypothesis of the statement, or an atom given with `--assume`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """A goal with its justification. Compare proofs by `to_json`: `==` on a deep proof would overrun Python's stack."""
+
+    goal: BodyLiteral
+    by: By
+    rule: str | None = None
+    children: tuple[Proof, ...] = ()
+    fact_id: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        parts = self.parts()
+        # By identity: equal subtrees are one object, and `==` would compare deep trees recursively.
+        numbers = {id(proof): number for number, proof in enumerate(parts)}
+        steps: list[dict[str, Any]] = []
+        for proof in parts:
+            step: dict[str, Any] = {"goal": _goal_json(proof.goal), "by": proof.by.value}
+            if proof.rule is not None:
+                step["rule"] = proof.rule
+            if proof.fact_id is not None:
+                step["fact"] = proof.fact_id
+            if proof.children:
+                step["premises"] = [numbers[id(child)] for child in proof.children]
+            steps.append(step)
+        return {"steps": steps}
+
+    def parts(self) -> list[Proof]:
+        """All subtrees, each once, in preorder; the root comes first."""
+        seen: dict[int, Proof] = {}
+        waiting = [self]
+        while waiting:
+            proof = waiting.pop()
+            if id(proof) not in seen:
+                seen[id(proof)] = proof
+                # The first premise must be on top of the stack.
+                waiting.extend(reversed(proof.children))
+        return list(seen.values())
+
+    def fact_ids(self) -> tuple[str, ...]:
+        """Ids of the facts that the proof uses, each once."""
+        return tuple(dict.fromkeys(proof.fact_id for proof in self.parts() if proof.fact_id))
+
+
+def proof_from_json(tree: Mapping[str, Any]) -> Proof:
+    """Read a proof that `to_json` wrote. Raises HapaxError if it is malformed."""
+    try:
+        return _from_steps(tree["steps"])
+    # A knowledge base from elsewhere may contain any JSON here.
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as fault:
+        raise HapaxError(f"A stored proof cannot be read ({fault!r}). Derive its statement again.") from None
+
+
+def _from_steps(steps: Sequence[Mapping[str, Any]]) -> Proof:
+    """Build each step after its premises, without recursion."""
+    done: dict[int, Proof] = {}
+    begun: set[int] = set()
+    waiting = [0]
+    while waiting:
+        number = waiting[-1]
+        if number in done:
+            waiting.pop()
+            continue
+        step = steps[number]
+        missing = [premise for premise in step.get("premises", ()) if premise not in done]
+        if missing:
+            # Its premises were built before, and one of them waits for this very step.
+            if number in begun:
+                raise ValueError("a step is its own premise")
+            begun.add(number)
+            # The step itself stays below them, and is looked at again when they are done.
+            waiting.extend(missing)
+            continue
+        waiting.pop()
+        children = tuple(done[premise] for premise in step.get("premises", ()))
+        done[number] = Proof(_goal_from(step["goal"]), By(step["by"]), step.get("rule"), children, step.get("fact"))
+    return done[0]
+
+
+def proof_text(proof: Proof, verbalise: Callable[[BodyLiteral], str] = str) -> str:
+    """The proof as indented lines; `verbalise` writes a goal. A subtree that was shown is not shown again."""
+    lines: list[str] = []
+    shown: set[int] = set()
+    waiting = [(proof, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        again = id(part) in shown and bool(part.children)
+        lines.append("  " * depth + f"{verbalise(part.goal)}  [{'shown above' if again else reason(part)}]")
+        if not again:
+            shown.add(id(part))
+            # Reversed, because the last one that is pushed is the first one that is shown.
+            waiting.extend((child, depth + 1) for child in reversed(part.children))
+    return "\n".join(lines)
+
+
+def reason(proof: Proof) -> str:
+    """The justification in a few words, such as `by rule allergy`."""
+    atom = proof.goal.atom if isinstance(proof.goal, Literal) else proof.goal
+    return {
+        By.FACT: "fact",
+        By.GIVEN: "given",
+        By.RULE: f"by rule {proof.rule}",
+        By.COMPUTED: "computed",
+        By.NEGATION: f"{atom} was not provable",
+        By.ASSUMPTION: "assumed",
+    }[proof.by]
+
+
+def instantiated(item: BodyLiteral, substitution: Substitution) -> BodyLiteral:
+    """The literal or comparison with every bound variable replaced."""
+    if isinstance(item, Literal):
+        return Literal(substitution.apply(item.atom), item.negated)
+    return Comparison(item.operator, _applied(item.left, substitution), _applied(item.right, substitution))
+
+
+def _applied(expression: Expression, substitution: Substitution) -> Expression:
+    if isinstance(expression, Arithmetic):
+        return Arithmetic(
+            expression.operator, _applied(expression.left, substitution), _applied(expression.right, substitution)
+        )
+    return substitution.term(expression)
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def _goal_json(goal: BodyLiteral) -> dict[str, Any]:
+    if isinstance(goal, Comparison):
+        return {"operator": goal.operator, "left": _expression_json(goal.left), "right": _expression_json(goal.right)}
+    arguments = [_expression_json(term) for term in goal.atom.arguments]
+    written: dict[str, Any] = {"predicate": goal.atom.predicate, "arguments": arguments}
+    return {**written, "negated": True} if goal.negated else written
+
+
+def _goal_from(written: Mapping[str, Any]) -> BodyLiteral:
+    if "operator" in written:
+        return Comparison(written["operator"], _expression_from(written["left"]), _expression_from(written["right"]))
+    terms = tuple(_term_from(cell) for cell in written["arguments"])
+    return Literal(Atom(written["predicate"], terms), bool(written.get("negated", False)))
+
+
+def _expression_json(expression: Expression) -> Any:
+    """A text or whole number as itself; a decimal, variable or calculation as an object that names its kind."""
+    if isinstance(expression, Variable):
+        return {"variable": expression.name, "type": expression.data_type}
+    if isinstance(expression, Constant):
+        return {"decimal": str(expression.value)} if isinstance(expression.value, Decimal) else expression.value
+    return {
+        "arithmetic": expression.operator,
+        "left": _expression_json(expression.left),
+        "right": _expression_json(expression.right),
+    }
+
+
+def _expression_from(written: Any) -> Expression:
+    if isinstance(written, Mapping) and "arithmetic" in written:
+        left, right = _expression_from(written["left"]), _expression_from(written["right"])
+        return Arithmetic(written["arithmetic"], left, right)
+    return _term_from(written)
+
+
+def _term_from(written: Any) -> Variable | Constant:
+    if isinstance(written, Mapping):
+        if "variable" in written:
+            return Variable(written["variable"], written["type"])
+        return Constant(Decimal(written["decimal"]))
+    value: Value = written
+    if not isinstance(value, str | int | Decimal):
+        raise TypeError("a term is a text, a number, a variable or a decimal")
+    return Constant(value)

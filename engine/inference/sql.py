@@ -1,0 +1,325 @@
+"""Compile a rule's premise to one SQL SELECT over tagged integers (`kb/symbols.py`), with the meaning of its Prolog.
+
+Only text is made here; nothing runs. A premise that SQL would decide differently from Prolog, or not exactly, raises
+NotCompiled with the reason and is left to Prolog. No text from a rule or fact enters the SQL: constants become integer
+tags, and all names are generated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order, is_numeric
+from hapax.grammar.rules import Library, PredicateSignature
+from hapax.grammar.terms import (
+    Arithmetic,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Term,
+    Value,
+    Variable,
+)
+from hapax.kb.symbols import TAGGED_BITS, NumberExtent
+
+MAX_JOINED = 60
+"""Tables joined in one SELECT; SQLite allows 64."""
+
+MAX_CONDITIONS = 400
+"""Conditions of one SELECT. Each adds a level to the expression, and SQLite allows 1,000 levels."""
+
+_MAX_CALCULATION = 2_000
+"""Characters of one calculation, which keep it far from that depth."""
+
+_EXACT_BITS = 62
+"""Results of arithmetic stay below two to this power; beyond 64 bits SQLite would continue with rounded floats."""
+
+_SQL_OPERATORS = {"<": "<", "=<": "<=", ">": ">", ">=": ">=", "=": "=", "\\=": "<>"}
+
+
+class NotCompiled(HapaxError):  # noqa: N818  named after the situation, as all our errors are
+    """A premise that SQL would not decide exactly as Prolog does; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileContext:
+    """Context of a compilation: tables by indicator, tags of constants, and bounds of all numbers."""
+
+    library: Library
+    tables: Mapping[str, str]
+    tag: Callable[[Value], int]
+    extent: NumberExtent
+
+
+@dataclass(frozen=True, slots=True)
+class TagExpression:
+    """SQL whose value is a constant's tag. `largest` bounds the absolute value of a whole number in its place."""
+
+    text: str
+    largest: int
+
+
+@dataclass(frozen=True)
+class CompiledPremise:
+    """A compiled premise. The tables have the aliases t0, t1, ... in the order of the positive literals."""
+
+    tables: tuple[str, ...]
+    conditions: tuple[str, ...]
+    values: Mapping[str, TagExpression]
+    """By variable."""
+    largest: int = 0
+    """A bound of the absolute values of whole numbers among the values."""
+    calculates: bool = False
+    """True if arithmetic produces a value, which may be in no table."""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """SQL for the ref of the row that each positive literal matches."""
+        return tuple(f"t{number}.ref" for number in range(len(self.tables)))
+
+    def select(self, columns: Sequence[str], conditions: Sequence[str] = ()) -> str:
+        """The SELECT. SQLite chooses the order of the join."""
+        joined = ", ".join(f"{table} AS t{number}" for number, table in enumerate(self.tables))
+        return _select(columns, joined, (*self.conditions, *conditions))
+
+    def select_from(self, outer: Sequence[str], columns: Sequence[str], conditions: Sequence[str]) -> str:
+        """The SELECT that starts with the tables `outer` (`TABLE AS ALIAS`) and joins the others along equations.
+
+        An alias of this premise in `outer` stands for that table of it.
+        """
+        every = (*self.conditions, *conditions)
+        placed = [table.rpartition(" ")[2] for table in outer]
+        order = list(outer)
+        waiting = [f"t{number}" for number in range(len(self.tables)) if f"t{number}" not in placed]
+        while waiting:
+            alias = max(waiting, key=lambda name: _equations_to(name, placed, every))
+            waiting.remove(alias)
+            placed.append(alias)
+            order.append(f"{self.tables[int(alias[1:])]} AS {alias}")
+        return _select(columns, " CROSS JOIN ".join(order), every)  # SQLite keeps the order of a CROSS JOIN
+
+
+def _equations_to(alias: str, placed: Iterable[str], conditions: Iterable[str]) -> int:
+    """The number of equations between the alias and tables that are placed already."""
+    known = {*placed, alias}
+    count = 0
+    for condition in conditions:
+        if " = " in condition:
+            names = set(_ALIAS.findall(condition))
+            count += alias in names and len(names) > 1 and names <= known
+    return count
+
+
+_ALIAS = re.compile(r"\b([a-z]\d*)\.")
+
+
+def _select(columns: Sequence[str], joined: str, conditions: Sequence[str]) -> str:
+    source = f" FROM {joined}" if joined else ""
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {', '.join(columns)}{source}{where}"
+
+
+def compile_premise(premise: Iterable[BodyLiteral], context: CompileContext) -> CompiledPremise:
+    """Compile a premise, item by item in the order of the generated Prolog. Raises NotCompiled."""
+    compiler = _PremiseCompiler(context)
+    for item in evaluation_order(premise, context.library):
+        compiler.item(item)
+    if len(compiler.tables) > MAX_JOINED:
+        raise NotCompiled(f"it joins more than {MAX_JOINED} atoms")
+    if len(compiler.conditions) > MAX_CONDITIONS:
+        raise NotCompiled(f"it sets more than {MAX_CONDITIONS} conditions")
+    largest = max((cell.largest for cell in compiler.values.values()), default=0)
+    conditions = tuple(dict.fromkeys(compiler.conditions))
+    return CompiledPremise(tuple(compiler.tables), conditions, compiler.values, largest, compiler.calculates)
+
+
+def conclusion_cells(atom: Atom, body: CompiledPremise, context: CompileContext) -> tuple[str, ...]:
+    """SQL for the arguments of a rule's conclusion. Raises NotCompiled for a variable that the premise leaves open."""
+    cells = []
+    for term in atom.arguments:
+        if isinstance(term, Variable) and term.name not in body.values:
+            raise NotCompiled(f"its premise leaves {term.name} open")
+        cells.append(body.values[term.name].text if isinstance(term, Variable) else str(context.tag(term.value)))
+    return tuple(cells)
+
+
+@dataclass(frozen=True, slots=True)
+class _NumberExpression:
+    """SQL whose value is `over` times an exact number, whose absolute value is at most `largest` / `over`."""
+
+    text: str
+    largest: int
+    over: int = 1
+
+    def __post_init__(self) -> None:
+        if self.largest >= 1 << _EXACT_BITS or self.over >= 1 << _EXACT_BITS:
+            raise NotCompiled("its arithmetic could need more than 64 bits")
+        if len(self.text) > _MAX_CALCULATION:
+            raise NotCompiled(f"a calculation in it is longer than {_MAX_CALCULATION} characters of SQL")
+
+    def times(self, factor: int) -> _NumberExpression:
+        """The same number with a denominator `factor` times as large."""
+        return (
+            self
+            if factor == 1
+            else _NumberExpression(f"({self.text} * {factor})", self.largest * factor, self.over * factor)
+        )
+
+
+@dataclass
+class _PremiseCompiler:
+    """Compiles the items of a premise one by one; collects tables, conditions and the values of variables."""
+
+    context: CompileContext
+    tables: list[str] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
+    values: dict[str, TagExpression] = field(default_factory=dict)
+    calculates: bool = False
+
+    def item(self, item: BodyLiteral) -> None:
+        if isinstance(item, Comparison):
+            self._comparison(item)
+            return
+        signature = definition_of(item, self.context.library)
+        if item.negated:
+            self._absent(item, signature)
+        elif signature is not None:
+            self._computed(item.atom, signature)
+        else:
+            self._source(item.atom)
+
+    def _source(self, atom: Atom) -> None:
+        alias = f"t{len(self.tables)}"
+        self.tables.append(self.context.tables[atom.indicator])
+        for place, term in enumerate(atom.arguments, 1):
+            cell = TagExpression(f"{alias}.a{place}", self.context.extent.largest)
+            if isinstance(term, Variable) and term.name not in self.values:
+                self.values[term.name] = cell
+            else:
+                self.conditions.append(f"{cell.text} = {self._cell(term).text}")
+
+    def _absent(self, literal: Literal, signature: PredicateSignature | None) -> None:
+        """Compile a negated literal: there is no such row, or the computed predicate is false."""
+        cells = [self._cell(term) for term in literal.atom.arguments]
+        if signature is None:
+            table = self.context.tables[literal.atom.indicator]
+            same = " AND ".join(f"n.a{place} = {cell.text}" for place, cell in enumerate(cells, 1))
+            self.conditions.append(f"NOT EXISTS (SELECT 1 FROM {table} AS n WHERE {same})")  # noqa: S608  ours
+            return
+        inner = _PremiseCompiler(self.context, values=dict(self.values))
+        inner._computed(literal.atom, signature)
+        self.conditions.append(f"NOT ({' AND '.join(inner.conditions) or '1 = 1'})")
+
+    def _cell(self, term: Term) -> TagExpression:
+        """The tag of a constant, or of a variable that has a value by now."""
+        if isinstance(term, Constant):
+            tag = self.context.tag(term.value)
+            return TagExpression(str(tag), abs(tag >> 1) if tag & 1 else 0)
+        if term.name not in self.values:
+            raise NotCompiled(f"it uses {term.name} before anything gives it a value")
+        return self.values[term.name]
+
+    # Computed predicates and comparisons, as `definition_text` and `comparison_goal` write them
+
+    def _computed(self, atom: Atom, signature: PredicateSignature) -> None:
+        definition = signature.definition
+        assert definition is not None  # noqa: S101  of a computed predicate
+        target = assignment(definition, {parameter.name for parameter in signature.parameters})
+        # Without the library, as in `definition_text`: parameters have no types but those that the definition gives.
+        inner = _PremiseCompiler(replace(self.context, library=Library()))
+        given: dict[str, Term] = {}
+        for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
+            given[parameter.name] = term
+            if parameter.name != target:
+                inner.values[parameter.name] = self._cell(term)
+        inner._comparison(definition)
+        self.conditions += inner.conditions
+        self.calculates |= inner.calculates
+        if target is None:
+            return
+        term = given[target]
+        if isinstance(term, Variable) and term.name not in self.values:
+            self.values[term.name] = inner.values[target]
+        else:
+            self.conditions.append(f"{inner.values[target].text} = {self._cell(term).text}")
+
+    def _comparison(self, comparison: Comparison) -> None:
+        target = assignment(comparison, set(self.values))
+        if target is not None and target not in self.values:
+            left, right = comparison.left, comparison.right
+            source = right if isinstance(left, Variable) and left.name == target else left
+            self.values[target] = self._assigned(source)
+            return
+        numeric = all(is_numeric(side, self.context.library) for side in (comparison.left, comparison.right))
+        if comparison.operator in ("=", "\\=") and not numeric:
+            left_cell, right_cell = self._same(comparison.left), self._same(comparison.right)
+            self.conditions.append(f"{left_cell.text} {_SQL_OPERATORS[comparison.operator]} {right_cell.text}")
+            return
+        left_number, right_number = self._number(comparison.left), self._number(comparison.right)
+        # Over a common denominator, so that only whole numbers are compared.
+        left_number, right_number = left_number.times(right_number.over), right_number.times(left_number.over)
+        self.conditions.append(f"{left_number.text} {_SQL_OPERATORS[comparison.operator]} {right_number.text}")
+
+    def _assigned(self, source: Expression) -> TagExpression:
+        if not isinstance(source, Arithmetic):
+            return self._cell(source)
+        number = self._number(source)
+        if number.over != 1 or number.largest >= 1 << TAGGED_BITS:
+            raise NotCompiled("it calculates a value that may not be a whole number of 60 bits")
+        self.calculates = True
+        # The tag of a whole number n is 2n + 1.
+        return TagExpression(f"(2 * {number.text} + 1)", number.largest)
+
+    def _same(self, expression: Expression) -> TagExpression:
+        """A side of an equation between terms: terms are equal if their tags are."""
+        if isinstance(expression, Arithmetic):
+            raise NotCompiled("it compares a calculation with a term that need not be a number")
+        return self._cell(expression)
+
+    def _number(self, expression: Expression) -> _NumberExpression:
+        """A side of a comparison of numbers. Adds the condition that it is a number."""
+        if self.context.extent.inexact:
+            raise NotCompiled("it calculates or compares where there are decimals or numbers of more than 60 bits")
+        if isinstance(expression, Arithmetic):
+            return self._calculated(expression)
+        if isinstance(expression, Variable):
+            cell = self._cell(expression)
+            self.conditions.append(f"({cell.text} & 1) = 1")  # a whole number's tag is odd
+            return _NumberExpression(f"({cell.text} >> 1)", cell.largest)
+        if isinstance(expression.value, str):
+            self.conditions.append("1 = 0")  # a text has no order, so the comparison is false
+            return _NumberExpression("0", 0)
+        exact = Fraction(expression.value)
+        return _NumberExpression(f"({exact.numerator})", abs(exact.numerator), exact.denominator)
+
+    def _calculated(self, expression: Arithmetic) -> _NumberExpression:
+        left, operator = self._number(expression.left), expression.operator
+        right = self._number(expression.right)
+        if operator == "/":
+            return self._divided(left, expression.right)
+        if operator == "*":
+            return _NumberExpression(
+                f"({left.text} * {right.text})", left.largest * right.largest, left.over * right.over
+            )
+        over = left.over
+        left, right = left.times(right.over), right.times(over)
+        return _NumberExpression(f"({left.text} {operator} {right.text})", left.largest + right.largest, left.over)
+
+    def _divided(self, left: _NumberExpression, divisor: Expression) -> _NumberExpression:
+        if not isinstance(divisor, Constant):
+            raise NotCompiled("it divides by a value that is not written as a number")
+        if isinstance(divisor.value, str) or not divisor.value:
+            self.conditions.append("1 = 0")  # division by a text or by zero: false, as in the generated Prolog
+            return left
+        exact = Fraction(divisor.value)
+        above, below = exact.denominator, exact.numerator
+        # A negative denominator would turn the comparison round.
+        sign = -1 if below < 0 else 1
+        return _NumberExpression(f"({left.text} * {sign * above})", left.largest * above, left.over * abs(below))

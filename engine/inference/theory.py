@@ -1,0 +1,178 @@
+"""Theories, which are rules with facts and assumptions, and the goals that Prolog answers over them under limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from hapax.engine.entailment.graph import strongest
+from hapax.engine.inference.derive import relevant_library
+from hapax.engine.inference.program import build_program
+from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.search.known_facts import KnownFacts
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text
+from hapax.grammar.parser import parse_goal
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.words import counted
+from hapax.kb.records import FactRecord, TypeFact
+from hapax.kb.store import KnowledgeBase
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """Distinct answers as rows, with a column for each variable of the goal.
+
+    A goal without variables holds if there is a row.
+    """
+
+    columns: tuple[str, ...]
+    rows: list[AnswerRow] = field(default_factory=list)
+    truncated: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Theory:
+    """Rules, the facts of a knowledge base, and assumptions (`--assume`) that are stored nowhere.
+
+    `known`: the facts that a search has accepted so far, in place of all that are stored.
+    """
+
+    library: Library
+    kb: KnowledgeBase
+    assume: tuple[str | Atom, ...] = ()
+    known: KnownFacts | None = None
+
+    @property
+    def assumed(self) -> tuple[Atom, ...]:
+        """The assumptions as ground atoms. Raises HapaxError for a text that is not an atom of a known predicate."""
+        return tuple(atom if isinstance(atom, Atom) else parse_atom(atom, self.library) for atom in self.assume)
+
+    def facts(self) -> Iterator[FactRecord]:
+        """The facts of the predicates that the library knows."""
+        facts = self.kb.facts if self.known is None else self.known.of_run
+        for signature in self.library.completed().signatures:
+            yield from facts(signature.indicator)
+
+    def type_facts(self) -> list[TypeFact]:
+        """The types under which values were accepted."""
+        return self.kb.type_facts() if self.known is None else self.known.types()
+
+    def atom(self, text: str) -> Atom:
+        """Parse a ground atom. Raises as `goal`, and HapaxError for any other goal."""
+        return parse_atom(text, self.library, self._elsewhere)
+
+    def goal(self, text: str) -> Goal:
+        """Parse a goal. Raises GoalRejected, which tells what is stored about an unknown predicate."""
+        return parse_goal(text, self.library, self._elsewhere)
+
+    def _elsewhere(self, indicator: str) -> str:
+        """A hint about a predicate that the library does not know: what is stored about it, and how to load that."""
+        score = strongest(self.kb, indicator)
+        if score is not None:
+            entailments = f"{self.kb.place} holds entailments of it, the strongest of score {score:g}"
+            return f"{entailments}: use --entail {score:g} to include that one."
+        count = self.kb.fact_counts().get(indicator, 0)
+        facts = f"{self.kb.place} holds {counted(count, 'fact')} of it"
+        if any(predicate.indicator == indicator for predicate in self.kb.predicates()):
+            return f"{facts}, from a search with other rule files: name them with --rules."
+        if not count:
+            return self._derived(indicator)
+        name, _, arity = indicator.rpartition("/")
+        line = f"given {name}({', '.join(['Object'] * int(arity))})"
+        return f"{facts}, and no loaded rule file declares it: name one with --rules. The line `{line}` is enough."
+
+    def _derived(self, indicator: str) -> str:
+        """The same hint for a predicate of which only `hapax derive` may have stored something."""
+        remedy = "name its rule file with --rules."
+        if indicator in self.kb.derived_predicates():
+            return f"{self.kb.place} holds derived atoms of {indicator.rpartition('/')[0]}: {remedy}"
+        # Statements are stored by rule; only the rule's file says which predicate it concludes.
+        rules = list(self.kb.derived_counts())
+        if not rules:
+            return ""
+        some = ", ".join(rules[:5]) + (" ..." if len(rules) > 5 else "")
+        noun = "rule" if len(rules) == 1 else "rules"
+        return f"{self.kb.place} holds derived statements of {noun} {some}. If one concludes the predicate, {remedy} "
+
+    def relevant_to(self, *rules: Rule, goals: Iterable[str] = ()) -> Theory:
+        """The part of the theory that the rules' premises or the goals (indicators) depend on."""
+        part = relevant_library(self.library, *rules, goals=goals)
+        return replace(self, library=part, assume=tuple(atom for atom in self.assumed if part.knows(atom.indicator)))
+
+    def program(self) -> str:
+        """The theory as a Prolog program."""
+        return build_program(self.library, self.facts(), assumed=self.assumed)
+
+
+def run_query(
+    theory: Theory, goal_text: str, limits: QueryLimits | None = None, *, session: PrologSession | None = None
+) -> QueryResult:
+    """Answer a goal over a theory. Raises GoalRejected, GoalRefused or LimitExceeded."""
+    goal = theory.goal(goal_text)
+    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    # Only the part that the goal depends on: loading all facts may take seconds.
+    with open_session(session) as prolog:
+        prolog.load(part.program())
+        return answer_goal(prolog, goal, limits)
+
+
+def answer_goal(session: PrologSession, goal: Goal, limits: QueryLimits | None = None) -> QueryResult:
+    """Answer a goal over the program that the session has loaded."""
+    answers = session.solutions(goal_text(goal), goal.variables, limits, distinct=True)
+    # For tabled predicates Prolog's own order differs from run to run.
+    return QueryResult(goal.variables, sorted(answers.rows, key=_sort_key), answers.truncated)
+
+
+def _sort_key(row: AnswerRow) -> list[tuple[int, Value | str]]:
+    """Sorts numbers before texts before terms."""
+    return [
+        # The leading number keeps cells of different kinds apart, which Python cannot compare.
+        (2, str(cell)) if isinstance(cell, PrologTerm) else (1, cell) if isinstance(cell, str) else (0, cell)
+        for cell in row
+    ]
+
+
+def parse_atom(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Atom:
+    """Parse a ground atom in the notation of goals: `is_allergic_to(tom, shellfish)`."""
+    term = parse_goal(text, library, elsewhere).term
+    if not isinstance(term, Compound) or not library.knows(term.indicator):
+        raise HapaxError(
+            f"{_short(text)} is not an atom of the loaded rules. Write one, such as is_allergic_to(tom, shellfish)."
+        )
+    constants = [constant for constant in map(_constant, term.arguments) if constant is not None]
+    if len(constants) != len(term.arguments):
+        raise HapaxError(
+            f"{_short(text)} contains a variable, which begins with a capital letter. Write a name in its place, "
+            "in quotes if it is capitalised."
+        )
+    return Atom(term.functor, tuple(constants))
+
+
+def _constant(term: object) -> Constant | None:
+    """A term of a goal as a constant; None for any other term. A negative number is `-` applied to a number."""
+    if isinstance(term, Compound) and term.indicator == "-/1":
+        inner = term.arguments[0]
+        if isinstance(inner, Constant) and not isinstance(inner.value, str):
+            return Constant(-inner.value)
+    return term if isinstance(term, Constant) else None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+@contextmanager
+def open_session(session: PrologSession | None) -> Iterator[PrologSession]:
+    """The caller's session, or without one a new session that is closed afterwards."""
+    if session is not None:
+        yield session
+        return
+    with PrologSession() as new_session:
+        yield new_session

@@ -1,0 +1,71 @@
+"""Recall the predicates, rules and models of earlier runs from a knowledge base.
+
+With them a story is told in the words in which its questions were asked, whatever rule files are loaded now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hapax.engine.inference.theory import Theory
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
+from hapax.kb.records import PredicateRecord, RunRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD
+
+ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR)
+"""The roles, in the order of the models in a run's record."""
+
+
+def with_stored_predicates(theory: Theory) -> Theory:
+    """The theory with the predicates of its knowledge base added, and all sentence templates as stored there."""
+    stored = {record.indicator: record for record in theory.kb.predicates()}
+    signatures = []
+    for signature in theory.library.completed().signatures:
+        templates = _templates(stored.get(signature.indicator)) or signature.templates
+        signatures.append(replace(signature, templates=templates))
+    # Predicates that only the store knows are undeclared: no rule file says what could be asked about them.
+    signatures += [_signature(record) for name, record in stored.items() if not theory.library.knows(name)]
+    for indicator in theory.kb.fact_counts():
+        if indicator not in stored and not theory.library.knows(indicator):
+            # Only imported facts use it, so nothing but its name and its number of arguments is known.
+            name, _, arity = indicator.rpartition("/")
+            types = (OBJECT,) * int(arity)
+            signatures.append(PredicateSignature(name, types, PredicateKind.GIVEN, declared=False))
+    return replace(theory, library=replace(theory.library, signatures=tuple(signatures)))
+
+
+def _templates(record: PredicateRecord | None) -> Templates | None:
+    if record is None or record.affirmative is None:
+        return None
+    return Templates(record.affirmative, record.negated, record.question)
+
+
+def _signature(record: PredicateRecord) -> PredicateSignature:
+    kind = PredicateKind(record.kind) if record.kind in list(PredicateKind) else PredicateKind.GIVEN
+    return PredicateSignature(record.name, record.argument_types, kind, _templates(record), declared=False)
+
+
+def stored_rule(kb: KnowledgeBase, name: str, library: Library) -> Rule | None:
+    """The rule of that name as the last search used it, else as the library has it.
+
+    None if there is no such rule, or if the library does not know all of its predicates.
+    """
+    text = next((record.text for record in kb.rules() if record.name == name), None)
+    try:
+        rule = library.rule(name) if text is None else parse_library([(f"rule {name}", text)]).rules[0]
+    except (HapaxError, IndexError):
+        return None
+    return rule if all(library.knows(atom.indicator) for atom in rule.atoms) else None
+
+
+def models_of(run: RunRecord | None) -> dict[str, str]:
+    """The names of a run's models by role, without roles that the run did not use."""
+    names = run.settings.get("models") if run else None
+    # Runs of earlier versions and imports record no models.
+    if run is None or not isinstance(names, list) or len(names) != len(ROLES):
+        return {}
+    without = {LIKELIHOOD} if run.settings.get("likelihood") != "model" else set()
+    return {role: str(name) for role, name in zip(ROLES, names, strict=True) if role not in without}

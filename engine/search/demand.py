@@ -1,0 +1,286 @@
+"""The demand loop: collect the questions that a goal needs, ask them as one batch, and repeat until none is missing.
+
+A goal over oracle predicates never calls a model. In demand mode it records what it needed instead: for an atom with
+one free argument a question; for one with more, a question for values of the first; for a ground atom a verification.
+While something is missing, negation and aggregates may be wrong, so answers that use them are withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from hapax.engine.inference.derive import relevant_library
+from hapax.engine.inference.program import DemandState, build_program
+from hapax.engine.inference.session import PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session
+from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled
+from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, called_indicators, goal_text
+from hapax.grammar.prolog_text import prolog_atom
+from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.words import counted
+from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
+from hapax.llm_oracle.budget import BudgetReached
+
+CLOSED_WORLD = frozenset(
+    ("\\+/1", "forall/2", "findall/3", "aggregate_all/3", "setof/3", "bagof/3"),
+)
+"""Built-ins whose answers may change when more facts are known."""
+
+
+class DemandOracle(Protocol):
+    """Answers questions: `engine.search.oracle.Oracle`, or a table in a test."""
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, QuestionAnswer]:
+        """The accepted values of each question; incomplete (`QuestionAnswer.complete`) where a budget ended it."""
+        ...
+
+    def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
+        """Truth of each ground atom. May raise BudgetReached."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A question that a goal needs. `pattern` has None at free arguments; the question is about the first of them."""
+
+    pattern: AtomPattern
+    question: Question
+
+    @property
+    def is_opening(self) -> bool:
+        """True with more than one free argument: then a value makes no ground atom, and nothing is claimed."""
+        return self.pattern.arguments.count(None) > 1
+
+    @property
+    def inquiry(self) -> Inquiry:
+        return Inquiry(self.question, () if self.is_opening else self.question.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Questions and ground atoms that a goal needs, in alphabetical order."""
+
+    needs: tuple[Need, ...] = ()
+    atoms: tuple[Atom, ...] = ()
+
+    @property
+    def questions(self) -> frozenset[Question]:
+        return frozenset(need.question for need in self.needs)
+
+    def __bool__(self) -> bool:
+        return bool(self.needs or self.atoms)
+
+
+@dataclass(frozen=True, slots=True)
+class DemandBudget:
+    """Limits at which the loop ends with something still missing. The journal's budget limits the cost of models.
+
+    `limits`: of each run of the goal itself; None: the usual ones.
+    """
+
+    rounds: int = 20
+    questions: int = 200
+    verifications: int = 1000
+    limits: QueryLimits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DemandResult:
+    """The goal's answers, and the course of the loop.
+
+    `withheld`: there are no rows, because more facts might falsify them. `stopped`: why the loop ended early, and what
+    to do about it.
+    """
+
+    result: QueryResult
+    rounds: int = 0
+    asked: tuple[Question, ...] = ()
+    verified: tuple[Atom, ...] = ()
+    missing: Missing = field(default_factory=Missing)
+    withheld: bool = False
+    stopped: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """True if nothing was missing in the end."""
+        return not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Facts under which a goal runs; `state` has the questions that need not be asked again."""
+
+    facts: Sequence[FactRecord] = ()
+    type_facts: Sequence[TypeFact] = ()
+    assumed: Sequence[Atom] = ()
+    state: DemandState = field(default_factory=DemandState)
+
+
+def missing_questions(
+    session: PrologSession, library: Library, goal: Goal, known: Evidence, limits: QueryLimits | None = None
+) -> Missing:
+    """The questions and ground atoms that the goal needs beyond what is known."""
+    program = build_program(library, known.facts, known.type_facts, known.assumed, demand=True, state=known.state)
+    session.load(program)
+    demand = f"hapax_host:demanded({prolog_atom(goal_text(goal))}, Name, Pattern)"
+    answers = session.solutions(demand, ("Name", "Pattern"), limits, trusted=True)
+    patterns = [
+        AtomPattern(str(name), tuple(_cell(cell) for cell in cells.arguments))
+        for name, cells in answers.rows
+        if isinstance(cells, PrologTerm)
+    ]
+    # Prolog returns them in the order of a hash table, which differs between processes.
+    patterns.sort(key=lambda pattern: (pattern.predicate, repr(pattern.arguments)))
+    needs = tuple(_need(pattern, library) for pattern in patterns if None in pattern.arguments)
+    atoms: list[Atom] = []
+    for pattern in patterns:
+        constants = tuple(Constant(value) for value in pattern.arguments if value is not None)
+        if len(constants) == len(pattern.arguments):
+            atoms.append(Atom(pattern.predicate, constants))
+    return Missing(needs, tuple(atoms))
+
+
+def run_demand(
+    theory: Theory,
+    goal_text: str,
+    oracle: DemandOracle,
+    budget: DemandBudget | None = None,
+    *,
+    session: PrologSession | None = None,
+) -> DemandResult:
+    """Ask what the goal needs, round by round, then answer it. The oracle stores facts; assumptions are not stored."""
+    goal = theory.goal(goal_text)
+    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    with open_session(session) as prolog:
+        return _Loop(prolog, part, goal, oracle, budget or DemandBudget()).run()
+
+
+@dataclass
+class _Loop:
+    """One demand loop, with the questions asked and the facts learnt so far."""
+
+    session: PrologSession
+    theory: Theory
+    goal: Goal
+    oracle: DemandOracle
+    budget: DemandBudget
+    asked: dict[Need, None] = field(default_factory=dict)
+    verdicts: dict[Atom, bool] = field(default_factory=dict)
+    learnt: list[FactRecord] = field(default_factory=list)
+    types: list[TypeFact] = field(default_factory=list)
+    stopped: str = ""
+
+    def run(self) -> DemandResult:
+        rounds = 0
+        missing = self._missing()
+        while missing and not self.stopped:
+            if rounds == self.budget.rounds:
+                self.stopped = f"Facts are still missing after {counted(rounds, 'round')}. Raise the limit on rounds."
+                break
+            rounds += 1
+            self._ask(missing)
+            missing = self._missing()
+        withheld = bool(missing) and uses_closed_world(self.goal, self.theory.library)
+        result = QueryResult(self.goal.variables) if withheld else self._answer()
+        return DemandResult(
+            result,
+            rounds,
+            tuple(need.question for need in self.asked),
+            tuple(self.verdicts),
+            missing,
+            withheld,
+            self.stopped if missing else "",
+        )
+
+    def _facts(self) -> list[FactRecord]:
+        return [*self.theory.facts(), *self.learnt]
+
+    def _missing(self) -> Missing:
+        # Questions that were asked, and atoms found false, are no longer missing.
+        state = DemandState(
+            tuple(need.pattern for need in self.asked),
+            tuple(atom for atom, holds in self.verdicts.items() if not holds),
+        )
+        types = (*self.theory.type_facts(), *self.types)
+        known = Evidence(self._facts(), types, self.theory.assumed, state)
+        return missing_questions(self.session, self.theory.library, self.goal, known, self.budget.limits)
+
+    def _answer(self) -> QueryResult:
+        # The program in demand mode only records what is missing; answers come from the ordinary one.
+        self.session.load(build_program(self.theory.library, self._facts(), assumed=self.theory.assumed))
+        return answer_goal(self.session, self.goal, self.budget.limits)
+
+    def _ask(self, missing: Missing) -> None:
+        """Ask one batch, within the limits."""
+        # Slices, not a check: a batch is cut to what the limits leave.
+        needs = missing.needs[: self.budget.questions - len(self.asked)]
+        atoms = missing.atoms[: self.budget.verifications - len(self.verdicts)]
+        if not needs and not atoms:
+            self.stopped = "The limit on questions is reached. Raise it."
+            return
+        try:
+            answers = self.oracle.answers([need.inquiry for need in needs])
+            for need in needs:
+                self._learn(need, answers[need.inquiry])
+            for atom, holds in self.oracle.verify(list(atoms)).items():
+                self.verdicts[atom] = holds
+                if holds:
+                    self.learnt.append(self._fact(atom))
+        except BudgetReached as reached:
+            self.stopped = str(reached)
+
+    def _learn(self, need: Need, answer: QuestionAnswer) -> None:
+        # A cut question stays missing, so that rows that depend on it are withheld.
+        if answer.complete:
+            self.asked[need] = None
+        else:
+            self.stopped = "The budget for model calls is reached. Raise it to go on from here."
+        for value in answer.values:
+            self.types.append(TypeFact(value, need.question.data_type))
+            # A value of an opening question makes no ground atom yet; its type is what the next round needs.
+            if not need.is_opening:
+                self.learnt.append(self._fact(filled(need.pattern, value)))
+
+    def _fact(self, atom: Atom) -> FactRecord:
+        types = self.theory.library.signature(atom.indicator).argument_types
+        values = tuple(term.value for term in atom.arguments if isinstance(term, Constant))
+        return FactRecord(atom.predicate, values, types, Source.MODEL)
+
+
+def uses_closed_world(goal: Goal, library: Library) -> bool:
+    """True if more facts could falsify an answer: negation or an aggregate in the goal, or negation in its rules."""
+    if _mentions(goal.term):
+        return True
+    reached = relevant_library(library, goals=called_indicators(goal, library))
+    return any(literal.negated for rule in reached.rules for literal in rule.literals)
+
+
+def _mentions(term: GoalTerm) -> bool:
+    if isinstance(term, Compound):
+        return term.indicator in CLOSED_WORLD or any(map(_mentions, term.arguments))
+    return isinstance(term, GoalList) and any(map(_mentions, term.items))
+
+
+def _cell(cell: object) -> Value | None:
+    """`free` -> None, `bound(Value)` -> the value."""
+    if isinstance(cell, PrologTerm) and not isinstance(cell.arguments[0], PrologTerm):
+        return cell.arguments[0]
+    return None
+
+
+def _need(pattern: AtomPattern, library: Library) -> Need:
+    """The question for the first free argument; the other free ones become slots in its wording."""
+    signature = library.signature(f"{pattern.predicate}/{len(pattern.arguments)}")
+    first = pattern.arguments.index(None)
+    worded = tuple(
+        f"[{argument_name(position)}]" if value is None and position != first else value
+        for position, value in enumerate(pattern.arguments)
+    )
+    functional = (
+        signature.kind is PredicateKind.FUNCTIONAL
+        and first == len(worded) - 1  # asked the other way round, several values may be right
+    )
+    return Need(pattern, Question((replace(pattern, arguments=worded),), signature.argument_types[first], functional))

@@ -1,0 +1,165 @@
+"""Expected numbers of questions, claims and texts of a search, where the journal has no answers yet.
+
+A step asks one question for each distinct key of its beams. Rules with the same questions share them, and each
+distribution keeps its share of one pool. A question is expected to yield what its kind has yielded in this knowledge
+base, and at first what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from hapax.engine.search.gates import PARSER, GateCount
+from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES, QuestionAnswer
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.dependencies import SearchStep
+from hapax.grammar.terms import Comparison
+
+OPEN, KEYED, FUNCTIONAL = "open", "keyed", "functional"
+"""Kinds of question: without a value in it, with at least one, and with one right answer."""
+
+PRIOR_QUESTIONS = 5
+"""Weight of the measured habits, as a number of questions in the journal."""
+
+COMPARED: Mapping[str, float] = {"=": 0.1, "\\=": 0.95}
+"""Share of beams that pass a comparison; half for any other operator."""
+
+VERIFIED = 0.5
+"""Share of beams that pass a literal decided by the critic or by rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """An average question: number of calls, of values that can be read, and of accepted values."""
+
+    calls: float
+    proposed: float
+    accepted: float
+
+
+Habits = Mapping[str, Habit]
+"""By kind of question."""
+
+LARGE: Habits = {OPEN: Habit(4, 115, 109), KEYED: Habit(2.9, 7.5, 5.2), FUNCTIONAL: Habit(2, 1.3, 0.5)}
+"""Measured on the shipped rules in the simulated world, which knows 120 things of each type."""
+
+LIMITED: Habits = {OPEN: Habit(4, 35, 34), KEYED: Habit(3, 2.6, 2.3), FUNCTIONAL: Habit(2, 1.0, 0.95)}
+"""Measured on the shipped rules with the embedded model; for models that state the predicates they know."""
+
+
+@dataclass
+class Experience:
+    """Habits, corrected by the answers in the journal."""
+
+    habits: Habits
+    settings: SearchSettings
+    _seen: dict[str, list[QuestionAnswer]] = field(default_factory=dict)
+
+    def learn(self, kind: str, answers: Iterable[QuestionAnswer]) -> None:
+        """Add answers of a kind of question; incomplete ones are ignored."""
+        self._seen.setdefault(kind, []).extend(answer for answer in answers if answer.complete)
+
+    def of(self, kind: str) -> Habit:
+        """The expected habit of a kind of question, within the settings' limits."""
+        seen, usual = self._seen.get(kind, []), self.habits[kind]
+        calls = [answer.calls for answer in seen]
+        proposed = [answer.gates.get(PARSER.name, GateCount()).accepted for answer in seen]
+        accepted = [len(answer.accepted) for answer in seen]
+        allowed = FUNCTIONAL_SAMPLES if kind == FUNCTIONAL else self.settings.calls_per_question
+        room = allowed * self.settings.values_per_call
+        return Habit(
+            min(allowed, _mean(usual.calls, calls)),
+            min(room, _mean(usual.proposed, proposed)),
+            min(room, _mean(usual.accepted, accepted)),
+        )
+
+
+def _mean(usual: float, seen: list[int]) -> float:
+    return (PRIOR_QUESTIONS * usual + sum(seen)) / (PRIOR_QUESTIONS + len(seen))
+
+
+@dataclass
+class SharedQuestions:
+    """Questions that the rules of a run share, by a key that equal questions have.
+
+    Of the rules with the same key, the one with the most questions asks those of the others too.
+    """
+
+    counts: dict[Hashable, float] = field(default_factory=dict)
+
+    def more(self, key: Hashable, count: float) -> float:
+        """Number of these questions that no earlier rule has asked."""
+        before = self.counts.get(key, 0.0)
+        self.counts[key] = max(before, count)
+        return max(0.0, count - before)
+
+
+@dataclass
+class ExpectedBeams:
+    """Expected number of beams beside the known ones.
+
+    `each_distribution`: in one distribution; `together`: in all. `distinct`: number of different values by variable.
+    `after`: by variable, the number of beams after its step, which is the most combinations of it with earlier ones.
+    """
+
+    settings: SearchSettings
+    each_distribution: float = 0.0
+    together: float = 0.0
+    distinct: dict[str, float] = field(default_factory=dict)
+    after: dict[str, float] = field(default_factory=dict)
+
+    def distinct_of(self, step: SearchStep) -> float:
+        """Expected number of different values of the step's variable."""
+        return self.distinct.get(step.variable.name, 0.0)
+
+    def keys(self, names: Iterable[str]) -> float:
+        """Expected number of different combinations of these variables' values, at most one per beam."""
+        wanted = set(names)
+        bound = [name for name in self.distinct if name in wanted]
+        # The newest of these variables was bound last, so its step limits the combinations.
+        newest = self.after.get(bound[-1], self.together) if bound else self.together
+        return min(self.together, newest, prod(self.distinct[name] for name in bound))
+
+    def begin(self, beams: int, distinct: Mapping[str, int]) -> None:
+        """Add known beams whose questions have no answer yet."""
+        self.each_distribution += beams
+        self.together += beams
+        for name, count in distinct.items():
+            self.distinct[name] = self.distinct.get(name, 0.0) + count
+
+    def extend(self, name: str, values: float, questions: float) -> None:
+        """Replace each beam by `values` beams; the questions limit the number of different values."""
+        self.each_distribution *= values
+        self.together *= values
+        # A question gives different values; several beams may ask the same question.
+        self.distinct[name] = min(self.together, questions * values)
+        self.after[name] = self.together
+
+    def pass_through(self, share: float) -> None:
+        """Keep this share of the beams."""
+        self.each_distribution *= share
+        self.together *= share
+        self._limit()
+
+    def compare(self, step: SearchStep) -> None:
+        """Keep the beams that are expected to pass the step's comparisons."""
+        for item in step.closes:
+            # An assignment makes its comparison true.
+            if isinstance(item, Comparison) and step.assignment is None:
+                self.pass_through(COMPARED.get(item.operator, 0.5))
+
+    def rank(self, beam: int, ranked: bool) -> None:
+        """Keep each distribution's share of the beams."""
+        if not self.together:
+            return
+        # Ranked, the distributions keep different ends of the pool; unranked, they keep the same first beams.
+        apart = len(self.settings.distributions) if ranked else max(1.0, self.together / self.each_distribution)
+        self.each_distribution = min(beam, self.each_distribution * (self.settings.keep_share if ranked else 1.0))
+        self.together = min(self.together, self.each_distribution * apart)
+        self._limit()
+        self.after[list(self.distinct)[-1]] = self.together
+
+    def _limit(self) -> None:
+        self.distinct = {name: min(count, self.together) for name, count in self.distinct.items()}

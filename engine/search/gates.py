@@ -1,0 +1,392 @@
+"""The gates: why a proposed value, or a partial substitution, is rejected, in the order in which they decide.
+
+`GATES` is the whole list. The search, its counts and tables, the report of a run, the card of a dataset and the options
+of the command line read names, order and wording from it. A new gate is a `Gate` and its line in `GATES`:
+
+    def _too_long(candidate: Candidate, _: QuestionGates) -> str | None:
+        return "is longer than 40 characters" if len(candidate.raw) > 40 else None
+
+    LENGTH = Gate("length", {Subject.VALUES: Wording("is the value short?")}, objection=_too_long)
+
+Models score, gates decide. Nothing here asks a model or stores anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import fsum
+
+from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule, Threshold
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Value
+from hapax.grammar.verbalize import atom_text
+from hapax.kb.records import Candidate, Decision
+from hapax.llm_oracle.prompts import sentence, type_claim
+
+ROSE = "which rose after it was accepted"
+"""End of the reason where a threshold that rose rejects what it had accepted."""
+
+NOTHING_TO_JUDGE = "nothing to judge"
+
+Scores = Mapping[str, float]
+"""Scores of one candidate by name of the gate; a gate that has nothing to judge in it has none."""
+
+
+class Subject(StrEnum):
+    """Kind of thing that a gate judges, as the report of a run names it."""
+
+    VALUES = "values"
+    ATOMS = "single facts"
+    BEAMS = "partial substitutions"
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A gate's wording for one kind of subject.
+
+    `question`: what it decides. `title`: heading of its rejections, the gate's name if empty; `rejection`: what a
+    rejection means. `rejections_only`: accepted subjects are not recorded, so the number of those judged is unknown.
+    """
+
+    question: str
+    title: str = ""
+    rejection: str = ""
+    rejections_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """Scoring of values by a gate: the lowest P(yes) that the critic gives to claims about a value.
+
+    `claims` makes the claims from the value, its data type and the atoms that it completes; none: nothing to judge.
+    `measure`: name under which the scores are stored. `condition`: what is probable, as in P(true). `rule`: the
+    threshold's, unless the settings have another. `screened`: only values that pass the gates before move the
+    threshold. `averaged`: LINK's released code compares the mean over the beam.
+    """
+
+    measure: str
+    condition: str
+    claims: Callable[[Value, str, Sequence[Atom], Library], Sequence[str]]
+    rule: CriticRule = DEFAULT_RULE
+    screened: bool = True
+    averaged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A reason to reject. Equal names are the same gate in every knowledge base, so a name never changes.
+
+    A gate on values has an `objection`, which returns the reason to reject a candidate, or a `scoring`. The search
+    itself decides which partial substitutions pass. `switch`: help of the option `--no-NAME`, if there is one.
+    `in_tables`, `in_card`: shown in the tables of rules, and in the card of a dataset.
+    """
+
+    name: str
+    wording: Mapping[Subject, Wording]
+    objection: Callable[[Candidate, QuestionGates], str | None] | None = None
+    scoring: Scoring | None = None
+    switch: str = ""
+    in_tables: bool = True
+    in_card: bool = True
+
+    def judges(self, subject: Subject) -> bool:
+        """True if subjects of this kind come to the gate."""
+        return subject in self.wording
+
+
+@dataclass(frozen=True, slots=True)
+class GateCount:
+    """Number of subjects that a gate judged, and of those that passed."""
+
+    accepted: int = 0
+    judged: int = 0
+
+    def __add__(self, other: GateCount) -> GateCount:
+        return GateCount(self.accepted + other.accepted, self.judged + other.judged)
+
+    @property
+    def share(self) -> float | None:
+        """Share that passed; None where nothing was judged."""
+        return self.accepted / self.judged if self.judged else None
+
+
+# --- the gates -------------------------------------------------------------------------------------------------------
+
+
+def _unreadable(candidate: Candidate, _: QuestionGates) -> str | None:
+    return candidate.rejected_by_parser
+
+
+def _disagreeing(_: Candidate, question: QuestionGates) -> str | None:
+    return None if question.agreed else "the answers to a question with one right value differ"
+
+
+def _type_claims(value: Value, data_type: str, _: Sequence[Atom], library: Library) -> Sequence[str]:
+    # The parser has read a number as a number already: there is nothing left to doubt.
+    return () if library.is_numeric(data_type) else (type_claim(str(value), data_type),)
+
+
+def _fact_claims(_: Value, __: str, atoms: Sequence[Atom], library: Library) -> Sequence[str]:
+    return [sentence(atom_text(atom, library)) for atom in atoms]
+
+
+PARSER = Gate(
+    "parser",
+    {
+        Subject.VALUES: Wording(
+            "can the line be read as a new value?",
+            rejection="The line holds no usable value, or repeats an earlier line.",
+        )
+    },
+    objection=_unreadable,
+    in_tables=False,
+    in_card=False,
+)
+AGREEMENT = Gate(
+    "agreement",
+    {
+        Subject.VALUES: Wording(
+            "do the answers to a question with one right value agree?",
+            rejection="A question with one right value was asked twice, and the answers differ.",
+            rejections_only=True,
+        )
+    },
+    objection=_disagreeing,
+    in_tables=False,
+    in_card=False,
+)
+TYPE = Gate(
+    "type",
+    {
+        Subject.VALUES: Wording(
+            "is it a value of the data type?",
+            rejection="P(yes) that the value is of its data type is below the type's floor.",
+        )
+    },
+    scoring=Scoring(
+        "type_probability",
+        "of its type",
+        _type_claims,
+        CriticRule(TYPE_FLOOR, floor=TYPE_FLOOR, fixed=True),
+        # LINK moves this threshold by every proposed value, even where the fact is judged first.
+        screened=False,
+    ),
+    in_tables=False,
+)
+CRITIC = Gate(
+    "critic",
+    {
+        Subject.VALUES: Wording(
+            "is the fact true?",
+            rejection="P(yes) is below the threshold of its question. Nearest to the threshold first.",
+        ),
+        Subject.ATOMS: Wording("is a fact true that no question proposed?"),
+        Subject.BEAMS: Wording(
+            "does the premise hold for the values found?",
+            "critic, on a rule's premise",
+            "A premise about the values found does not hold.",
+            rejections_only=True,
+        ),
+    },
+    scoring=Scoring("probability", "true", _fact_claims, averaged=True),
+    switch="Switch the critic gate off (ablation).",
+)
+COMPUTED = Gate(
+    "computed",
+    {
+        Subject.BEAMS: Wording(
+            "is the comparison true?",
+            "arithmetic",
+            "A comparison of the rule is false.",
+            rejections_only=True,
+        )
+    },
+    in_tables=False,
+)
+DERIVED = Gate(
+    "derived",
+    {
+        Subject.BEAMS: Wording(
+            "does the premise follow by other rules?",
+            rejection="A premise that other rules would have to prove does not follow.",
+            rejections_only=True,
+        )
+    },
+    in_tables=False,
+)
+LIKELIHOOD = Gate(
+    "likelihood",
+    {
+        Subject.BEAMS: Wording(
+            "among the likeliest (head) or least likely (long tail)?",
+            rejection="Outside the share that the likelihood gate keeps. Nearest to the limit first.",
+        )
+    },
+    switch="Rank at random (ablation).",
+)
+
+GATES: tuple[Gate, ...] = (PARSER, AGREEMENT, TYPE, CRITIC, COMPUTED, DERIVED, LIKELIHOOD)
+
+REORDERED: Mapping[str | None, tuple[Gate, ...]] = {"released": (CRITIC, TYPE)}
+"""Gates that take each other's places in this order under `--compat`: LINK's released code asks for the fact first."""
+
+
+def gates_in_order(compat: str | None = None) -> tuple[Gate, ...]:
+    """All gates in the order in which a value comes to them under `--compat`."""
+    reordered = REORDERED.get(compat, ())
+    # Each of the reordered gates gets the place where `GATES` has one of them.
+    swapped = iter(reordered)
+    return tuple(next(swapped) if gate in reordered else gate for gate in GATES)
+
+
+# --- judging the values of one question ------------------------------------------------------------------------------
+
+
+class QuestionGates:
+    """The gates on the values of one question. Thresholds move with each call, so that a verdict may change later.
+
+    `rules`: of thresholds by gate, where they differ from the gate's own. `prior`: probabilities of the values before
+    in the beam, which LINK's released code averages with the new one. `agreed`: all samples of a question with one
+    right value gave the same value.
+    """
+
+    def __init__(
+        self,
+        order: Sequence[Gate] | None = None,
+        rules: Mapping[str, CriticRule] | None = None,
+        prior: tuple[float, ...] = (),
+    ) -> None:
+        gates = gates_in_order() if order is None else order
+        self.order = [gate for gate in gates if gate.judges(Subject.VALUES)]
+        self.agreed = True
+        self.scores: dict[Candidate, Scores] = {}
+        self._prior = prior
+        self._rules: dict[str, CriticRule] = {}
+        for gate in self.order:
+            if gate.scoring is not None:
+                self._rules[gate.name] = (rules or {}).get(gate.name, gate.scoring.rule)
+        self.thresholds = {name: Threshold.initial(rule) for name, rule in self._rules.items()}
+        self._once_accepted: set[Candidate] = set()
+
+    def add(self, scores: Mapping[Candidate, Scores]) -> int:
+        """Take the scored candidates of one call and return how many of them are accepted now."""
+        earlier = list(self.scores)
+        self.scores.update(scores)
+        # In order: the threshold of a gate moves by the values that pass the new thresholds of the gates before it.
+        for gate in self.order:
+            if gate.name in self.thresholds:
+                new, old = self._moving_scores(gate, scores), self._moving_scores(gate, earlier)
+                self.thresholds[gate.name] = self.thresholds[gate.name].after(new, old, self._rules[gate.name])
+        accepted = set(self.accepted)
+        self._once_accepted |= accepted
+        return len(accepted.intersection(scores))
+
+    @property
+    def accepted(self) -> list[Candidate]:
+        """Candidates that pass all gates now, in the order they came."""
+        return [candidate for candidate in self.scores if self._passes(candidate, self.order)]
+
+    def decisions(self, candidates: Iterable[Candidate], run_id: str) -> list[Decision]:
+        """The verdict on each candidate: the first gate that rejects it, or the last one that had a score."""
+        return [self._decision(candidate, run_id) for candidate in candidates]
+
+    def _decision(self, candidate: Candidate, run_id: str) -> Decision:
+        passed: Decision | None = None
+        for gate in self.order:
+            reason = gate.objection(candidate, self) if gate.objection is not None else None
+            if reason is not None:
+                return Decision(run_id, gate.name, candidate.id, False, None, None, reason)
+            score = self._score(gate, candidate)
+            if score is None or gate.scoring is None:
+                continue
+            threshold, condition = self.thresholds[gate.name].value, gate.scoring.condition
+            if score < threshold:
+                reason = f"P({condition}) {score:.3f} is below the threshold {threshold:.2f}"
+                if candidate in self._once_accepted:
+                    reason += f", {ROSE}"
+                return Decision(run_id, gate.name, candidate.id, False, score, threshold, reason)
+            reason = f"P({condition}) {score:.3f} reaches {threshold:.2f}"
+            passed = Decision(run_id, gate.name, candidate.id, True, score, threshold, reason)
+        if passed is not None:
+            return passed
+        # A decision needs a gate: it is the first one that would have scored the value.
+        first = next(iter(self.thresholds), self.order[0].name)
+        return Decision(run_id, first, candidate.id, True, None, None, NOTHING_TO_JUDGE)
+
+    def _passes(self, candidate: Candidate, gates: Iterable[Gate]) -> bool:
+        for gate in gates:
+            if gate.objection is not None and gate.objection(candidate, self) is not None:
+                return False
+            score = self._score(gate, candidate)
+            if score is not None and score < self.thresholds[gate.name].value:
+                return False
+        return True
+
+    def _moving_scores(self, gate: Gate, candidates: Iterable[Candidate]) -> list[float]:
+        """Scores of these candidates that move the gate's threshold."""
+        screens = self.order[: self.order.index(gate)] if gate.scoring is not None and gate.scoring.screened else []
+        scores = (self._score(gate, candidate) for candidate in candidates if self._passes(candidate, screens))
+        return [score for score in scores if score is not None]
+
+    def _score(self, gate: Gate, candidate: Candidate) -> float | None:
+        """The score that the gate compares with its threshold."""
+        score = self.scores.get(candidate, {}).get(gate.name)
+        if score is None or gate.scoring is None or not gate.scoring.averaged or not self._prior:
+            return score
+        return fsum((*self._prior, score)) / (len(self._prior) + 1)
+
+
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class VerdictCounts:
+    """Numbers of decisions on values, from which follows how many values came to each gate.
+
+    The search counts its decisions as it makes them, and the report those that are stored, in the same way.
+    """
+
+    rejected: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[str] = field(default_factory=Counter)
+    unscored: int = 0
+    """Accepted without a score, because there was nothing to judge."""
+
+    def add(self, gate: str, accepted: bool, scored: bool, count: int = 1) -> None:
+        """Count decisions of one gate; `scored`: they have a score."""
+        if not accepted:
+            self.rejected[gate] += count
+        elif scored:
+            self.accepted[gate] += count
+        else:
+            self.unscored += count
+
+    def by_gate(self, order: Sequence[Gate]) -> dict[str, GateCount]:
+        """Accepted and judged values of each gate on values, in this order.
+
+        A rejected value came to the gates up to the one that rejected it. An accepted one came to the gates up to the
+        last that scored it, and to all that score nothing.
+        """
+        values_left = self.rejected.total() + self.accepted.total() + self.unscored
+        unscored = self.unscored
+        counts: dict[str, GateCount] = {}
+        for gate in order:
+            if not gate.judges(Subject.VALUES):
+                continue
+            judged = values_left - (unscored if gate.scoring is not None else 0)
+            counts[gate.name] = GateCount(judged - self.rejected[gate.name], judged)
+            # The next gate sees only what this one let pass.
+            values_left -= self.rejected[gate.name]
+            # The decision names the last gate with a score: no later gate scored these values.
+            unscored += self.accepted[gate.name]
+        return counts
+
+
+def count_by_gate(decisions: Collection[Decision], order: Sequence[Gate]) -> dict[str, GateCount]:
+    """Accepted and judged values of each gate on values, by these decisions."""
+    counts = VerdictCounts()
+    for decision in decisions:
+        counts.add(decision.gate, decision.accepted, decision.score is not None)
+    return counts.by_gate(order)

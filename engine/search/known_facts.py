@@ -1,0 +1,133 @@
+"""Facts that are true for a run: those of the knowledge base and the rule files, read once and kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hapax.engine.search.inquiry import atom_values
+from hapax.grammar.arithmetic import holds
+from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.terms import Atom, Constant, Term, Value
+from hapax.kb.records import FactRecord, Source, TypeFact
+from hapax.kb.store import KnowledgeBase
+
+Facts = dict[tuple[Value, ...], FactRecord]
+"""Facts of one predicate, by their arguments."""
+
+
+@dataclass(slots=True)
+class _PredicateFacts:
+    """Facts of one predicate: all, the given ones, and those that this run found.
+
+    `supports`: ids of the candidates behind a fact of this run, by fact id.
+    """
+
+    facts: Facts
+    given: Facts
+    found: Facts = field(default_factory=dict)
+    supports: dict[str, set[str]] = field(default_factory=dict)
+
+
+class KnownFacts:
+    """Facts by indicator and arguments. A model's fact never replaces a given one."""
+
+    def __init__(self, kb: KnowledgeBase, library: Library) -> None:
+        self._kb, self._library = kb, library
+        self._predicates: dict[str, _PredicateFacts] = {}
+        self._types: dict[tuple[Value, str], TypeFact] = {}
+
+    def of(self, indicator: str) -> Facts:
+        """The predicate's facts by their arguments."""
+        return self._of(indicator).facts
+
+    def of_run(self, indicator: str) -> list[FactRecord]:
+        """The predicate's given facts, and those that this run has found so far."""
+        # Facts of other runs are left out, and so are those that this run found before it was killed and resumed:
+        # with them the result would depend on when the run took place.
+        known = self._of(indicator)
+        return [*known.given.values(), *known.found.values()]
+
+    def types(self) -> list[TypeFact]:
+        """The types that users gave to values, and those under which this run accepted values."""
+        given = [type_fact for type_fact in self._kb.type_facts() if type_fact.probability is None]
+        return [*given, *self._types.values()]
+
+    def given(self, atom: Atom, name: str) -> list[Value]:
+        """Values of the variable `name` for which the atom is a given fact, whatever its other variables are."""
+        matches = (_bindings(atom.arguments, arguments) for arguments in self._of(atom.indicator).given)
+        return list(dict.fromkeys(bindings[name] for bindings in matches if bindings is not None))
+
+    def truth(self, atom: Atom) -> float | None:
+        """1 or 0 by a given fact or arithmetic; None if a model has to say. Given predicates have no other facts."""
+        signature = self._library.signature(atom.indicator)
+        if signature.kind is PredicateKind.COMPUTED and signature.definition is not None:
+            names = (parameter.name for parameter in signature.parameters)
+            return 1.0 if holds(signature.definition, dict(zip(names, atom_values(atom), strict=True))) else 0.0
+        fact = self.of(atom.indicator).get(atom_values(atom))
+        if fact is not None and fact.source is Source.GIVEN:
+            return 1.0
+        return 0.0 if signature.kind is PredicateKind.GIVEN else None
+
+    def add(self, facts: Sequence[FactRecord]) -> None:
+        """Add facts, to the knowledge base too (inside the caller's transaction)."""
+        self._kb.add_facts(facts)
+        for fact in facts:
+            known = self._of(f"{fact.predicate}/{len(fact.arguments)}")
+            earlier = known.facts.get(fact.arguments)
+            if earlier is None or earlier.source is not Source.GIVEN:
+                known.facts[fact.arguments] = fact
+                if fact.source is Source.GIVEN:
+                    known.given[fact.arguments] = fact
+                known.found[fact.arguments] = fact
+            known.supports.setdefault(fact.id, set()).add(fact.candidate_id or "")
+
+    def add_types(self, types: Sequence[TypeFact]) -> None:
+        """Add types of values, to the knowledge base too (inside the caller's transaction)."""
+        self._kb.add_type_facts(types)
+        for type_fact in types:
+            self._types[type_fact.constant, type_fact.data_type] = type_fact
+
+    def reject(self, facts: Iterable[FactRecord]) -> None:
+        """Retract facts of candidates that a gate now rejects, unless this run found them by another candidate too."""
+        for fact in facts:
+            known = self._of(f"{fact.predicate}/{len(fact.arguments)}")
+            current = known.facts.get(fact.arguments)
+            supports = known.supports.get(fact.id, set())
+            # Another candidate, of another spelling or question, may have found the same fact.
+            supports.discard(fact.candidate_id or "")
+            if current is not None and current.candidate_id == fact.candidate_id and not supports:
+                self._kb.retract_fact(fact.id)
+                del known.facts[fact.arguments]
+                known.given.pop(fact.arguments, None)
+                known.found.pop(fact.arguments, None)
+
+    def keep_only(self, indicators: Collection[str]) -> None:
+        """Free the facts of all other predicates, and the types of values, which no later rule of the run uses."""
+        for indicator in [indicator for indicator in self._predicates if indicator not in indicators]:
+            del self._predicates[indicator]
+        # Only derived premises look up types, and the caller has none left.
+        self._types.clear()
+
+    def _of(self, indicator: str) -> _PredicateFacts:
+        known = self._predicates.get(indicator)
+        if known is None:
+            facts = {fact.arguments: fact for fact in self._kb.facts(indicator)}
+            for atom in self._library.facts:
+                if atom.indicator == indicator:
+                    types = self._library.signature(indicator).argument_types
+                    facts[atom_values(atom)] = FactRecord(atom.predicate, atom_values(atom), types, Source.GIVEN)
+            # Given facts are read apart: those of other runs are in `facts` as well.
+            given = {arguments: fact for arguments, fact in facts.items() if fact.source is Source.GIVEN}
+            known = self._predicates[indicator] = _PredicateFacts(facts, given)
+        return known
+
+
+def _bindings(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:
+    """Values of the variables under which the terms are these values; None if there are none."""
+    bindings: dict[str, Value] = {}
+    for term, value in zip(terms, values, strict=True):
+        expected = term.value if isinstance(term, Constant) else bindings.setdefault(term.name, value)
+        if expected != value:
+            return None
+    return bindings

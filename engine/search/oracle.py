@@ -1,0 +1,471 @@
+"""The oracle: asks models questions in batches, lets the gates judge the answers, and stores everything.
+
+A question is asked once for all rules, beams and runs. Its calls go through the journal, so that a killed run replays
+its answers. An exhausted question is answered from its stored candidates, whose scores are compared with today's
+thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from typing import NamedTuple, TypeVar
+
+from hapax.engine.search.gates import CRITIC, TYPE, Gate, QuestionGates, gates_in_order
+from hapax.engine.search.inquiry import (
+    FUNCTIONAL_SAMPLES,
+    AskedQuestion,
+    Inquiry,
+    ParsedGeneration,
+    QuestionAnswer,
+    atom_values,
+    filled,
+    pattern_atom,
+    question_words,
+    slot_name,
+)
+from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Value, Variable
+from hapax.grammar.verbalize import atom_text
+from hapax.kb.records import Assessment, Candidate, Decision, FactRecord, Question, Source, TypeFact, content_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.answers import parse_values
+from hapax.llm_oracle.budget import BudgetReached
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import exclusion_clause, functional_prompt, knowledge_prompt, sentence
+from hapax.llm_oracle.protocols import (
+    EVALUATOR,
+    LIKELIHOOD,
+    Critic,
+    GenerationParameters,
+    GenerationRequest,
+    Generator,
+    LikelihoodModel,
+    Models,
+)
+
+GENERATION_BATCH = 64
+"""Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""
+
+REVISION_SHOWN = 20
+"""Characters of each part of a revision that people are shown: enough to tell hashes apart. The journal has all."""
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class OracleSettings:
+    """Settings of asking and judging.
+
+    `critic` False: no value is scored, so every value that the parser reads is accepted. `gates`: in the order in which
+    they judge a value; `rules`: of their thresholds by gate, where they differ from the gate's own. `link_exclusion`:
+    LINK's way, where later calls name the accepted values in the prompt and put a logit bias on the tokens of rejected
+    ones; otherwise decoding excludes all earlier values as whole sequences.
+    """
+
+    calls_per_question: int = 4
+    values_per_call: int = 50
+    critic: bool = True
+    gates: tuple[Gate, ...] = field(default_factory=gates_in_order)
+    rules: Mapping[str, CriticRule] = field(default_factory=dict)
+    link_exclusion: bool = False
+    parameters: GenerationParameters = field(default_factory=GenerationParameters)
+
+    @property
+    def truth_threshold(self) -> float:
+        """P(yes) from which an atom that no question proposed is true: where the critic's threshold starts."""
+        return self.rules.get(CRITIC.name, DEFAULT_RULE).start
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """By how much the numbers of accepted and of rejected values grew in one round of calls."""
+
+    accepted: int
+    rejected: int
+
+
+class AtomVerdict(NamedTuple):
+    """Truth of an atom that no question proposed, with its score and the threshold of truth."""
+
+    atom: Atom
+    score: float | None
+    threshold: float
+    is_true: bool
+
+
+def journaled(models: Models, journal: Journal) -> Models:
+    """The models behind the journal; those that are behind one already stay as they are."""
+
+    def scorer(model: LikelihoodModel, role: str) -> LikelihoodModel:
+        return model if isinstance(model, JournaledLikelihood) else JournaledLikelihood(model, journal, role=role)
+
+    knowledge: Generator = models.knowledge
+    critic: Critic = models.critic
+    if not isinstance(knowledge, JournaledGenerator):
+        knowledge = JournaledGenerator(knowledge, journal, GENERATION_BATCH)
+    if not isinstance(critic, JournaledCritic):
+        critic = JournaledCritic(critic, journal)
+    return Models(knowledge, critic, scorer(models.likelihood, LIKELIHOOD), scorer(models.evaluator, EVALUATOR))
+
+
+class Oracle:
+    """Answers questions and judges ground atoms for one run. `on_round` is called after each round of calls.
+
+    `budget_reached` is set once the budget stopped a request. From then on only the journal answers, and incomplete
+    answers are marked as such (`QuestionAnswer.complete`).
+    """
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        library: Library,
+        models: Models,
+        settings: OracleSettings | None = None,
+        run_id: str = "",
+        *,
+        journal: Journal | None = None,
+    ) -> None:
+        self.kb, self.library, self.run_id = kb, library, run_id
+        self.settings = settings or OracleSettings()
+        self.journal = journal or Journal(kb)
+        self.models = journaled(models, self.journal)
+        self.known = KnownFacts(kb, library)
+        self.budget_reached: BudgetReached | None = None
+        self.on_round: Callable[[RoundResult], None] | None = None
+        self._answers: dict[Inquiry, QuestionAnswer] = {}
+        self._probabilities: dict[Atom, float | None] = {}
+
+    # -- questions
+
+    def answer(self, questions: Sequence[Question]) -> dict[Question, list[Value]]:
+        """The accepted values of each question, given facts first.
+
+        Raises BudgetReached where the budget ended a question.
+        """
+        inquiries = {question: Inquiry(question, question.patterns) for question in questions}
+        answers = self.answers(list(inquiries.values()))
+        if self.budget_reached and not all(answer.complete for answer in answers.values()):
+            raise self.budget_reached
+        return {question: answers[inquiry].values for question, inquiry in inquiries.items()}
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> dict[Inquiry, QuestionAnswer]:
+        """The answer to each inquiry; those without one yet are asked in rounds, each one batch over all of them."""
+        asked: list[AskedQuestion] = []
+        for inquiry in dict.fromkeys(inquiries):
+            if inquiry not in self._answers:
+                gates = QuestionGates(self.settings.gates, self.settings.rules, inquiry.prior)
+                asked.append(AskedQuestion(inquiry, gates, self.settings.calls_per_question))
+        self._restore(asked)
+        while open_questions := [question for question in asked if question.is_open]:
+            self._round(open_questions)
+        decisions = {question: question.decisions(self.run_id) for question in asked}
+        self._store(decisions)
+        for question in asked:
+            given = self._given_values(question.inquiry)
+            self._answers[question.inquiry] = question.answer(given, decisions[question])
+        return {inquiry: self._answers[inquiry] for inquiry in inquiries}
+
+    def keep_only(self, indicators: Collection[str]) -> None:
+        """Free the answers and probabilities about all other predicates."""
+        for inquiry in [inquiry for inquiry in self._answers if not inquiry.is_about(indicators)]:
+            del self._answers[inquiry]
+        for atom in [atom for atom in self._probabilities if atom.indicator not in indicators]:
+            del self._probabilities[atom]
+
+    # -- ground atoms
+
+    def probabilities(self, atoms: Iterable[Atom]) -> dict[Atom, float | None]:
+        """P(yes) of each ground atom: 1 or 0 by a given fact or arithmetic, None without a critic or budget."""
+        unique = list(dict.fromkeys(atoms))
+        truths = {atom: self.known.truth(atom) for atom in unique if atom not in self._probabilities}
+        claims = {atom: self.claim(atom) for atom, truth in truths.items() if truth is None and self.settings.critic}
+        scores = self._score({"probability": list(dict.fromkeys(claims.values()))})["probability"]
+        for atom, truth in truths.items():
+            probability = truth if truth is not None else scores.get(claims.get(atom, ""))
+            # What the budget left unscored is not remembered, so that it is asked for again.
+            if probability is not None or not self.settings.critic:
+                self._probabilities[atom] = probability
+        return {atom: self._probabilities.get(atom) for atom in unique}
+
+    def verify(self, atoms: Sequence[Atom]) -> dict[Atom, bool]:
+        """Truth of each ground atom: given, computed, or judged at the starting threshold. True ones become facts.
+
+        Raises BudgetReached where the budget left an atom unscored.
+        """
+        probabilities = self.probabilities(atoms)
+        if self.settings.critic and self.budget_reached and None in probabilities.values():
+            raise self.budget_reached
+        threshold = self.settings.truth_threshold
+        verdicts = [
+            AtomVerdict(atom, probability, threshold, probability is None or probability >= threshold)
+            for atom, probability in probabilities.items()
+        ]
+        self.store_verdicts(verdicts)
+        return {verdict.atom: verdict.is_true for verdict in verdicts}
+
+    def store_verdicts(self, verdicts: Sequence[AtomVerdict]) -> None:
+        """Store verdicts on atoms that no question proposed, and true ones as facts."""
+        decisions: list[Decision] = []
+        facts: list[FactRecord] = []
+        for atom, score, threshold, is_true in verdicts:
+            if self.known.truth(atom) is not None:
+                continue  # given or computed: nobody judged it
+            values = atom_values(atom)
+            relation = "reaches" if score is not None and score >= threshold else "is below"
+            reason = "no critic" if score is None else f"P(true) {score:.3f} {relation} the threshold {threshold:.2f}"
+            subject = content_id("fact", atom.predicate, list(values))
+            decisions.append(Decision(self.run_id, CRITIC.name, subject, is_true, score, threshold, reason))
+            if is_true:
+                types = self.library.signature(atom.indicator).argument_types
+                facts.append(self._fact(atom, types, score, None))
+        if decisions:
+            with self.kb.transaction():
+                self.kb.add_decisions(decisions)
+                self.known.add(facts)
+
+    def claim(self, atom: Atom) -> str:
+        """The sentence by which the critic judges a ground atom."""
+        return sentence(atom_text(atom, self.library))
+
+    # -- likelihood
+
+    def log_likelihoods(self, texts: Iterable[str], *, evaluator: bool = False) -> dict[str, float]:
+        """Mean token log-likelihood of each text, in nats. Texts that the budget or the model refused are missing."""
+        model = self.models.evaluator if evaluator else self.models.likelihood
+        unique = list(dict.fromkeys(texts))
+        scores = self._within_budget(lambda: model.log_likelihoods(unique), len(unique))
+        name = model_name(model)
+        known = [(text, score) for text, score in zip(unique, scores, strict=True) if score and not score.refused]
+        self.kb.add_assessments(
+            Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in known
+        )
+        return {text: score.per_token for text, score in known}
+
+    # -- one round of calls
+
+    def _round(self, asked: Sequence[AskedQuestion]) -> None:
+        """Send the next request of each question as one batch, have the replies judged, and store the candidates."""
+        replies = self._replies(asked)
+        answered = [question for question in asked if not question.cut]
+        self._judge({question: question.take(replies[question]) for question in answered})
+        new: list[Candidate] = []
+        accepted = rejected = 0
+        for question in answered:
+            new += question.unstored()
+            more_accepted, more_rejected = question.change()
+            accepted += more_accepted
+            rejected += more_rejected
+        with self.kb.transaction():
+            self.kb.add_questions(question.inquiry.question for question in answered)
+            self.kb.add_candidates(new)
+        if self.on_round is not None:
+            self.on_round(RoundResult(accepted, rejected))
+
+    def _replies(self, asked: Sequence[AskedQuestion]) -> dict[AskedQuestion, list[ParsedGeneration]]:
+        """The parsed replies to the next request of each question; questions without one are marked as cut."""
+        askers: list[AskedQuestion] = []
+        requests: list[GenerationRequest] = []
+        for question in asked:
+            for request in self._requests(question):  # several for a question with one right value
+                askers.append(question)
+                requests.append(request)
+        knowledge, parameters = self.models.knowledge, self.settings.parameters
+        assert isinstance(knowledge, JournaledGenerator)  # noqa: S101  `journaled` saw to it
+        calls = [knowledge.prepared(request, parameters) for request in requests]
+        generations = self._within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
+        replies: dict[AskedQuestion, list[ParsedGeneration]] = {question: [] for question in asked}
+        for asker, call, generation in zip(askers, calls, generations, strict=True):
+            if generation is None:
+                asker.cut = True
+                continue
+            asker.sent += call.id in self.journal.missed
+            wanted = asker.inquiry.question
+            numeric = self.library.is_numeric(wanted.data_type)
+            values = parse_values(generation.text, slot_name(wanted.patterns[0]), wanted.data_type, numeric)
+            replies[asker].append(ParsedGeneration(call.id, values))
+        return replies
+
+    def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
+        """The next requests of a question: all samples if one value is right, otherwise one for further values."""
+        question = asked.inquiry.question
+        variable, words = question_words(question, self.library)
+        if question.functional:
+            prompt = functional_prompt(variable, words, question.data_type)
+            return [GenerationRequest(prompt, sample_index=index) for index in range(FUNCTIONAL_SAMPLES)]
+        count = asked.inquiry.values or self.settings.values_per_call
+        prompt = knowledge_prompt(variable, words, question.data_type, count)
+        earlier = tuple(str(candidate.value) for candidate in asked.values)
+        if not self.settings.link_exclusion:
+            return [GenerationRequest(prompt, earlier, sample_index=asked.sample_index(earlier))]
+        accepted = tuple(str(candidate.value) for candidate in asked.gates.accepted)
+        # A banned token is banned everywhere: without digits the model could not number its list.
+        rejected = tuple(text for text in earlier if text not in accepted and not any(c.isdigit() for c in text))
+        prompt += exclusion_clause(accepted)
+        return [GenerationRequest(prompt, (), rejected, sample_index=asked.sample_index(accepted, rejected))]
+
+    def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
+        """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""
+        # The batch has the same order whichever gate decides first, so that a budget cuts it at the same place.
+        gates = (*gates_in_order(), *self.settings.gates)
+        measures = {gate.name: gate.scoring.measure for gate in gates if gate.scoring is not None}
+        batch: dict[str, dict[str, None]] = {measure: {} for measure in measures.values()}
+        claims: dict[AskedQuestion, dict[Candidate, dict[str, Sequence[str]]]] = {}
+        for asked, candidates in proposed.items():
+            claims[asked] = {candidate: self._claims(asked.inquiry, candidate.value) for candidate in candidates}
+            for by_gate in claims[asked].values():
+                for gate, texts in by_gate.items():
+                    batch[measures[gate]].update(dict.fromkeys(texts))  # questions share claims about types
+        probabilities = self._score({measure: list(texts) for measure, texts in batch.items()})
+        for asked, by_candidate in claims.items():
+            scores: dict[Candidate, dict[str, float]] = {}
+            for candidate, by_gate in by_candidate.items():
+                lowest = {gate: _lowest(probabilities[measures[gate]], texts) for gate, texts in by_gate.items()}
+                known = {gate: score for gate, score in lowest.items() if score is not None}
+                if len(known) < len(lowest):
+                    asked.cut = True  # the values before this one are judged: their scores move the threshold
+                    break
+                scores[candidate] = known
+            asked.judge(scores)
+
+    def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, Sequence[str]]:
+        """The claims about a value that the critic scores, by gate; gates without a claim are left out."""
+        claims: dict[str, Sequence[str]] = {}
+        if self.settings.critic:
+            atoms = [filled(pattern, value) for pattern in inquiry.claimed]
+            for gate in self.settings.gates:
+                if gate.scoring is not None:
+                    texts = gate.scoring.claims(value, inquiry.question.data_type, atoms, self.library)
+                    if texts:
+                        claims[gate.name] = texts
+        return claims
+
+    def _score(self, claims: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
+        """P(yes) of claims by measure, scored as one batch and stored. Claims that the budget cut are missing."""
+        critic, name = self.models.critic, model_name(self.models.critic)
+        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
+        batch = list(chain.from_iterable(claims.values()))
+        replies = iter(self._within_budget(lambda: critic.probabilities(batch), len(batch)))
+        found: dict[str, dict[str, float]] = {}
+        for measure, texts in claims.items():
+            # `zip` takes from its first argument first, so that no reply is lost at the end of a measure.
+            known = {claim: score for claim, score in zip(texts, replies, strict=False) if score is not None}
+            refused = [claim for claim, score in known.items() if score.refused]
+            call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
+            self.kb.add_assessments(
+                Assessment(claim, measure, name, score.probability, call_id=call_ids.get(claim))
+                for claim, score in known.items()
+            )
+            found[measure] = {claim: score.probability for claim, score in known.items()}
+        return found
+
+    def _within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
+        """The answers, with None where the budget stopped them; the journal's answers come in any case."""
+        if not count:
+            return []
+        try:
+            return ask()
+        except BudgetReached as reached:
+            self.budget_reached = self.budget_reached or reached  # the first one is reported
+            return list(reached.answers)
+
+    # -- what is known and what is stored
+
+    def _given_values(self, inquiry: Inquiry) -> list[Value]:
+        """Values for which all claimed patterns are given facts."""
+        if not inquiry.claimed:
+            return []
+        free = Variable("V", inquiry.question.data_type)
+        first, *rest = (self.known.given(pattern_atom(pattern, free), free.name) for pattern in inquiry.claimed)
+        return [value for value in first if all(value in values for values in rest)]
+
+    def _restore(self, asked: Sequence[AskedQuestion]) -> None:
+        """Answer questions that this knowledge model has exhausted from their candidates, judged call by call."""
+        model = model_name(self.models.knowledge)
+        # With a prior the verdicts, and so the number of calls, depend on the beam: those stored may be another beam's.
+        restorable = {question: question.inquiry.question.id for question in asked if not question.inquiry.prior}
+        states = self.kb.question_states(question.inquiry.question for question in restorable)
+        candidates = self.kb.candidates_of(number for number, state in states.items() if state.exhausted)
+        call_ids = {candidate.call_id for candidate in chain.from_iterable(candidates.values())}
+        calls = self.journal.store.calls(list(call_ids))
+        by_call: dict[AskedQuestion, list[list[Candidate]]] = {}
+        for question, question_id in restorable.items():
+            stored = candidates.get(question_id, ())
+            # Candidates of another knowledge model are no answer of this one.
+            own = [item for item in stored if item.call_id in calls and calls[item.call_id].model == model]
+            if own:
+                question.restore(states[question_id], own)
+                by_call[question] = [list(group) for _, group in groupby(question.values, lambda item: item.call_id)]
+        # The first calls of all questions are one batch, then the second ones: thresholds move by call.
+        for number in range(max(map(len, by_call.values()), default=0)):
+            self._judge({question: groups[number] for question, groups in by_call.items() if number < len(groups)})
+
+    def _store(self, decided: Mapping[AskedQuestion, Sequence[tuple[Candidate, Decision]]]) -> None:
+        """Store the decisions, facts and states of finished questions in one transaction; retract refuted facts."""
+        decisions: list[Decision] = []
+        accepted: list[FactRecord] = []
+        rejected: list[FactRecord] = []
+        types: list[TypeFact] = []
+        for asked, pairs in decided.items():
+            data_type = asked.inquiry.question.data_type
+            for candidate, decision in pairs:
+                decisions.append(decision)
+                scores = asked.gates.scores.get(candidate)
+                if scores is None:
+                    continue  # the parser rejected it, so there is no value
+                facts = self._facts(asked.inquiry, candidate, scores.get(CRITIC.name))
+                (accepted if decision.accepted else rejected).extend(facts)
+                if decision.accepted and TYPE.name in scores:
+                    types.append(TypeFact(candidate.value, data_type, scores[TYPE.name]))
+        with self.kb.transaction():
+            self.kb.add_decisions(decisions)
+            # First reject, then add: one candidate may support what another, rejected one proposed too.
+            self.known.reject(rejected)
+            self.known.add(accepted)
+            self.known.add_types(types)
+            self.kb.set_question_states(
+                (asked.inquiry.question, asked.state) for asked in decided if not asked.restored
+            )
+
+    def _facts(self, inquiry: Inquiry, candidate: Candidate, probability: float | None) -> list[FactRecord]:
+        """The facts that a candidate makes of the claimed patterns, its own argument typed as the question's values."""
+        facts = []
+        for pattern in inquiry.claimed:
+            atom = filled(pattern, candidate.value)
+            declared = self.library.signature(atom.indicator).argument_types
+            types = tuple(
+                inquiry.question.data_type if argument is None else argument_type
+                for argument, argument_type in zip(pattern.arguments, declared, strict=True)
+            )
+            facts.append(self._fact(atom, types, probability, candidate.id))
+        return facts
+
+    def _fact(
+        self, atom: Atom, types: tuple[str, ...], probability: float | None, candidate_id: str | None
+    ) -> FactRecord:
+        run_id = self.run_id or None
+        return FactRecord(atom.predicate, atom_values(atom), types, Source.MODEL, probability, candidate_id, run_id)
+
+
+def _lowest(probabilities: Mapping[str, float], claims: Sequence[str]) -> float | None:
+    """The lowest P(yes) of these claims; None if the budget cut one of them."""
+    known = [probabilities[claim] for claim in claims if claim in probabilities]
+    return min(known) if len(known) == len(claims) else None
+
+
+def model_name(model: Generator | Critic | LikelihoodModel) -> str:
+    """The model's name as journal records write it: `NAME@REVISION`."""
+    identity = model.identity
+    return f"{identity.name}@{identity.revision}" if identity.revision else identity.name
+
+
+def short_model_name(name: str) -> str:
+    """A name from `model_name`, shortened for people: the revision up to its first comma, with each part shortened."""
+    model, at, revision = name.rpartition("@")
+    # Parts are separated by semicolons. The last may say that P(yes) is a vote, so the revision is not cut as a whole.
+    parts = (part[:REVISION_SHOWN] for part in revision.partition(",")[0].split("; "))
+    return f"{model}{at}{'; '.join(parts)}" if at else name

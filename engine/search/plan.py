@@ -1,0 +1,477 @@
+"""Estimate of a run before anything is asked: calls, tokens and money, as expected and at most.
+
+The rules take the steps of their plans with a budget of no calls. As far as the journal has the answers the numbers are
+exact; from the first unknown answer on they are estimated. Nothing is sent, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+
+from hapax.engine.inference.derive import relevant_library
+from hapax.engine.search import gates
+from hapax.engine.search.beams import Beam, Origin, RuleSearch, origin_of, ranked_literals
+from hapax.engine.search.expectation import (
+    FUNCTIONAL,
+    KEYED,
+    LARGE,
+    LIMITED,
+    OPEN,
+    VERIFIED,
+    ExpectedBeams,
+    Experience,
+    SharedQuestions,
+)
+from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES, Inquiry, question_words
+from hapax.engine.search.oracle import Oracle, journaled, model_name
+from hapax.engine.search.report import Unanswerable
+from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, unanswerable
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Literal, Term, Variable
+from hapax.kb.records import Source
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Budget, Price
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import knowledge_prompt
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Models, Usage
+
+CHARACTERS_PER_TOKEN = 4
+TOKENS_PER_VALUE = 5
+"""Tokens of an item of a list: number, value, full stop and line end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """An expected number and its upper limit."""
+
+    expected: int = 0
+    most: int = 0
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.expected + other.expected, self.most + other.most)
+
+
+@dataclass(frozen=True, slots=True)
+class StepEstimate:
+    """One step. `known`: the questions that the journal answers; `calls`, `claims`, `texts`: what would be sent."""
+
+    variable: str
+    asks: str
+    questions: Range = Range()
+    known: int = 0
+    calls: Range = Range()
+    claims: Range = Range()
+    texts: Range = Range()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEstimate:
+    """One rule. `generic`: its generic variables, and why they are. `scored`: statements with a score already.
+
+    `skipped`: the reason why it would not be searched.
+    """
+
+    rule: str
+    generic: str = ""
+    order: tuple[str, ...] = ()
+    steps: tuple[StepEstimate, ...] = ()
+    statements: Range = Range()
+    scored: int = 0
+    skipped: Unanswerable | None = None
+
+    @property
+    def calls(self) -> Range:
+        return sum((step.calls for step in self.steps), Range())
+
+    @property
+    def known(self) -> int:
+        return sum(step.known for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleEstimate:
+    """Calls, tokens and money of one role. `cost`: expected and most; None if the model's price is unknown."""
+
+    model: str
+    calls: Range = Range()
+    tokens: Range = Range()
+    cost: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEstimate:
+    """The whole run. Shared questions are expected of the first rule that asks them; at most, each rule asks them."""
+
+    rules: tuple[RuleEstimate, ...]
+    roles: Mapping[str, RoleEstimate] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> Range:
+        """Calls of the knowledge model."""
+        return sum((rule.calls for rule in self.rules), Range())
+
+    @property
+    def cost(self) -> tuple[float, float] | None:
+        """Expected and most money; None if a price is unknown."""
+        expected = most = 0.0
+        for role in self.roles.values():
+            if role.cost is None:
+                return None
+            expected += role.cost[0]
+            most += role.cost[1]
+        return expected, most
+
+
+def plan_run(
+    library: Library,
+    rules: Sequence[Rule],
+    kb: KnowledgeBase,
+    models: Models,
+    settings: SearchSettings | None = None,
+    *,
+    prices: Mapping[str, Price] | None = None,
+) -> RunEstimate:
+    """Estimate a search of these rules, given the answers in `kb`. `prices` by model name, per million tokens."""
+    settings = settings or SearchSettings()
+    # With no calls allowed the journal answers what it knows and cuts everything else.
+    journal = Journal(kb, Budget(max_calls=0))
+    with KnowledgeBase(None) as scratch:
+        # The oracle stores facts as it goes: into a scratch knowledge base, because an estimate writes nothing.
+        scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
+        oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal)
+        habits = LARGE if models.knowledge.identity.knows is None else LIMITED
+        common = _Common(oracle, settings, Experience(habits, settings))
+        estimates = []
+        for rule in rules:
+            reason = unanswerable(rule, library, models)
+            if reason is not None:
+                estimates.append(RuleEstimate(rule.name, rule.generic_text, skipped=reason))
+                continue
+            estimate = _RuleEstimator(common, plan(rule, library, settings.plan)).estimate()
+            texts = {statement.text for statement in kb.statements(rule=rule.name)}
+            scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
+            estimates.append(replace(estimate, scored=scored))
+    return RunEstimate(tuple(estimates), _roles(estimates, models, settings, common.usage, prices or {}))
+
+
+@dataclass
+class _Usage:
+    """Prompt tokens of an average question, by the prompts seen so far."""
+
+    prompts: int = 0
+    tokens: int = 0
+
+    def add(self, prompt: str) -> None:
+        self.prompts += 1
+        self.tokens += len(prompt) // CHARACTERS_PER_TOKEN + 1
+
+    @property
+    def mean(self) -> int:
+        return ceil(self.tokens / self.prompts) if self.prompts else 0
+
+
+@dataclass
+class _Common:
+    """Common data of all rules: the oracle over the journal, and the questions, claims and texts counted so far."""
+
+    oracle: Oracle
+    settings: SearchSettings
+    experience: Experience
+    usage: _Usage = field(default_factory=_Usage)
+    shared: SharedQuestions = field(default_factory=SharedQuestions)
+    asked: set[Inquiry] = field(default_factory=set)
+    claims: set[Atom] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+
+
+class _RuleEstimator:
+    """Estimate of one rule: its exact beams as far as answers are known, and the expected number of others.
+
+    `most`: upper limit of the number of beams. `unknown`: an answer was missing, so numbers are estimates from here on.
+    """
+
+    def __init__(self, common: _Common, rule_plan: SearchPlan) -> None:
+        self.common, self.plan, self.settings = common, rule_plan, common.settings
+        self.oracle = common.oracle
+        self.search = RuleSearch(rule_plan, self.oracle.library, self.settings, "")
+        self.rows = ExpectedBeams(self.settings)
+        # Every search begins with one beam without values.
+        self.most, self.unknown = 1, False
+        self.width = self.settings.beam * len(self.settings.distributions)
+
+    def estimate(self) -> RuleEstimate:
+        steps = tuple(self._step(number, step) for number, step in enumerate(self.plan.steps))
+        statements = min(self.width, len(self.search.beams) + round(self.rows.together))
+        rule = self.plan.rule
+        most = max(statements, self.most)
+        return RuleEstimate(rule.name, rule.generic_text, self.plan.order, steps, Range(statements, most))
+
+    def _step(self, number: int, step: SearchStep) -> StepEstimate:
+        self.search.step_number = number
+        asks = "" if step.assignment else str(step.generators[0])
+        counts = _StepCounts(step.variable.name, asks, rows_before=self.most)
+        match self.search.origin:
+            case Origin.MODEL:
+                self._ask(step, counts)
+            case Origin.COMPUTED:
+                self.search.compute()
+                self.rows.extend(step.variable.name, 1, self.rows.together)
+            case Origin.GIVEN:
+                atoms, name = self.search.open_atoms(), self.search.names[-1]
+                self.search.extend_with({beam: self.oracle.known.given(atom, name) for beam, atom in atoms.items()})
+                self._extend_expected(step, self.rows.together, KEYED)
+            case Origin.DERIVED:
+                self._derive(step.generators[0], counts)
+                self._expect(self.search.beams)
+                self.search.beams = []
+                self._extend_expected(step, self.rows.together, KEYED)
+        self.most = self._most_beams(step)
+        # Checks come before the ranking, as in the search: it cuts only the beams that passed.
+        self._close(step, counts)
+        self._rank(step, counts)
+        return counts.estimate()
+
+    # -- asking
+
+    def _ask(self, step: SearchStep, counts: _StepCounts) -> None:
+        """Count the questions of a step: exactly if the journal answers them, otherwise by the habits of their kind."""
+        inquiries = self.search.inquiries()
+        unique = list(dict.fromkeys(inquiries.values()))
+        # The prompts of one step differ by their values alone, so one of them stands for all.
+        for inquiry in unique[:1]:
+            name, words = question_words(inquiry.question, self.oracle.library)
+            self.common.usage.add(knowledge_prompt(name, words, inquiry.question.data_type))
+        answers = self.oracle.answers(unique)
+        keys = [name for name in _names(step.generators[0]) if name in self.search.names[:-1]]
+        # A constant in the question narrows it just as a value does.
+        has_constant = any(not isinstance(term, Variable) for term in step.generators[0].atom.arguments)
+        kind = FUNCTIONAL if step.functional else KEYED if keys or has_constant else OPEN
+        self.common.experience.learn(kind, answers.values())
+        missing = {inquiry for inquiry, answer in answers.items() if not answer.complete}
+        waiting = [beam for beam, inquiry in inquiries.items() if inquiry in missing]
+        self._expect(waiting)
+        expected = self.rows.keys(keys)
+        # Missing answers of known beams are counted; the questions expected beyond them may be shared with other rules.
+        new = len(missing - self.common.asked) + self._unasked(step, max(0.0, expected - len(missing)))
+        self.common.asked |= missing
+        self.search.extend({beam: answers[inquiry] for beam, inquiry in inquiries.items() if inquiry not in missing})
+        known = len(unique) - len(missing)
+        # Each beam may need a question of its own once its values are unknown.
+        most = min(counts.rows_before, self.width) if self.unknown else len(missing)
+        habit = self.common.experience.of(kind)
+        calls = FUNCTIONAL_SAMPLES if step.functional else self.settings.calls_per_question
+        counts.questions = Range(known + round(new), known + most)
+        counts.known = known
+        counts.calls = Range(round(new * habit.calls), most * calls)
+        self._propose(step, counts, new * habit.proposed, most)
+        self._extend_expected(step, expected, kind)
+
+    def _unasked(self, step: SearchStep, count: float) -> float:
+        """The number of these `count` unknown questions that no earlier rule asks."""
+        atom, names = step.generators[0].atom, self.search.names
+
+        def shape(term: Term) -> str:
+            if not isinstance(term, Variable):
+                return str(term)
+            # Values are not known yet, so questions are alike if values of the same types are at the same places.
+            return "" if term == step.variable else term.data_type if term.name in names else "_"
+
+        return self.common.shared.more((atom.indicator, tuple(map(shape, atom.arguments))), count)
+
+    def _propose(self, step: SearchStep, counts: _StepCounts, proposed: float, most: int) -> None:
+        """Count the claims about proposed values: one about the type, one about each literal that becomes ground."""
+        if not self.settings.critic:
+            return
+        numeric = self.oracle.library.is_numeric(step.variable.data_type)
+        ground = _names(step.generators[0]) <= set(self.search.names)
+        types = 0.0 if numeric else self.common.shared.more(("type", step.variable.data_type), proposed)
+        # LINK asks with all literals at once, and each of them may become ground.
+        claimed = 1 if self.settings.compat is None else 1 + len(self.plan.rule.literals)
+        values = most * self._most_values(step)
+        counts.claims += Range(round(types + proposed * ground), values * (claimed + 1))
+
+    def _expect(self, waiting: Sequence[Beam]) -> None:
+        """Turn known beams whose answers are missing into expected ones."""
+        names = self.search.names[:-1]
+        # Columns: the values of each variable over the beams.
+        columns = zip(*(beam.values for beam in waiting), strict=True)
+        self.rows.begin(len(waiting), {name: len(set(column)) for name, column in zip(names, columns, strict=False)})
+        self.unknown = self.unknown or bool(waiting)
+
+    def _extend_expected(self, step: SearchStep, questions: float, kind: str) -> None:
+        self.rows.extend(step.variable.name, self.common.experience.of(kind).accepted, questions)
+
+    def _most_values(self, step: SearchStep) -> int:
+        """Upper limit of a question's values, if models return no more than they are asked for."""
+        if step.functional:
+            return FUNCTIONAL_SAMPLES
+        doubled = 2 if self.settings.compat == "released" and self.search.step_number == 0 else 1
+        return doubled * self.settings.calls_per_question * self.settings.values_per_call
+
+    def _most_beams(self, step: SearchStep) -> int:
+        """Upper limit of the number of beams before the gates of the step."""
+        if not self.unknown:
+            return len(self.search.beams)
+        if self.search.origin is Origin.COMPUTED or step.functional:
+            return max(self.most, len(self.search.beams))
+        if self.search.origin is Origin.MODEL:
+            return self.most * self._most_values(step)
+        if self.search.origin is Origin.GIVEN:
+            facts = self.oracle.known.of_run(step.generators[0].atom.indicator)
+            return max(self.most * len(facts), len(self.search.beams))
+        # Only the limit of the demand loop bounds what rules ask for.
+        return self.most * DEMAND.questions * self._most_values(step)
+
+    # -- closing
+
+    def _close(self, step: SearchStep, counts: _StepCounts) -> None:
+        """Count the claims of the step's literals: one for each beam whose atom nobody has judged yet."""
+        self.search.compare()
+        self.rows.compare(step)
+        for literal in self.search.checked():
+            if origin_of(literal, self.oracle.library) is Origin.DERIVED:
+                self._derive(literal, counts)
+            elif self.settings.critic:
+                self._check(literal, counts)
+            self.rows.pass_through(VERIFIED)
+
+    def _check(self, literal: Literal, counts: _StepCounts) -> None:
+        """Judge known beams as far as the journal has scores, and keep the others."""
+        atoms = self.search.ground(literal)
+        scores = self.oracle.probabilities(atoms)
+        missing = {atom for atom, score in scores.items() if score is None}
+        start = self.oracle.settings.truth_threshold
+        limits = {atom: score for atom, score in scores.items() if score is not None}
+        passed = [
+            atom in missing or (limits[atom] <= 1 - start if literal.negated else limits[atom] >= start)
+            for atom in atoms
+        ]
+        self.search.close(literal, passed, gates.CRITIC)
+        new = len(missing - self.common.claims)
+        self.common.claims |= missing
+        self.unknown = self.unknown or bool(missing)
+        asked = origin_of(literal, self.oracle.library) is Origin.MODEL
+        expected = self.rows.keys(_names(literal)) if asked else 0.0
+        counts.claims += Range(new + round(expected), self.most if self.unknown else new)
+
+    def _derive(self, literal: Literal, counts: _StepCounts) -> None:
+        """Count the questions of a derived literal: its rules ask for the facts that their premises need."""
+        # How many these are, only running the rules would tell: the upper limit is that of the demand loop.
+        beams = len(self.search.beams)
+        if not beams and not self.rows.together:
+            return
+        library = relevant_library(self.oracle.library, goals=[literal.atom.indicator])
+        asking = 0
+        for rule in library.rules:
+            asking += sum(origin_of(premise, self.oracle.library) is Origin.MODEL for premise in rule.literals)
+        if not asking:
+            return
+        keys = beams + self.rows.keys(_names(literal) & set(self.search.names))
+        new = self.common.shared.more(("derived", literal.atom.indicator), keys * asking)
+        habit = self.common.experience.of(KEYED)
+        groups = ceil(max(self.most, counts.rows_before) / ROWS_PER_GOAL)
+        most = groups * DEMAND.questions
+        calls = max(self.settings.calls_per_question, FUNCTIONAL_SAMPLES)
+        values = calls * self.settings.values_per_call
+        self.unknown = True
+        counts.questions += Range(round(new), most)
+        counts.calls += Range(round(new * habit.calls), most * calls)
+        if self.settings.critic:
+            verified = groups * DEMAND.verifications
+            # Each value has a claim about its type and one about the fact.
+            counts.claims += Range(round(2 * new * habit.proposed), 2 * most * values + verified)
+
+    # -- ranking
+
+    def _rank(self, step: SearchStep, counts: _StepCounts) -> None:
+        """Rank known beams by known scores; if a score is missing, keep the first beams."""
+        search, ranks = self.search, self.search.is_ranked and self.settings.likelihood != "none"
+        pool = self.most
+        if ranks and self.settings.likelihood == "model":
+            texts = search.texts()
+            scores = self.oracle.log_likelihoods(texts.values())
+            missing = {text for text in texts.values() if text not in scores}
+            ranked = ranked_literals(self.plan.rule, self.oracle.library, search.names, bool(self.settings.compat))
+            if ranked:
+                expected = self.rows.keys(set().union(*map(_names, ranked)))
+            else:
+                # A single value is ranked by its type claim, which all rules with this type share.
+                expected = self.common.shared.more(("text", step.variable.data_type), self.rows.distinct_of(step))
+            counts.texts = Range(
+                len(missing - self.common.texts) + round(expected), pool if self.unknown else len(missing)
+            )
+            self.common.texts |= missing
+            self.unknown = self.unknown or bool(missing)
+            if not missing and not self.rows.together:
+                search.rank(texts, scores)
+            else:
+                search.advance_unranked()
+        elif ranks:
+            search.rank(search.texts(), dict.fromkeys(search.texts().values(), 0.0))
+        else:
+            search.advance_unranked()
+        self.rows.rank(max(0, self.settings.beam - len(search.beams) // len(self.settings.distributions)), ranks)
+        self.most = min(self.width, self.most) if self.unknown else len(search.beams)
+
+
+@dataclass
+class _StepCounts:
+    """Counts of one step. `rows_before`: upper limit of the number of beams before the step."""
+
+    variable: str
+    asks: str
+    rows_before: int
+    questions: Range = Range()
+    known: int = 0
+    calls: Range = Range()
+    claims: Range = Range()
+    texts: Range = Range()
+
+    def estimate(self) -> StepEstimate:
+        return StepEstimate(self.variable, self.asks, self.questions, self.known, self.calls, self.claims, self.texts)
+
+
+def _names(literal: Literal) -> set[str]:
+    return {variable.name for variable in literal.variables}
+
+
+def _roles(
+    estimates: Sequence[RuleEstimate],
+    models: Models,
+    settings: SearchSettings,
+    usage: _Usage,
+    prices: Mapping[str, Price],
+) -> dict[str, RoleEstimate]:
+    """Calls, tokens and money by role."""
+    calls = dict.fromkeys((KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR), Range())
+    for rule in estimates:
+        for step in rule.steps:
+            calls[KNOWLEDGE] += step.calls
+            calls[CRITIC] += step.claims
+            calls[LIKELIHOOD] += step.texts
+        calls[EVALUATOR] += Range(max(0, rule.statements.expected - rule.scored), rule.statements.most)
+    usage_per_call = {
+        KNOWLEDGE: Usage(usage.mean, settings.values_per_call * TOKENS_PER_VALUE),
+        CRITIC: Usage(usage.mean, 1),
+        LIKELIHOOD: Usage(usage.mean, 0),
+        EVALUATOR: Usage(usage.mean, 0),
+    }
+    by_role = {
+        KNOWLEDGE: models.knowledge,
+        CRITIC: models.critic,
+        LIKELIHOOD: models.likelihood,
+        EVALUATOR: models.evaluator,
+    }
+    needs = {}
+    for role, model in by_role.items():
+        count, per_call = calls[role], usage_per_call[role]
+        tokens_per_call = per_call.prompt_tokens + per_call.completion_tokens
+        price = prices.get(model.identity.name)
+        cost = None if price is None else (price.of(per_call) * count.expected, price.of(per_call) * count.most)
+        tokens = Range(count.expected * tokens_per_call, count.most * tokens_per_call)
+        needs[role] = RoleEstimate(model.identity.name, count, tokens, cost)
+    return needs

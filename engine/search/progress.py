@@ -1,0 +1,104 @@
+"""Progress of a search: the events that a display receives, and a counter of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from hapax.grammar.words import counted
+
+ESTIMATE_FROM = 0.05
+"""Share of a search from which its pace gives the time left; earlier questions are few and have long lists."""
+
+
+class SearchProgress(Protocol):
+    """A display of progress. The engine calls it, and does not know how anything is shown."""
+
+    def started(self, rules: int, calls: int) -> None:
+        """A search of `rules` rules begins, which is expected to need `calls` calls of the knowledge model."""
+
+    def searching(self, rules: Sequence[str], calls: int) -> None:
+        """The search of the next rules begins, side by side; `calls` of the expected calls are theirs."""
+
+    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+        """Numbers of new calls to the knowledge model, answers from the journal, accepted and rejected values."""
+
+
+@dataclass
+class ProgressCounter:
+    """A `SearchProgress` that counts, for displays of every kind.
+
+    Rules take fewer or more calls than expected. Therefore finished rules count as expected, and only the share of the
+    current rules follows from their calls.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    calls: int = 0
+    hits: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    _rules: int = 0
+    _expected: int = 0
+    _current: tuple[str, ...] = ()
+    _rules_over: int = 0
+    _expected_now: int = 0
+    _expected_over: int = 0
+    _asked_now: int = 0
+    _started: float = 0.0
+
+    def started(self, rules: int, calls: int) -> None:
+        self._rules, self._expected, self._started = rules, calls, self.clock()
+        self._current, self._rules_over, self._expected_now, self._expected_over, self._asked_now = (), 0, 0, 0, 0
+
+    def searching(self, rules: Sequence[str], calls: int) -> None:
+        self._rules_over += len(self._current)
+        self._expected_over += self._expected_now
+        self._current, self._expected_now, self._asked_now = tuple(rules), calls, 0
+
+    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+        self.calls += calls
+        self.hits += hits
+        self.accepted += accepted
+        self.rejected += rejected
+        self._asked_now += calls + hits
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the search began."""
+        return self.clock() - self._started
+
+    @property
+    def share(self) -> float:
+        """Share of the search that is done, from 0 to 1."""
+        # Rules that take more calls than expected count as done at most.
+        done = self._expected_over + min(self._asked_now, self._expected_now)
+        return done / self._expected if self._expected else 0.0
+
+    @property
+    def rules(self) -> str:
+        """The current rules: `rule 3 of 9`, `rules 1 to 8 of 9`."""
+        first, last = self._rules_over + 1, self._rules_over + len(self._current)
+        return f"rule {first} of {self._rules}" if first == last else f"rules {first} to {last} of {self._rules}"
+
+    @property
+    def counts(self) -> str:
+        """`204 calls, 1 hit, 310 accepted, 95 rejected`."""
+        return (
+            f"{counted(self.calls, 'call')}, {counted(self.hits, 'hit')}, "
+            f"{self.accepted} accepted, {self.rejected} rejected"
+        )
+
+    @property
+    def left(self) -> str:
+        """The time left at the present pace, `, 0:01:40 left`; empty while it cannot be estimated, and at the end."""
+        if not ESTIMATE_FROM <= self.share < 1:
+            return ""
+        return f", {duration(self.seconds * (1 / self.share - 1))} left"
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds: `0:01:40`."""
+    return str(timedelta(seconds=round(seconds)))

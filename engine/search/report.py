@@ -1,0 +1,172 @@
+"""Report of a search: a line per rule, and the counts of the whole run."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hapax.engine.search.gates import GateCount
+from hapax.kb.records import Distribution, StatementRecord
+from hapax.llm_oracle.budget import CallStatistics
+
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswerable:
+    """The reason why a rule is not searched: what a model does not know, and the options that bring another model.
+
+    `unknown`: indicators of predicates, and types as `the type Dish`.
+    """
+
+    model: str
+    unknown: tuple[str, ...]
+    remedy: str
+
+
+class PackedStatements:
+    """The statements of one rule and distribution, compressed, with their mean log-likelihood.
+
+    A record with its proof takes 3 to 5 kB, compressed among others some 0.1 kB, and a run may have 100,000 of them.
+    Each iteration decompresses them.
+    """
+
+    __slots__ = ("_count", "_packed", "mean_log_likelihood")
+
+    def __init__(self, records: Sequence[StatementRecord]) -> None:
+        self._count = len(records)
+        self._packed = zlib.compress(pickle.dumps(list(records)))
+        scores = [record.log_likelihood for record in records if record.log_likelihood is not None]
+        self.mean_log_likelihood = math.fsum(scores) / len(scores) if scores else None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[StatementRecord]:
+        records: list[StatementRecord] = pickle.loads(zlib.decompress(self._packed))  # noqa: S301  # our own bytes
+        return iter(records)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReport:
+    """One rule's line in the closing table.
+
+    `calls`: requests sent to the knowledge model for this rule's questions. `hits`: those that the journal or another
+    rule of this run answered. Requests to the models that judge are counted for the whole run only. `in_both`:
+    statements in head and long tail, which share the middle of a small pool. `skipped`: the reason why the rule was not
+    searched. `cut`: the budget ended it before it was complete.
+    """
+
+    rule: str
+    domain: str | None = None
+    statements: Mapping[Distribution, PackedStatements] = field(default_factory=dict)
+    gates: Mapping[str, GateCount] = field(default_factory=dict)
+    questions: int = 0
+    calls: int = 0
+    hits: int = 0
+    in_both: int = 0
+    skipped: Unanswerable | None = None
+    cut: bool = False
+
+    def mean_log_likelihood(self, distribution: Distribution) -> float | None:
+        """Mean over the distribution's statements of the evaluator's mean token log-likelihood, in nats."""
+        statements = self.statements.get(distribution)
+        return None if statements is None else statements.mean_log_likelihood
+
+    @property
+    def delta(self) -> float | None:
+        """Mean log-likelihood of head less long-tail statements (paper, section 3.2); None without both."""
+        head = self.mean_log_likelihood(Distribution.HEAD)
+        long_tail = self.mean_log_likelihood(Distribution.LONG_TAIL)
+        return None if head is None or long_tail is None else head - long_tail
+
+    def count(self, distribution: Distribution) -> int:
+        """Number of statements of the distribution."""
+        return len(self.statements.get(distribution, ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The rule's line as the run record stores it."""
+        return {
+            "rule": self.rule,
+            "domain": self.domain,
+            **{distribution.value: self.count(distribution) for distribution in Distribution},
+            "in_both": self.in_both,
+            "delta": self.delta,
+            "gates": {gate: asdict(count) for gate, count in self.gates.items()},
+            "questions": self.questions,
+            "calls": self.calls,
+            "hits": self.hits,
+            "skipped": asdict(self.skipped) if self.skipped else None,
+            "cut": self.cut,
+        }
+
+    def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:
+        """The most typical statements: the likeliest of the head, the least likely of the long tail."""
+        statements = list(self.statements.get(distribution, ()))
+        # Without an evaluator's score the order of derivation decides.
+        scored = [statement for statement in statements if statement.log_likelihood is not None]
+        sign = -1.0 if distribution is Distribution.HEAD else 1.0
+        scored.sort(key=lambda statement: (sign * (statement.log_likelihood or 0.0), statement.text))
+        # Different substitutions may read the same.
+        texts = dict.fromkeys(statement.text for statement in scored or statements)
+        return tuple(texts)[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """The closing table: a line per rule, and the requests by role.
+
+    `status`: done or budget. `budget`: message of the budget that was reached.
+    """
+
+    run_id: str
+    rules: tuple[RuleReport, ...]
+    statistics: Mapping[str, CallStatistics] = field(default_factory=dict)
+    status: str = "done"
+    budget: str | None = None
+
+    @property
+    def searched(self) -> tuple[RuleReport, ...]:
+        return tuple(rule for rule in self.rules if rule.skipped is None)
+
+    @property
+    def skipped(self) -> tuple[RuleReport, ...]:
+        return tuple(rule for rule in self.rules if rule.skipped is not None)
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """Names of the rules that a budget cut."""
+        return tuple(rule.rule for rule in self.rules if rule.cut)
+
+    @property
+    def mean_delta(self) -> float | None:
+        """Mean of the rules' deltas, as in the paper."""
+        deltas = [rule.delta for rule in self.rules if rule.delta is not None]
+        return math.fsum(deltas) / len(deltas) if deltas else None
+
+    @property
+    def statements(self) -> tuple[StatementRecord, ...]:
+        """All statements, rule by rule."""
+        found: list[StatementRecord] = []
+        for rule in self.rules:
+            for packed in rule.statements.values():
+                found.extend(packed)
+        return tuple(found)
+
+    def summary(self) -> dict[str, Any]:
+        """The report as the run record stores it."""
+        counts = {
+            distribution.value: sum(rule.count(distribution) for rule in self.rules) for distribution in Distribution
+        }
+        return {
+            "statements": {**counts, "in_both": sum(rule.in_both for rule in self.rules)},
+            "mean_delta": self.mean_delta,
+            "rules": [rule.to_json() for rule in self.rules],
+            "skipped": [rule.rule for rule in self.skipped],
+            "cut": list(self.cut),
+            "calls": {role: asdict(statistics) for role, statistics in self.statistics.items()},
+        }

@@ -1,0 +1,502 @@
+"""Knowledge beam search: from rules to head and long-tail statements (LINK, section 2.3), in large batches.
+
+Several rules take the steps of their plans side by side. At each step all their questions, over all beams and both
+distributions, are one batch; so are the literals to check and the texts to rank. Nothing is asked twice.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+
+from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive_statements, relevant_library
+from hapax.engine.inference.session import PrologSession, PrologTerm
+from hapax.engine.inference.theory import Theory
+from hapax.engine.search.beams import Origin, RuleSearch, origin_of
+from hapax.engine.search.demand import DemandBudget, run_demand
+from hapax.engine.search.gates import COMPUTED, CRITIC, DERIVED
+from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, journaled, model_name
+from hapax.engine.search.progress import ProgressCounter, SearchProgress
+from hapax.engine.search.report import PackedStatements, RuleReport, SearchReport, Unanswerable
+from hapax.grammar.dependencies import SearchPlan, plan
+from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
+from hapax.grammar.terms import Atom, Constant, Literal, Value
+from hapax.kb.records import (
+    Decision,
+    Distribution,
+    PredicateRecord,
+    RuleRecord,
+    RunRecord,
+    StatementRecord,
+    content_id,
+)
+from hapax.llm_oracle.journal import BatchReport, Journal
+from hapax.llm_oracle.protocols import KNOWLEDGE, Models
+
+DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
+"""Limits of what one step asks for derived predicates. A run is limited by its journal's budget."""
+
+ROWS_PER_GOAL = 200
+"""Atoms in one goal about a derived predicate; the text of a goal is limited to 100 kB."""
+
+GC_THRESHOLD = 50_000
+"""Objects allocated between two garbage collections during a search; Python's 700 are meant for small programs."""
+
+_ROW = "Row"
+"""A variable name that no rule can have: in rules a variable is one letter."""
+
+Answers = Mapping[Inquiry, QuestionAnswer]
+Bindings = dict[str, Value]
+
+
+def search(job: SearchJob) -> SearchReport:
+    """Search the job's rules and store everything. The same job again replays the journal and asks nothing twice.
+
+    When a budget is reached, the search goes on with what the journal knows, and the report names the rules that were
+    cut. Ctrl-C marks the run as interrupted and is raised again.
+    """
+    journal = job.journal or Journal(job.kb)
+    job = replace(job, journal=journal, models=journaled(job.models, journal))
+    kb, run = job.kb, run_record(job)
+    # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
+    kb.start_run(run)
+    kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in job.rules)
+    kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
+    oracle = Oracle(kb, job.library, job.models, job.settings.oracle, run.id, journal=journal)
+    try:
+        with PrologSession() as session, _rare_garbage_collection():
+            report = _SearchRun(job, oracle, session).report()
+    except BaseException as fault:
+        with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
+            kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
+        raise
+    kb.finish_run(run.id, report.status, report.summary())
+    return report
+
+
+@contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Collect garbage rarely while the block runs."""
+    # A search makes millions of records that stay; scanning them for cycles takes a fifth of its time.
+    before = gc.get_threshold()
+    if before[0] == GC_THRESHOLD:  # a search in another thread has set it, and will set it back
+        yield
+        return
+    gc.set_threshold(GC_THRESHOLD, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def run_record(job: SearchJob) -> RunRecord:
+    """The run's identity: the same rules, predicates, settings and models are the same run."""
+    models, library, settings = job.models, job.library, job.settings.to_json()
+    roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
+    names = [model_name(model) for model in roles]
+    # The place is where the rule file lies: moving a file does not make another run.
+    predicates = sorted(repr(replace(signature, place=Place())) for signature in library.completed().signatures)
+    # The order of facts and subtypes in the files has no meaning, so it must not make another run.
+    given = sorted(map(str, library.facts))
+    subtypes = sorted(map(list, library.subtypes))
+    rules = [str(rule) for rule in job.rules]
+    # Any change of these parts or their order would make every stored run a different one.
+    fingerprint = content_id("run", rules, predicates, given, subtypes, str(settings), names)
+    stored = {**settings, "models": names, "rules": [rule.name for rule in job.rules]}
+    return RunRecord(fingerprint, "search", stored, fingerprint, datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def unanswerable(rule: Rule, library: Library, models: Models) -> Unanswerable | None:
+    """The reason why the models cannot answer the rule; None if it is within the limits that they state."""
+    literals = [literal for literal in rule.literals if not rule.is_information(literal)]
+    for other_rule in relevant_library(library, rule).rules:
+        literals += other_rule.literals
+    asked = [literal for literal in literals if origin_of(literal, library) is Origin.MODEL]
+    # Dictionaries, not sets: the report names what is unknown in the order of the rule.
+    predicates = dict.fromkeys(literal.atom.indicator for literal in asked)
+    types = dict.fromkeys(
+        variable.data_type for variable in rule.searched if not library.is_numeric(variable.data_type)
+    )
+    for model, remedy in (
+        (models.knowledge, "Choose a model that knows them with --knowledge and --critic."),
+        (models.critic, "Choose a model that knows them with --critic."),
+    ):
+        identity = model.identity
+        unknown: list[str] = []
+        if identity.knows is not None:
+            unknown += [indicator for indicator in predicates if indicator not in identity.knows]
+        if identity.types is not None:
+            known_types = {type_key(data_type) for data_type in identity.types}
+            unknown += [f"the type {data_type}" for data_type in types if type_key(data_type) not in known_types]
+        if unknown:
+            return Unanswerable(identity.name, tuple(unknown), remedy)
+    return None
+
+
+@dataclass
+class _SearchRun:
+    """One run of a job. Its rules are searched in groups, each group step by step.
+
+    `_sent`: inquiries of all rules so far, whose calls are counted. `_counts`: of the rules in the current group.
+    """
+
+    job: SearchJob
+    oracle: Oracle
+    session: PrologSession
+    _sent: set[Inquiry] = field(default_factory=set)
+    _counts: dict[RuleSearch, _Counts] = field(default_factory=dict)
+
+    def report(self) -> SearchReport:
+        """Search all rules that the models can answer."""
+        library, settings = self.job.library, self.job.settings
+        plans: list[SearchPlan] = []
+        reports: dict[str, RuleReport] = {}
+        for rule in self.job.rules:
+            reason = unanswerable(rule, library, self.oracle.models)
+            if reason is None:
+                plans.append(plan(rule, library, settings.plan))
+            else:
+                reports[rule.name] = RuleReport(rule.name, rule.domain, skipped=reason)
+        # Under a budget rules go one by one, so that some are complete when it is reached.
+        together = settings.rules_together if self.oracle.journal.budget.is_unlimited else 1
+        with _reported_to(self.job.progress, self.oracle) as progress:
+            progress.started(len(plans), _expected_calls(plans))
+            uses = _Uses([rule_plan.rule for rule_plan in plans], library)
+            for start in range(0, len(plans), together):
+                group = plans[start : start + together]
+                progress.searching([rule_plan.rule.name for rule_plan in group], _expected_calls(group))
+                for report in self._search_together(group):
+                    reports[report.rule] = report
+                self._free(uses, start + len(group))
+        reached = self.oracle.budget_reached
+        return SearchReport(
+            self.oracle.run_id,
+            # In the order of the job, although skipped rules were reported first.
+            tuple(reports[rule.name] for rule in self.job.rules),
+            self.oracle.journal.statistics,
+            "budget" if reached else "done",
+            str(reached) if reached else None,
+        )
+
+    def _free(self, uses: _Uses, number: int) -> None:
+        """Free answers and facts that no rule from this number on uses, so that memory does not grow with the rules."""
+        needed = uses.from_rule(number)
+        self.oracle.keep_only(needed)
+        self._sent.difference_update([inquiry for inquiry in self._sent if not inquiry.is_about(needed)])
+        if number > uses.last_derived:
+            self.oracle.known.keep_only(needed)
+
+    def _search_together(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
+        """Take the rules through all steps of their plans; rules with short plans wait for the others."""
+        library, settings = self.job.library, self.job.settings
+        searches = [RuleSearch(rule_plan, library, settings, self.oracle.run_id) for rule_plan in plans]
+        self._counts = {rule_search: _Counts() for rule_search in searches}
+        while active := [rule_search for rule_search in searches if rule_search.step is not None]:
+            self._extend(active)
+            self._close(active)
+            self._rank(active)
+            decisions: list[Decision] = []
+            for rule_search in active:
+                decisions += rule_search.decisions
+                rule_search.decisions.clear()
+            self.job.kb.add_decisions(decisions)
+        reports = [self._report(rule_search) for rule_search in searches]
+        self._counts.clear()
+        return reports
+
+    # -- the three phases of a step
+
+    def _extend(self, active: Sequence[RuleSearch]) -> None:
+        """Extend the beams of each rule by the values of its step's variable."""
+        inquiries = {rule_search: rule_search.inquiries() for rule_search in active}
+        batch: list[Inquiry] = []
+        for by_beam in inquiries.values():
+            batch.extend(by_beam.values())
+        answers = self.oracle.answers(batch)
+        for rule_search in active:
+            match rule_search.origin:
+                case Origin.MODEL:
+                    by_beam = inquiries[rule_search]
+                    self._count(rule_search, {inquiry: answers[inquiry] for inquiry in by_beam.values()})
+                    rule_search.extend({beam: answers[inquiry] for beam, inquiry in by_beam.items()})
+                case Origin.COMPUTED:
+                    rule_search.compute()
+                case Origin.GIVEN:
+                    name, atoms = rule_search.names[-1], rule_search.open_atoms()
+                    given = {atom: self.oracle.known.given(atom, name) for atom in dict.fromkeys(atoms.values())}
+                    rule_search.extend_with({beam: given[atom] for beam, atom in atoms.items()})
+                case Origin.DERIVED:
+                    name, atoms = rule_search.names[-1], rule_search.open_atoms()
+                    derived = self._derived(rule_search, list(dict.fromkeys(atoms.values())))
+                    values = {atom: list(dict.fromkeys(row[name] for row in rows)) for atom, rows in derived.items()}
+                    rule_search.extend_with({beam: values[atom] for beam, atom in atoms.items()})
+
+    def _close(self, active: Sequence[RuleSearch]) -> None:
+        """Drop the beams for which a comparison or a premise that has all its values now does not hold."""
+        judged: list[tuple[RuleSearch, Literal]] = []
+        derived: list[tuple[RuleSearch, Literal]] = []
+        for rule_search in active:
+            rule_search.compare()  # first, because arithmetic costs no call
+            for literal in rule_search.checked():
+                is_derived = origin_of(literal, self.job.library) is Origin.DERIVED
+                (derived if is_derived else judged).append((rule_search, literal))
+        self._judge(judged)
+        for rule_search, literal in derived:
+            atoms = rule_search.ground(literal)
+            # `_derived` sets `cut`; here it must say whether this literal was cut.
+            was_cut, rule_search.cut = rule_search.cut, False
+            rows = self._derived(rule_search, list(dict.fromkeys(atoms)))
+            if literal.negated:
+                # An atom whose proof the budget cut short is not known to be false.
+                passed = [not rows[atom] and not rule_search.cut for atom in atoms]
+            else:
+                passed = [bool(rows[atom]) for atom in atoms]
+            rule_search.close(literal, passed, DERIVED)
+            rule_search.cut = rule_search.cut or was_cut
+
+    def _judge(self, checked: Sequence[tuple[RuleSearch, Literal]]) -> None:
+        """Close literals that arithmetic, given facts or the critic decide."""
+        batch: list[Atom] = []
+        for rule_search, literal in checked:
+            batch += rule_search.ground(literal)
+        probabilities = self.oracle.probabilities(batch)
+        threshold = self.oracle.settings.truth_threshold
+        has_critic = self.job.settings.critic
+        for rule_search, literal in checked:
+            passed: list[bool] = []
+            verdicts: dict[Atom, AtomVerdict] = {}
+            for atom in rule_search.ground(literal):
+                score = probabilities[atom]
+                if score is None and has_critic:  # the budget cut it
+                    rule_search.cut = True
+                    passed.append(False)
+                    continue
+                if score is None:
+                    is_true = not literal.negated  # without a critic every premise holds
+                    passed.append(True)
+                else:
+                    is_true = score >= threshold
+                    # A negated literal needs a sure no: a score between the thresholds is neither true nor false.
+                    passed.append(score <= 1 - threshold if literal.negated else is_true)
+                verdicts[atom] = AtomVerdict(atom, score, threshold, is_true)
+            self.oracle.store_verdicts(list(verdicts.values()))
+            kind = self.job.library.signature(literal.atom.indicator).kind
+            rule_search.close(literal, passed, COMPUTED if kind is PredicateKind.COMPUTED else CRITIC)
+
+    def _rank(self, active: Sequence[RuleSearch]) -> None:
+        """Keep each distribution's share of the beams, or the first beams where this step does not rank."""
+        ranker = self.job.settings.likelihood
+        texts = {
+            rule_search: rule_search.texts() for rule_search in active if rule_search.is_ranked and ranker != "none"
+        }
+        batch: dict[str, None] = {}
+        for by_beam in texts.values():
+            batch.update(dict.fromkeys(by_beam.values()))
+        scores = dict.fromkeys(batch, 0.0) if ranker == "random" else self.oracle.log_likelihoods(batch)
+        for rule_search in active:
+            if rule_search in texts:
+                rule_search.rank(texts[rule_search], scores)
+            else:
+                rule_search.advance_unranked()
+
+    # -- derived predicates
+
+    def _derived(self, rule_search: RuleSearch, atoms: Sequence[Atom]) -> dict[Atom, list[Bindings]]:
+        """By atom, the values of its variables that follow by rules, after asking the models for missing facts.
+
+        A rule search whose atoms could not be asked to the end is marked as cut.
+        """
+        found: dict[Atom, list[Bindings]] = {atom: [] for atom in atoms}
+        oracle = _CountingOracle(self.oracle, lambda answers: self._count(rule_search, answers))
+        # All atoms of a group have values at the same places, so that one goal with a table of rows covers them.
+        for start in range(0, len(atoms), ROWS_PER_GOAL):
+            group = atoms[start : start + ROWS_PER_GOAL]
+            theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
+            demanded = run_demand(theory, _goal(group), oracle, DEMAND, session=self.session)
+            rule_search.cut = rule_search.cut or not demanded.complete
+            names = [variable.name for variable in group[0].variables]
+            for row in demanded.result.rows:
+                cells = dict(zip(demanded.result.columns, row, strict=True))
+                number = cells[_ROW]
+                values: Bindings = {}
+                for name in names:
+                    cell = cells[name]
+                    if not isinstance(cell, PrologTerm):  # a compound term is no value of a rule's variable
+                        values[name] = cell
+                if isinstance(number, int) and len(values) == len(names):
+                    found[group[number]].append(values)
+        return self._of_declared_types(found)
+
+    def _of_declared_types(self, found: Mapping[Atom, list[Bindings]]) -> dict[Atom, list[Bindings]]:
+        """The rows whose values are of the variables' types. A derived predicate may join values of every type."""
+        values: set[Value] = set()
+        for rows in found.values():
+            for row in rows:
+                values.update(row.values())
+        types = self._types(values)
+
+        def fits(value: Value, data_type: str) -> bool:
+            known = types.get(value, ())  # a value that no fact has fits everywhere
+            return not known or any(self.job.library.is_subtype(known_type, data_type) for known_type in known)
+
+        fitting: dict[Atom, list[Bindings]] = {}
+        for atom, rows in found.items():
+            declared = [(variable.name, variable.data_type) for variable in atom.variables]
+            fitting[atom] = [row for row in rows if all(fits(row[name], data_type) for name, data_type in declared)]
+        return fitting
+
+    def _types(self, values: set[Value]) -> dict[Value, set[str]]:
+        """The types under which facts have these values."""
+        types: dict[Value, set[str]] = {}
+        signatures = self.job.library.completed().signatures if values else ()
+        for signature in signatures:
+            for fact in self.oracle.known.of_run(signature.indicator):
+                for value, data_type in zip(fact.arguments, fact.types, strict=False):
+                    if value in values:
+                        types.setdefault(value, set()).add(data_type)
+        return types
+
+    # -- the report
+
+    def _count(self, rule_search: RuleSearch, answers: Answers) -> None:
+        """Count answers: a question once for each rule, its calls for the first rule of the run that asked it."""
+        counts = self._counts[rule_search]
+        for inquiry, answer in answers.items():
+            if inquiry in counts.questions:
+                continue
+            # The oracle answers a repeated inquiry from memory, with the calls of the first time.
+            sent = 0 if inquiry in self._sent else answer.sent
+            self._sent.add(inquiry)
+            counts.questions.add(inquiry)
+            counts.calls += sent
+            counts.hits += answer.calls - sent
+            for gate, count in answer.gates.items():
+                rule_search.count(gate, count)
+
+    def _report(self, rule_search: RuleSearch) -> RuleReport:
+        """Derive and store the statements of a rule, and report them."""
+        rule, counts, settings = rule_search.plan.rule, self._counts[rule_search], self.job.settings
+        is_complete = rule_search.step_number == len(rule_search.plan.steps)
+        statements = self._statements(rule_search) if is_complete else []
+        kept: dict[Distribution, list[StatementRecord]] = {}
+        for distribution in settings.distributions:
+            own = [statement for statement in statements if statement.distribution is distribution]
+            kept[distribution] = own[: settings.max_statements]
+        self.job.kb.add_statements(chain.from_iterable(kept.values()))
+        head = {statement.id for statement in kept.get(Distribution.HEAD, ())}
+        long_tail = {statement.id for statement in kept.get(Distribution.LONG_TAIL, ())}
+        return RuleReport(
+            rule.name,
+            rule.domain,
+            {distribution: PackedStatements(own) for distribution, own in kept.items()},
+            rule_search.gates,
+            len(counts.questions),
+            counts.calls,
+            counts.hits,
+            len(head & long_tail),
+            cut=rule_search.cut,
+        )
+
+    def _statements(self, rule_search: RuleSearch) -> list[StatementRecord]:
+        """The statements that Prolog derives from the kept beams, scored by the evaluator."""
+        rule = rule_search.plan.rule
+        facts = []
+        for signature in relevant_library(self.job.library, rule).completed().signatures:
+            facts += self.oracle.known.of_run(signature.indicator)
+        kept = KeptSubstitutions(rule, rule_search.substitutions(), self.oracle.run_id)
+        statements = derive_statements(self.session, self.job.library, facts, kept)
+        scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
+        return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
+
+
+class _Uses:
+    """The predicates that the rules of a run need, and the last rule that needs each.
+
+    `last_derived`: number of the last rule with a derived premise, -1 without one. Until then all facts are kept: a
+    derived premise looks among all of them for the types of values.
+    """
+
+    def __init__(self, rules: Sequence[Rule], library: Library) -> None:
+        self._last: dict[str, int] = {}
+        self.last_derived = -1
+        for number, rule in enumerate(rules):
+            for signature in relevant_library(library, rule).signatures:
+                self._last[signature.indicator] = number
+            if any(origin_of(literal, library) is Origin.DERIVED for literal in rule.literals):
+                self.last_derived = number
+
+    def from_rule(self, number: int) -> set[str]:
+        """Indicators of the predicates that the rule with this number, or a later one, needs."""
+        return {indicator for indicator, last in self._last.items() if last >= number}
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Questions, calls and hits of one rule."""
+
+    questions: set[Inquiry] = field(default_factory=set)
+    calls: int = 0
+    hits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _CountingOracle:
+    """The oracle for a demand loop; `count` receives its answers."""
+
+    oracle: Oracle
+    count: Callable[[Answers], None]
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> Answers:
+        answers = self.oracle.answers(inquiries)
+        self.count(answers)
+        return answers
+
+    def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
+        return self.oracle.verify(atoms)
+
+
+def _expected_calls(plans: Sequence[SearchPlan]) -> int:
+    return sum(rule_plan.cost.calls for rule_plan in plans)
+
+
+@contextmanager
+def _reported_to(display: SearchProgress | None, oracle: Oracle) -> Iterator[SearchProgress]:
+    """Have the journal and the oracle report their progress to the display; without one, to a counter."""
+    progress = display or ProgressCounter()
+    journal, before = oracle.journal, oracle.journal.on_batch
+
+    def on_batch(report: BatchReport) -> None:
+        if before is not None:
+            before(report)
+        if report.role == KNOWLEDGE:
+            progress.advanced(report.sent, report.hits, 0, 0)
+
+    def on_round(result: RoundResult) -> None:
+        progress.advanced(0, 0, result.accepted, result.rejected)
+
+    journal.on_batch, oracle.on_round = on_batch, on_round
+    try:
+        yield progress
+    finally:
+        journal.on_batch, oracle.on_round = before, None
+
+
+def _goal(atoms: Sequence[Atom]) -> str:
+    """One goal for atoms with values at the same places: `member([Row, Row0], [[0, "x"], [1, "y"]]), p(Row0, B)`."""
+    positions = [position for position, term in enumerate(atoms[0].arguments) if isinstance(term, Constant)]
+    keys = ", ".join([_ROW, *(f"{_ROW}{position}" for position in positions)])
+    rows = []
+    for number, atom in enumerate(atoms):
+        cells = [str(number), *(str(atom.arguments[position]) for position in positions)]
+        rows.append(f"[{', '.join(cells)}]")
+    arguments = []
+    for position, term in enumerate(atoms[0].arguments):
+        arguments.append(f"{_ROW}{position}" if isinstance(term, Constant) else term.name)
+    return f"member([{keys}], [{', '.join(rows)}]), {atoms[0].predicate}({', '.join(arguments)})"

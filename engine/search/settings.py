@@ -1,0 +1,75 @@
+"""Settings of a search."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
+from hapax.engine.search.oracle import OracleSettings
+from hapax.engine.search.ranking import KEEP_SHARE
+from hapax.engine.search.thresholds import TYPE_FLOOR, CriticRule
+from hapax.grammar.dependencies import BEAM, Preset
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Distribution
+from hapax.llm_oracle.protocols import GenerationParameters
+
+Ranker = Literal["model", "random", "none"]
+Compat = Literal["paper", "released"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """Settings of a search. The defaults are Hapax's own; `compat` follows LINK's paper or LINK's released code.
+
+    `beam`: partial substitutions kept at each step and distribution. `keep_share`: share of a step's beams that the
+    likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
+    rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
+    `rules_together`: number of rules that share batches, and so are cut together when a budget ends.
+    """
+
+    distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
+    beam: int = BEAM
+    keep_share: float = KEEP_SHARE
+    calls_per_question: int = 4
+    values_per_call: int = 50
+    critic: bool = True
+    likelihood: Ranker = "model"
+    compat: Compat | None = None
+    plan: Preset = "cheapest"
+    seed: int = 0
+    temperature: float = 0.7
+    max_statements: int | None = None
+    threshold_cap: float = 1.0
+    rules_together: int = 8
+
+    def __post_init__(self) -> None:
+        for name in ("beam", "calls_per_question", "values_per_call", "rules_together"):
+            number = getattr(self, name)
+            if number < 1:
+                raise HapaxError(f"{name} is {number}. Set it to at least 1.")
+        if not 0.0 < self.keep_share <= 1.0:
+            raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
+        if not self.distributions:
+            raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
+
+    @property
+    def oracle(self) -> OracleSettings:
+        """Settings of the oracle that follow from these."""
+        is_link = self.compat is not None
+        rules = {CRITIC.name: CriticRule(cap=self.threshold_cap, released=self.compat == "released")}
+        if is_link:
+            rules[TYPE.name] = CriticRule(floor=TYPE_FLOOR)  # LINK's moves, Hapax's own is fixed
+        return OracleSettings(
+            calls_per_question=self.calls_per_question,
+            values_per_call=self.values_per_call,
+            critic=self.critic,
+            gates=gates_in_order(self.compat),
+            rules=rules,
+            link_exclusion=is_link,
+            parameters=GenerationParameters(temperature=self.temperature, seed=self.seed),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as the run record stores them."""
+        return {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}

@@ -1,0 +1,87 @@
+"""Statements of a bulk derivation as one JSON Lines or Parquet file, written row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hapax.evaluation.dataset.columns import Column, DatasetTable, Row, json_line
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import StatementRecord
+
+if TYPE_CHECKING:
+    from hapax.grammar.rules import Library, Rule
+    from hapax.kb.store import KnowledgeBase
+
+DERIVED = DatasetTable(
+    "derived",
+    "one row per statement that rules derive from the facts",
+    (
+        Column("id", "id of the statement"),
+        Column("rule", "name of the rule"),
+        Column("statement", "premise and conclusion as one sentence"),
+        Column("premise", "the premise in words"),
+        Column("conclusion", "the conclusion in words"),
+        Column("substitution", "values by variable", "json"),
+        Column("proof", "steps that refer to their premises by index, the root first", "json"),
+    ),
+)
+
+
+def derived_row(record: StatementRecord) -> Row:
+    """One statement as a row of `DERIVED`."""
+    return {
+        "id": record.id,
+        "rule": record.rule,
+        "statement": record.text,
+        "premise": record.premise,
+        "conclusion": record.conclusion,
+        "substitution": dict(record.substitution),
+        "proof": record.proof,
+    }
+
+
+def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
+    """Write statements to a `.jsonl` or `.parquet` file, and return their number.
+
+    Raises HapaxError for another suffix.
+    """
+    rows = map(derived_row, records)
+    if path.suffix == ".parquet":
+        from hapax.evaluation.dataset.tables import write_parquet
+
+        return write_parquet(path, DERIVED, rows)
+    check_output(path)
+    count = 0
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        for row in rows:
+            stream.write(json_line(row))
+            count += 1
+    return count
+
+
+def check_output(path: Path) -> None:
+    """Raises HapaxError unless the file is named .jsonl or .parquet and its folder exists."""
+    if path.suffix not in (".jsonl", ".parquet"):
+        raise HapaxError(f"{path}: statements are written as .jsonl or .parquet. Give the file one of these suffixes.")
+    if not path.resolve().parent.is_dir():
+        raise HapaxError(f"{path}: its folder does not exist. Create {path.parent} first, or name another file.")
+
+
+def write_tables(folder: Path, kb: KnowledgeBase, library: Library, rules: Sequence[Rule]) -> int:
+    """Write the rules' joins as `rules.sql` and their input tables as Parquet; return the number of tables."""
+    from hapax.engine.inference.bulk_derivation import export_tables
+    from hapax.evaluation.dataset.tables import write_columns
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[str] = []
+
+    def write(name: str, columns: Sequence[str], batches: Iterator[list[tuple[Any, ...]]]) -> None:
+        # Only the table of symbols holds texts; all other columns refer to these by number.
+        kinds = {column: "string" if column == "symbol" else "int64" for column in columns}
+        write_columns(folder / f"{name}.parquet", kinds, batches)
+        written.append(name)
+
+    (folder / "rules.sql").write_text(export_tables(kb, library, rules, write), encoding="utf-8")
+    return len(written)

@@ -1,0 +1,1 @@
+"""The LINK paper's evaluations: likelihood, ablation, baselines, probing, and its dataset LINT."""

@@ -1,0 +1,189 @@
+"""Ablation of critic and likelihood gate: the same rules searched with and without each (LINK, appendix D).
+
+The four variants share a journal, so a request that two of them need is sent once. Each variant has a store of its own
+for facts: facts that no critic has judged must not reach the user's knowledge base. Judged by a ground truth, the
+statements give the columns of the paper's tables 8 and 9; their likelihoods by variant are its figure 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.search.oracle import model_name
+from hapax.engine.search.progress import SearchProgress
+from hapax.engine.search.report import SearchReport
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.evaluation.link.judging import GroundTruth, Share, TruthJudge, accuracy
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.rules import Library, Rule
+from hapax.kb.records import Distribution, Source
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import Models
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Rules, models and settings that all variants share.
+
+    `keep`: store the searches' statements, but none of their facts, in the knowledge base.
+    """
+
+    library: Library
+    rules: Sequence[Rule]
+    models: Models
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AblationVariant:
+    """A row of the tables, with its settings."""
+
+    name: str
+    critic: bool
+    likelihood: bool
+
+
+VARIANTS = (
+    AblationVariant("full", critic=True, likelihood=True),
+    AblationVariant("w/o critic", critic=False, likelihood=True),
+    AblationVariant("w/o likelihood", critic=True, likelihood=False),
+    AblationVariant("w/o critic+likelihood", critic=False, likelihood=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AblationCell:
+    """Accuracy of one variant and distribution. `facts`: share of true facts, each distinct fact counted once."""
+
+    variant: str
+    distribution: Distribution
+    statements: int
+    data_type: Share
+    factuality: Share
+    overall: Share
+    facts: Share
+
+
+@dataclass(frozen=True, slots=True)
+class AblationReport:
+    """The cells of tables 8 and 9, delta by variant, and the likelihoods of figure 6."""
+
+    cells: tuple[AblationCell, ...]
+    deltas: Mapping[str, float | None]
+    log_likelihoods: Mapping[str, Mapping[Distribution, Mapping[str, tuple[float, ...]]]]
+    """Variant -> distribution -> rule -> mean token log-likelihoods of its statements, in nats, ascending."""
+    reports: Mapping[str, SearchReport] = field(default_factory=dict)
+
+    def cell(self, variant: str, distribution: Distribution) -> AblationCell:
+        return next(cell for cell in self.cells if (cell.variant, cell.distribution) == (variant, distribution))
+
+    def to_result(self) -> ExperimentResult:
+        """Accuracies in the layout of tables 8 and 9, and mean deltas."""
+        rows = []
+        for cell in self.cells:
+            accuracies = (cell.data_type, cell.factuality, cell.overall, cell.facts)
+            rows.append((cell.distribution.value, cell.variant, str(cell.statements), *map(str, accuracies)))
+        columns = ("distribution", "variant", "statements", "data type", "factuality", "overall", "true facts")
+        deltas = [(name, "n/a" if delta is None else f"{delta:.2f}") for name, delta in self.deltas.items()]
+        tables = (
+            ResultTable("Ours, in the layout of LINK's tables 8 and 9", columns, rows),
+            ResultTable("Ours: the mean of what LINK's figure 6 shows", ("variant", "mean delta"), deltas),
+        )
+        figures = {"cells": self.cells, "deltas": self.deltas, "log_likelihoods": self.log_likelihoods}
+        return ExperimentResult(tables, figures)
+
+
+def ablation(
+    experiment: Experiment,
+    kb: KnowledgeBase,
+    truth: GroundTruth,
+    progress: SearchProgress | None = None,
+    journal: Journal | None = None,
+) -> AblationReport:
+    """Search the rules in all four variants. `kb` provides the given facts, and the journal if none is passed."""
+    library, settings = experiment.library, experiment.settings
+    journal = journal or Journal(kb)
+    reports = {variant.name: search_variant(experiment, variant, kb, journal, progress) for variant in VARIANTS}
+    # The user's store has the given facts, and none that an ablated variant accepted.
+    judge = TruthJudge(library, truth, KnownFacts(kb, library))
+    cells = []
+    for name, report in reports.items():
+        cells += [_cell(name, distribution, report, judge) for distribution in settings.distributions]
+    return AblationReport(
+        cells=tuple(cells),
+        deltas={name: report.mean_delta for name, report in reports.items()},
+        log_likelihoods={name: _likelihoods(report, settings.distributions) for name, report in reports.items()},
+        reports=reports,
+    )
+
+
+def search_variant(
+    experiment: Experiment,
+    variant: AblationVariant,
+    kb: KnowledgeBase,
+    journal: Journal,
+    progress: SearchProgress | None,
+) -> SearchReport:
+    """Search with the variant's settings; facts go to a temporary store that begins with the given facts of `kb`."""
+    # "random" keeps as many beams as the likelihood gate would, so that the variants' statements can be compared.
+    settings = replace(
+        experiment.settings, critic=variant.critic, likelihood="model" if variant.likelihood else "random"
+    )
+    with KnowledgeBase(None) as temporary:
+        temporary.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
+        job = SearchJob(experiment.library, experiment.rules, temporary, experiment.models, settings, journal, progress)
+        report = search(job)
+        if experiment.keep:
+            _keep(temporary, report, kb, model_name(experiment.models.evaluator))
+    return report
+
+
+def _keep(temporary: KnowledgeBase, report: SearchReport, kb: KnowledgeBase, evaluator: str) -> None:
+    """Copy a run with its rules, statements and their scores to the user's knowledge base."""
+    texts = [statement.text for statement in report.statements]
+    # One transaction: after a kill, a run is there with all its statements or not at all.
+    with kb.transaction():
+        for run in temporary.runs():
+            kb.start_run(run)
+        kb.add_rules(temporary.rules())
+        kb.add_predicates(temporary.predicates())
+        kb.add_statements(report.statements)
+        kb.add_assessments(temporary.assessments(texts, "log_likelihood", evaluator).values())
+
+
+def _cell(variant: str, distribution: Distribution, report: SearchReport, judge: TruthJudge) -> AblationCell:
+    statements = [statement for statement in report.statements if statement.distribution is distribution]
+    judged = accuracy(statements, judge)
+    facts = set(chain.from_iterable(map(judge.facts, statements)))
+    return AblationCell(
+        variant,
+        distribution,
+        len(statements),
+        judged.data_type,
+        judged.factuality,
+        judged.overall,
+        Share.of(map(judge.is_true, facts)),
+    )
+
+
+def _likelihoods(
+    report: SearchReport, distributions: Sequence[Distribution]
+) -> dict[Distribution, dict[str, tuple[float, ...]]]:
+    """Finite log-likelihoods by distribution and rule, ascending."""
+    likelihoods: dict[Distribution, dict[str, tuple[float, ...]]] = {}
+    for distribution in distributions:
+        likelihoods[distribution] = {}
+        for rule in report.searched:
+            scores = [statement.log_likelihood for statement in rule.statements.get(distribution, ())]
+            # An empty text has a log-likelihood of minus infinity, which no axis can show.
+            finite = [score for score in scores if score is not None and math.isfinite(score)]
+            likelihoods[distribution][rule.rule] = tuple(sorted(finite))
+    return likelihoods

@@ -1,0 +1,341 @@
+"""The grid of LINK's tables 7 to 10: variants, temperatures and knowledge models, and the instruction-only baseline.
+
+All cells share one journal, so a stopped grid continues with what is missing. Statements are stored in the knowledge
+base, for figures and for people's votes. Facts are not: a cell without a critic accepts every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from hapax.engine.search.report import SearchReport
+from hapax.engine.search.settings import SearchSettings
+from hapax.evaluation.link.ablation import VARIANTS, AblationVariant, Experiment, search_variant
+from hapax.evaluation.link.baselines.config import AUTO, GridConfig, InstructionBaseline, ModelEntry
+from hapax.evaluation.link.baselines.instruct import Instructed, InstructSettings, instruct
+from hapax.evaluation.link.baselines.jury import Jury
+from hapax.evaluation.link.baselines.paper import COLUMNS, GRID, TABLE_7, TABLE_8, TABLE_9, TABLE_10, PrintedTable
+from hapax.evaluation.link.baselines.tables import accuracy_cells, printed_table, two_decimals
+from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
+from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.words import counted
+from hapax.kb.records import Distribution, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
+from hapax.llm_oracle.budget import BudgetReached
+from hapax.llm_oracle.calls import JournaledCritic
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Models
+from hapax.llm_oracle.registry import open_shared
+
+FULL = VARIANTS[0]
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """A run of the grid. `variant` None: instruction only."""
+
+    model: ModelEntry
+    variant: AblationVariant | None
+    temperature: float
+
+    def __str__(self) -> str:
+        how = "instruction only" if self.variant is None else self.variant.name
+        return f"{self.model.name}, {how}, temperature {self.temperature:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """Result of a cell. `accuracies`: by distribution; that of None is for all statements together.
+
+    `failed`: why it could not run. `cut`: a budget ended it, so its figures are not shown. `note`: a remark.
+    """
+
+    cell: GridCell
+    statements: Mapping[Distribution, int]
+    accuracies: Mapping[Distribution | None, JudgedAccuracy]
+    delta: float | None = None
+    calls: int = 0
+    hits: int = 0
+    failed: str = ""
+    cut: bool = False
+    note: str = ""
+
+    def accuracy(self, distribution: Distribution | None) -> JudgedAccuracy | None:
+        """The accuracy to show; None for a cell that was cut or could not run."""
+        return None if self.cut or self.failed else self.accuracies.get(distribution)
+
+
+@dataclass(frozen=True, slots=True)
+class GridResult:
+    """Results of all cells."""
+
+    config: GridConfig
+    cells: Mapping[GridCell, CellResult]
+    budget: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """1 if a cell could not run."""
+        return int(any(result.failed for result in self.cells.values()))
+
+    def to_result(self) -> ExperimentResult:
+        """Each of tables 7 to 10 in the paper's layout, followed by the paper's own; and the calls of each cell."""
+        ours = self._tables()
+        tables: list[ResultTable] = []
+        rows_by_table: dict[str, list[dict[str, object]]] = {}
+        for number, table in ours.items():
+            tables += [table, printed_table(GRID[number])]
+            rows_by_table[str(number)] = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        figures = {
+            "cells": [_cell_json(result) for result in self.cells.values()],
+            "tables": rows_by_table,
+            "links_paper": {str(number): printed.rows for number, printed in GRID.items()},
+            "stopped": self.budget,
+        }
+        return ExperimentResult([*tables, self._overview()], figures, notes=tuple(self._notes()))
+
+    def _notes(self) -> Iterator[str]:
+        for result in self.cells.values():
+            for text in (result.failed, result.note):
+                if text:
+                    yield f"{result.cell}: {text}"
+        if self.budget:
+            yield self.budget
+
+    def _tables(self) -> dict[int, ResultTable]:
+        return {
+            7: self._table(TABLE_7, self._temperatures(), None),
+            8: self._table(TABLE_8, self._variants(), Distribution.LONG_TAIL),
+            9: self._table(TABLE_9, self._variants(), Distribution.HEAD),
+            10: self._table(TABLE_10, self._knowledge_models(), Distribution.LONG_TAIL),
+        }
+
+    def _table(
+        self, printed: PrintedTable, cells: Sequence[tuple[str, GridCell]], distribution: Distribution | None
+    ) -> ResultTable:
+        accuracies = [(label, self.cells[cell].accuracy(distribution)) for label, cell in cells]
+        judges = dict.fromkeys(judged.judge for _, judged in accuracies if judged is not None)
+        part = "head and long tail together" if distribution is None else DISTRIBUTION_NAMES[distribution]
+        judged_by = f", judged by {', '.join(judges)}" if judges else ""
+        title = f"Table {printed.number}, on our rules and models: {part}{judged_by}"
+        rows = [(label, *accuracy_cells(judged)) for label, judged in accuracies]
+        return ResultTable(title, (printed.first, *COLUMNS), rows)
+
+    def _temperatures(self) -> list[tuple[str, GridCell]]:
+        first = self.config.models[0]
+        cells = []
+        for temperature in self.config.temperatures:
+            # As in the paper: 1.0, not 1; but not 0.2 for 0.25.
+            label = f"{temperature:.1f}" if temperature == round(temperature, 1) else f"{temperature:g}"
+            cells.append((label, GridCell(first, FULL, temperature)))
+        return cells
+
+    def _variants(self) -> list[tuple[str, GridCell]]:
+        cells = []
+        for model in self.config.models:
+            for variant in self.config.variants:
+                label = model.name if variant == FULL else f"    {variant.name}"
+                cells.append((label, GridCell(model, variant, self.config.temperature)))
+        return cells
+
+    def _knowledge_models(self) -> list[tuple[str, GridCell]]:
+        models, temperature = self.config.models, self.config.temperature
+        zero_shot = [(f"Zero-shot {model.knowledge}", GridCell(model, None, temperature)) for model in models]
+        searched = [(model.name, GridCell(model, FULL, temperature)) for model in models]
+        return [(label, cell) for label, cell in (*zero_shot, *searched) if cell in self.cells]
+
+    def _overview(self) -> ResultTable:
+        rows = []
+        for result in self.cells.values():
+            statements = [str(result.statements.get(distribution, 0)) for distribution in Distribution]
+            delta = "n/a" if result.cut else two_decimals(result.delta)
+            rows.append((str(result.cell), *statements, delta, str(result.calls), str(result.hits), _outcome(result)))
+        columns = ("cell", "head", "long tail", "delta", "calls", "hits", "outcome")
+        return ResultTable("Cells", columns, rows)
+
+
+@dataclass
+class GridRun:
+    """A run of a grid on a knowledge base. Models, rules and journal are those of `opening`."""
+
+    config: GridConfig
+    kb: KnowledgeBase
+    opening: OpeningOptions
+
+    def __post_init__(self) -> None:
+        self._opened = OpenedModels(self.opening)
+        self._budget: str | None = None
+
+    def result(self, progress: Callable[[int, int, GridCell], None] | None = None) -> GridResult:
+        """Run every cell. `progress` is called with the cell's number, the number of cells, and the cell."""
+        cells = self.cells()
+        results: dict[GridCell, CellResult] = {}
+        for place, cell in enumerate(cells, 1):
+            if progress is not None:
+                progress(place, len(cells), cell)
+            results[cell] = self._run(cell)
+        return GridResult(self.config, results, self._budget)
+
+    def cells(self) -> tuple[GridCell, ...]:
+        """All cells of the tables, each once: cells that tables share run once."""
+        config = self.config
+        cells = []
+        for model in config.models:
+            # Table 10 shows the full variant, even if the file does not list it.
+            cells += [GridCell(model, variant, config.temperature) for variant in (FULL, *config.variants)]
+        cells += [GridCell(config.models[0], FULL, temperature) for temperature in config.temperatures]
+        if config.baseline:
+            cells += [GridCell(model, None, config.temperature) for model in config.models]
+        return tuple(dict.fromkeys(cells))
+
+    @cached_property
+    def _library(self) -> Library:
+        return self.opening.library or Library()
+
+    @cached_property
+    def _rules(self) -> list[Rule]:
+        library, names = self._library, self.config.rules
+        if names:
+            return [library.rule(name) for name in names]
+        return [rule for rule in library.rules if not library.is_definition(rule)]
+
+    @cached_property
+    def _journal(self) -> Journal:
+        return self.opening.journal or Journal(self.kb)
+
+    @cached_property
+    def _jury(self) -> Jury:
+        judge = self.config.judge
+        critic = None if judge == AUTO else JournaledCritic(open_shared(self._opened, judge, CRITIC), self._journal)
+        return Jury(self.kb, self._library, critic)
+
+    def _run(self, cell: GridCell) -> CellResult:
+        """Run a cell. If it cannot run, its result says why, and the other cells continue."""
+        before = self._journal.total
+        try:
+            baseline = self.config.baseline or InstructionBaseline()
+            result = self._search(cell, cell.variant) if cell.variant else self._instruct(cell, baseline)
+        except BudgetReached as reached:  # a HapaxError itself, so it comes first
+            self._budget = self._budget or str(reached)
+            result = CellResult(cell, {}, {}, cut=True)
+        except (HapaxError, OSError) as fault:
+            result = CellResult(cell, {}, {}, failed=str(fault))
+        # The journal counts over all cells.
+        after = self._journal.total
+        return replace(result, calls=after.calls - before.calls, hits=after.hits - before.hits)
+
+    def _search(self, cell: GridCell, variant: AblationVariant) -> CellResult:
+        models = self._models(cell.model)
+        settings = SearchSettings(
+            distributions=self.config.distributions,
+            temperature=cell.temperature,
+            seed=self.opening.seed,
+            **self.config.search.settings(),
+        )
+        experiment = Experiment(self._library, self._rules, models, settings, keep=True)
+        report = search_variant(experiment, variant, self.kb, self._journal, None)
+        self._budget = self._budget or report.budget
+        if not report.searched:
+            raise HapaxError(_skipped(report))
+        accuracies = self._accuracies(report.statements, models, searched=True)
+        note = _skipped(report) if report.skipped else ""
+        return CellResult(
+            cell, _counts(report.statements), accuracies, report.mean_delta, cut=report.status == "budget", note=note
+        )
+
+    def _instruct(self, cell: GridCell, baseline: InstructionBaseline) -> CellResult:
+        models = self._models(cell.model)
+        instructed = Instructed(self._library, self._rules, models.knowledge, models.evaluator)
+        settings = InstructSettings(
+            count=baseline.count,
+            values_per_call=baseline.values,
+            calls=baseline.calls,
+            temperature=cell.temperature,
+            seed=self.opening.seed,
+        )
+        reports = [
+            instruct(instructed, self.kb, replace(settings, wording=wording), self._journal)
+            for wording in baseline.wordings
+        ]
+        first = reports[0]
+        budgets = [report.budget for report in reports if report.budget]
+        self._budget = self._budget or (budgets[0] if budgets else None)
+        accuracies = self._accuracies(first.statements, models, searched=False)
+        note = "" if first.statements else "no reply held a row in the format that was asked for."
+        return CellResult(
+            cell, _counts(first.statements), accuracies, first.mean_delta, cut=bool(first.budget), note=note
+        )
+
+    def _accuracies(
+        self, statements: Sequence[StatementRecord], models: Models, searched: bool
+    ) -> dict[Distribution | None, JudgedAccuracy]:
+        judge = self._jury.judge(statements, models.knowledge, searched)
+        # Accuracies of some of the statements would look like those of all.
+        if self._jury.budget:
+            raise self._jury.budget
+        accuracies: dict[Distribution | None, JudgedAccuracy] = {None: accuracy(statements, judge)}
+        for distribution in self.config.distributions:
+            part = [statement for statement in statements if statement.distribution is distribution]
+            accuracies[distribution] = accuracy(part, judge)
+        return accuracies
+
+    def _models(self, entry: ModelEntry) -> Models:
+        opened = self._opened
+        return Models(
+            open_shared(opened, entry.knowledge, KNOWLEDGE),
+            open_shared(opened, entry.critic or entry.knowledge, CRITIC),
+            open_shared(opened, entry.likelihood or entry.knowledge, LIKELIHOOD),
+            open_shared(opened, self.config.evaluator, EVALUATOR),
+        )
+
+
+def _counts(statements: Sequence[StatementRecord]) -> dict[Distribution, int]:
+    counts = dict.fromkeys(Distribution, 0)
+    for statement in statements:
+        counts[statement.distribution] += 1
+    return counts
+
+
+def _skipped(report: SearchReport) -> str:
+    """A note on the rules that were not searched, with the predicates that the first of them needs."""
+    skipped = [(rule.rule, rule.skipped) for rule in report.rules if rule.skipped is not None]
+    if not skipped:
+        return "no rule was searched."
+    rule, reason = skipped[0]
+    rules = f"{counted(len(skipped), 'rule was', 'rules were')} skipped, such as {rule}"
+    return f"{rules}: {reason.model} does not know {', '.join(reason.unknown)}."
+
+
+def _outcome(result: CellResult) -> str:
+    if result.failed:
+        return "could not run"
+    return "cut by the budget" if result.cut else "done"
+
+
+def _cell_json(result: CellResult) -> dict[str, Any]:
+    cell = result.cell
+    accuracies = {}
+    for distribution in result.accuracies:
+        judged = result.accuracy(distribution)
+        if judged is not None:
+            accuracies["all" if distribution is None else distribution.value] = judged
+    return {
+        "model": cell.model.model_dump(),
+        "variant": "instruction only" if cell.variant is None else cell.variant.name,
+        "temperature": cell.temperature,
+        "statements": result.statements,
+        "accuracy": accuracies,
+        "delta": None if result.cut else result.delta,
+        "calls": result.calls,
+        "hits": result.hits,
+        "outcome": _outcome(result),
+        "failed": result.failed or None,
+        "note": result.note or None,
+    }

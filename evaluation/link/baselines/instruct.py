@@ -1,0 +1,343 @@
+"""Instruction-only generation: a model fills in a whole rule at once, without search, critic or ranking (LINK, 3.1).
+
+The default instruction asks for the head; a wording of table 11 after it asks for the long tail. Statements are stored
+with a run of their own. Nothing has checked their values, so none of them becomes a fact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
+
+from hapax.engine.search.oracle import GENERATION_BATCH, model_name
+from hapax.evaluation.link.baselines.rows import Drop, RowVariable, parse_rows, row_key, row_text, row_variables
+from hapax.evaluation.link.baselines.wording import rule_sentence
+from hapax.evaluation.link.likelihood.methods import KNOWLEDGE_MODEL
+from hapax.evaluation.link.stated import GivenStatementWriter
+from hapax.evaluation.shared.experiments import INSTRUCT
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Value
+from hapax.kb.records import (
+    Assessment,
+    Distribution,
+    PredicateRecord,
+    RuleRecord,
+    RunRecord,
+    StatementRecord,
+    content_id,
+)
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import BudgetReached
+from hapax.llm_oracle.calls import JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS, InstructionParts, instruction_prompt
+from hapax.llm_oracle.protocols import (
+    EVALUATOR,
+    Generation,
+    GenerationParameters,
+    GenerationRequest,
+    Generator,
+    LikelihoodModel,
+    LogLikelihood,
+)
+
+ROW_TOKENS = 40
+"""Tokens for a row of a reply: three values of a few words, with names and punctuation."""
+
+# LINK's released search gives a beam up after as many.
+IDLE_CALLS = 2
+"""Calls in a row without a new row of values after which a model is not asked again."""
+
+COMPLETE = "complete"
+REPEATS = "repeats itself"
+NO_ROWS = "gives no rows"
+CALLS = "most calls reached"
+BUDGET = "budget reached"
+
+
+@dataclass(frozen=True, slots=True)
+class InstructSettings:
+    """Settings of an instruction; the defaults are the paper's.
+
+    `wording`: number in table 11 of the wording that asks for the long tail. `count`, `calls`: most statements of a
+    rule and distribution, and most calls for them. `released`: spell the prompt as the released code does. `bias`: put
+    a logit bias of -100 on the tokens of values of repeated rows, if the model supports it.
+    """
+
+    wording: int = 1
+    count: int = 200
+    values_per_call: int = 50
+    calls: int = 8  # twice what 200 rows need at 50 a call
+    temperature: float = 0.7
+    released: bool = False
+    bias: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.wording <= len(LONG_TAIL_WORDINGS):
+            raise HapaxError(
+                f"There is no wording {self.wording}. Use 1 to {len(LONG_TAIL_WORDINGS)}, as in LINK's table 11."
+            )
+        if min(self.count, self.values_per_call, self.calls) < 1:
+            raise HapaxError("Count, values and calls must each be at least 1.")
+
+    @property
+    def parameters(self) -> GenerationParameters:
+        tokens = ROW_TOKENS * self.values_per_call
+        return GenerationParameters(self.temperature, max_tokens=tokens, seed=self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """Statements of one rule and distribution. `dropped`: lines by reason; `end`: why the model was not asked again."""
+
+    rule: str
+    distribution: Distribution
+    statements: tuple[StatementRecord, ...]
+    dropped: Mapping[Drop, int]
+    calls: int
+    hits: int
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstructReport:
+    """Statements by one wording. `budget`: the message of the budget that was reached."""
+
+    run_id: str
+    model: str
+    settings: InstructSettings
+    streams: tuple[StreamReport, ...]
+    budget: str | None = None
+
+    @property
+    def statements(self) -> tuple[StatementRecord, ...]:
+        return tuple(chain.from_iterable(stream.statements for stream in self.streams))
+
+    def of(self, rule: str) -> dict[Distribution, StreamReport]:
+        """The streams of a rule."""
+        return {stream.distribution: stream for stream in self.streams if stream.rule == rule}
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(stream.rule for stream in self.streams))
+
+    def delta(self, rule: str) -> float | None:
+        """The rule's mean log-likelihood of head minus long tail, in nats per token; None if either has none."""
+        streams = self.of(rule)
+        head, long_tail = (_mean(streams[distribution].statements) for distribution in Distribution)
+        return None if head is None or long_tail is None else head - long_tail
+
+    @property
+    def mean_delta(self) -> float | None:
+        deltas = [delta for delta in map(self.delta, self.rules) if delta is not None]
+        return math.fsum(deltas) / len(deltas) if deltas else None
+
+
+@dataclass(frozen=True, slots=True)
+class Instructed:
+    """Library, rules and models of an instruction; the same for all wordings."""
+
+    library: Library
+    rules: Sequence[Rule]
+    knowledge: Generator
+    evaluator: LikelihoodModel
+
+
+def instruct(instructed: Instructed, kb: KnowledgeBase, settings: InstructSettings, journal: Journal) -> InstructReport:
+    """Ask for statements of all rules and both distributions, measure them and store them.
+
+    The same call again replays the journal and sends nothing. If a budget is reached, answers so far are kept.
+    """
+    run = run_record(instructed, settings)
+    kb.start_run(run)
+    kb.add_predicates(PredicateRecord.of(signature) for signature in instructed.library.completed().signatures)
+    kb.add_rules(
+        RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in instructed.rules
+    )
+    try:
+        report = _Instruction(instructed, kb, settings, journal, run.id).report()
+    except BaseException as fault:  # Ctrl-C too: no run may stay unfinished in the knowledge base
+        kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
+        raise
+    with kb.transaction():
+        kb.add_statements(report.statements)
+        kb.finish_run(run.id, "budget" if report.budget else "done", _summary(report))
+    return report
+
+
+def run_record(instructed: Instructed, settings: InstructSettings) -> RunRecord:
+    """The run's record; equal rules in equal words, settings and models are the same run."""
+    prompts = [_prompt(rule, instructed.library, settings, None) for rule in instructed.rules]
+    rules = [str(rule) for rule in instructed.rules]
+    names = [model_name(instructed.knowledge), model_name(instructed.evaluator)]
+    identity = content_id("run", "instruct", rules, prompts, asdict(settings), names)
+    recorded = {
+        KNOWLEDGE_MODEL: names[0],
+        "evaluator": names[1],
+        **asdict(settings),
+        "rules": [rule.name for rule in instructed.rules],
+        "distributions": [distribution.value for distribution in Distribution],
+    }
+    return RunRecord(identity, INSTRUCT, recorded, identity, datetime.now(UTC).isoformat(timespec="milliseconds"))
+
+
+def _prompt(rule: Rule, library: Library, settings: InstructSettings, wording: int | None) -> str:
+    variables = tuple((variable.name, variable.data_type) for variable in row_variables(rule, library))
+    parts = InstructionParts(
+        variables, rule_sentence(rule, library), settings.values_per_call, wording, settings.released
+    )
+    return instruction_prompt(parts)
+
+
+@dataclass
+class _Stream:
+    """Rows of one rule and distribution while the model is asked for more."""
+
+    writer: GivenStatementWriter
+    prompt: str
+    variables: tuple[RowVariable, ...]
+    settings: InstructSettings
+    rows: dict[tuple[Value, ...], tuple[Value, ...]] = field(default_factory=dict)
+    repeated: dict[str, None] = field(default_factory=dict)
+    """Values of repeated rows, in order of appearance."""
+    dropped: Counter[Drop] = field(default_factory=Counter)
+    calls: int = 0
+    hits: int = 0
+    idle: int = 0
+    end: str | None = None
+
+    def request(self) -> GenerationRequest:
+        """The next request; it excludes the rows so far, in the way that the backend supports."""
+        excluded = tuple(row_text(self.variables, values) for values in self.rows.values())
+        banned = tuple(self.repeated) if self.settings.bias else ()
+        # After a reply without a new row the request is the same: the index makes the journal ask for another sample.
+        return GenerationRequest(self.prompt, excluded, banned, sample_index=self.idle)
+
+    def take(self, reply: Generation, sent: bool) -> None:
+        """Parse a reply and decide whether to ask again. `sent` False: the journal had the reply."""
+        self.calls += sent
+        self.hits += not sent
+        rows = parse_rows(reply.text, self.variables, cut=reply.finish_reason == "length")
+        new = 0
+        for row in rows:
+            key = row_key(row.values)
+            if row.dropped is not None:
+                self.dropped[row.dropped] += 1
+            elif key in self.rows:
+                self.dropped[Drop.REPEATED] += 1
+                self.repeated.update(dict.fromkeys(str(value) for value in row.values))
+            # Rows beyond the count are not kept, but they are not dropped for a fault either.
+            elif len(self.rows) < self.settings.count:
+                self.rows[key] = row.values
+                new += 1
+        self.idle = 0 if new else self.idle + 1
+        self.end = self._end(any(row.dropped is None for row in rows))
+
+    def _end(self, has_rows: bool) -> str | None:
+        if len(self.rows) >= self.settings.count:
+            return COMPLETE
+        if self.idle >= IDLE_CALLS:
+            return REPEATS if has_rows else NO_ROWS
+        return CALLS if self.calls + self.hits >= self.settings.calls else None
+
+    def statements(self) -> list[StatementRecord]:
+        names = [variable.name for variable in self.variables]
+        return [self.writer.statement(dict(zip(names, values, strict=True))) for values in self.rows.values()]
+
+
+class _Instruction:
+    """A run of an instruction. In each round, every stream that has not ended makes one call."""
+
+    def __init__(
+        self, instructed: Instructed, kb: KnowledgeBase, settings: InstructSettings, journal: Journal, run_id: str
+    ) -> None:
+        self._instructed, self._kb, self._settings, self._journal = instructed, kb, settings, journal
+        self._run_id = run_id
+        self._budget: BudgetReached | None = None
+
+    def report(self) -> InstructReport:
+        streams = []
+        for rule in self._instructed.rules:
+            streams.append(self._stream(rule, Distribution.HEAD, None))
+            streams.append(self._stream(rule, Distribution.LONG_TAIL, self._settings.wording))
+        generator = JournaledGenerator(self._instructed.knowledge, self._journal, GENERATION_BATCH)
+        while active := [stream for stream in streams if stream.end is None]:
+            self._round(active, generator)
+        reports = self._measured(streams)
+        name = model_name(generator)
+        return InstructReport(
+            self._run_id, name, self._settings, tuple(reports), str(self._budget) if self._budget else None
+        )
+
+    def _stream(self, rule: Rule, distribution: Distribution, wording: int | None) -> _Stream:
+        library = self._instructed.library
+        prompt = _prompt(rule, library, self._settings, wording)
+        writer = GivenStatementWriter(library, rule, distribution, self._run_id)
+        return _Stream(writer, prompt, row_variables(rule, library), self._settings)
+
+    def _round(self, streams: Sequence[_Stream], generator: JournaledGenerator) -> None:
+        requests = [stream.request() for stream in streams]
+        parameters = self._settings.parameters
+        call_ids = generator.call_ids(requests, parameters)
+        known = self._journal.store.calls(call_ids)
+        try:
+            replies: Sequence[Generation | None] = generator.generate(requests, parameters)
+        except BudgetReached as reached:
+            self._budget = self._budget or reached
+            replies = reached.answers
+        for stream, call_id, reply in zip(streams, call_ids, replies, strict=True):
+            if reply is None:  # not answered within the budget
+                stream.end = BUDGET
+            else:
+                stream.take(reply, call_id not in known)
+
+    def _measured(self, streams: Iterable[_Stream]) -> list[StreamReport]:
+        """Reports with the evaluator's mean token log-likelihood of each statement, as far as the budget goes."""
+        written = [(stream, stream.statements()) for stream in streams]
+        every_statement = chain.from_iterable(statements for _, statements in written)
+        texts = list(dict.fromkeys(statement.text for statement in every_statement))
+        evaluator = JournaledLikelihood(self._instructed.evaluator, self._journal, role=EVALUATOR)
+        try:
+            scores: Sequence[LogLikelihood | None] = evaluator.log_likelihoods(texts)
+        except BudgetReached as reached:
+            self._budget = self._budget or reached
+            scores = reached.answers
+        scored = {text: score for text, score in zip(texts, scores, strict=True) if score is not None}
+        name = model_name(evaluator)
+        self._kb.add_assessments(
+            Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in scored.items()
+        )
+        means = {text: score.per_token for text, score in scored.items() if score.token_count}
+        reports = []
+        for stream, statements in written:
+            measured = [replace(statement, log_likelihood=means.get(statement.text)) for statement in statements]
+            rule, distribution = stream.writer.rule.name, stream.writer.distribution
+            counts = (dict(stream.dropped), stream.calls, stream.hits)
+            reports.append(StreamReport(rule, distribution, tuple(measured), *counts, stream.end or COMPLETE))
+        return reports
+
+
+def _mean(statements: Sequence[StatementRecord]) -> float | None:
+    scores = [statement.log_likelihood for statement in statements if statement.log_likelihood is not None]
+    return math.fsum(scores) / len(scores) if scores else None
+
+
+def _summary(report: InstructReport) -> dict[str, Any]:
+    dropped: Counter[str] = Counter()
+    statements = {distribution.value: 0 for distribution in Distribution}
+    for stream in report.streams:
+        dropped.update({drop.value: count for drop, count in stream.dropped.items()})
+        statements[stream.distribution.value] += len(stream.statements)
+    return {
+        "statements": statements,
+        "dropped": dict(dropped),
+        "mean_delta": report.mean_delta,
+        "cut": sorted({stream.rule for stream in report.streams if stream.end == BUDGET}),
+    }

@@ -1,0 +1,173 @@
+"""`evaluate instruct`: from options to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from hapax.evaluation.link.baselines.instruct import (
+    BUDGET,
+    NO_ROWS,
+    Instructed,
+    InstructReport,
+    InstructSettings,
+    instruct,
+)
+from hapax.evaluation.link.baselines.jury import Jury
+from hapax.evaluation.link.baselines.tables import dropped_json, instruct_tables
+from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
+from hapax.evaluation.shared.results import ExperimentResult
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Rule
+from hapax.grammar.words import counted
+from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
+from hapax.llm_oracle.budget import CallStatistics
+from hapax.llm_oracle.calls import JournaledCritic
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE
+from hapax.llm_oracle.registry import open_shared
+
+MOST_DROPPED = 0.5
+"""Share of dropped lines above which a note says that the model does not follow the format."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructOptions:
+    """Options of the command. `wordings`: numbers in LINK's table 11, ascending."""
+
+    model: str = "embedded"
+    wordings: tuple[int, ...] = (1,)
+    settings: InstructSettings = field(default_factory=InstructSettings)
+    evaluator: str = "frequency"
+    critic: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> InstructOptions:
+        """From the options of the command line."""
+        same_name = ("count", "values_per_call", "calls", "temperature", "released", "bias", "seed")
+        settings = InstructSettings(**{name: options[name] for name in same_name})
+        return cls(
+            options["model"], wording_numbers(options["wordings"]), settings, options["evaluator"], options["critic"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InstructResult:
+    """Statements that a model wrote, measured and judged. `accuracies`: head and long tail of each report in turn."""
+
+    reports: tuple[InstructReport, ...]
+    accuracies: tuple[JudgedAccuracy, ...]
+    calls: CallStatistics
+    budget: str | None = None
+
+    def to_result(self) -> ExperimentResult:
+        """All tables and figures; the statements themselves are in the knowledge base."""
+        figures = {
+            "model": self.reports[0].model,
+            "calls": {"sent": self.calls.calls, "from_journal": self.calls.hits},
+            "stopped": self.budget,
+            "wordings": self._wordings(),
+        }
+        return ExperimentResult(instruct_tables(self.reports, self.accuracies), figures, notes=tuple(self._notes()))
+
+    def examples(self, count: int) -> Iterator[tuple[Distribution, str]]:
+        """The first statements of each rule and distribution by the first wording."""
+        for stream in self.reports[0].streams:
+            for statement in stream.statements[:count]:
+                yield stream.distribution, statement.text
+
+    def _wordings(self) -> list[dict[str, Any]]:
+        # Head and long tail of each report in turn.
+        accuracies = iter(self.accuracies)
+        wordings = []
+        for report in self.reports:
+            wordings.append(
+                {
+                    "wording": report.settings.wording,
+                    "run": report.run_id,
+                    "mean_delta": report.mean_delta,
+                    "accuracy": {distribution: next(accuracies) for distribution in Distribution},
+                    "rules": [_rule_json(report, rule) for rule in report.rules],
+                }
+            )
+        return wordings
+
+    def _notes(self) -> Iterator[str]:
+        streams = list(chain.from_iterable(report.streams for report in self.reports))
+        # Wordings share the head, so a statement can be in several reports.
+        written = {statement.id for statement in chain.from_iterable(stream.statements for stream in streams)}
+        yield (
+            f"{counted(len(written), 'statement')} stored beside those of searches; nothing has checked them, and none "
+            f"is a fact. {counted(self.calls.calls, 'call')} sent, {self.calls.hits} answered from the journal."
+        )
+        dropped, kept = sum(dropped_json(streams).values()), sum(len(stream.statements) for stream in streams)
+        if dropped > MOST_DROPPED * (dropped + kept) or all(stream.end == NO_ROWS for stream in streams):
+            yield (
+                f"{self.reports[0].model} does not follow the format of the instruction: "
+                f"{counted(dropped, 'line was', 'lines were')} dropped and {counted(kept, 'row')} kept."
+            )
+        if self.budget:
+            yield self.budget
+
+
+def wording_numbers(names: Iterable[str]) -> tuple[int, ...]:
+    """The numbers of wordings named `paper`, `all`, or `1` to `10`; ascending, each once."""
+    numbers: set[int] = set()
+    for name in names:
+        if name == "all":
+            numbers.update(range(1, len(LONG_TAIL_WORDINGS) + 1))
+        else:
+            numbers.add(1 if name == "paper" else int(name))
+    return tuple(sorted(numbers))
+
+
+def run_instruct(
+    kb: KnowledgeBase,
+    options: InstructOptions,
+    opening: OpeningOptions,
+    rules: Sequence[Rule],
+    progress: Callable[[int], None] | None = None,
+) -> InstructResult:
+    """Instruct a model by each wording and judge its statements. The journal is that of `opening`."""
+    library, journal = opening.library, opening.journal or Journal(kb)
+    if library is None or not rules:
+        raise HapaxError("No rule to write statements of. Name a rule file, or a rule with --rule.")
+    opened = OpenedModels(opening)
+    knowledge = open_shared(opened, options.model, KNOWLEDGE)
+    evaluator = open_shared(opened, options.evaluator, EVALUATOR)
+    critic = open_shared(opened, options.critic, CRITIC) if options.critic else None
+    instructed = Instructed(library, rules, knowledge, evaluator)
+    reports = []
+    for wording in options.wordings:
+        if progress is not None:
+            progress(wording)
+        reports.append(instruct(instructed, kb, replace(options.settings, wording=wording), journal))
+    jury = Jury(kb, library, JournaledCritic(critic, journal) if critic else None)
+    statements = list(chain.from_iterable(report.statements for report in reports))
+    judge = jury.judge(statements, knowledge, searched=False)
+    accuracies = []
+    for report in reports:
+        for distribution in Distribution:
+            part = [statement for statement in report.statements if statement.distribution is distribution]
+            accuracies.append(accuracy(part, judge))
+    budgets = [report.budget for report in reports if report.budget] + ([str(jury.budget)] if jury.budget else [])
+    return InstructResult(tuple(reports), tuple(accuracies), journal.total, budgets[0] if budgets else None)
+
+
+def _rule_json(report: InstructReport, rule: str) -> dict[str, Any]:
+    streams = report.of(rule)
+    return {
+        "rule": rule,
+        **{distribution.value: len(stream.statements) for distribution, stream in streams.items()},
+        "dropped": dropped_json(streams.values()),
+        "calls": sum(stream.calls for stream in streams.values()),
+        "hits": sum(stream.hits for stream in streams.values()),
+        "delta": report.delta(rule),
+        "ended": {distribution.value: stream.end for distribution, stream in streams.items()},
+        "cut": any(stream.end == BUDGET for stream in streams.values()),
+    }

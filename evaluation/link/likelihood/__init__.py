@@ -1,0 +1,1 @@
+"""Likelihood of head and long-tail statements: distributions and their figures."""

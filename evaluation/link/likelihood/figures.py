@@ -1,0 +1,412 @@
+"""LINK's likelihood figures 3 to 13, each as PNG, SVG and the CSV of its data.
+
+The data are those of `measures.py`. If the knowledge base lacks the data of a figure, the message names the command
+that adds them. Files depend on the data alone: equal knowledge bases give equal bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise, product
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hapax.engine.search.report import SearchReport
+from hapax.evaluation.link.likelihood.measures import Delta, LikelihoodReport
+from hapax.evaluation.link.likelihood.methods import CRITIC_MODEL, KNOWLEDGE_MODEL, LIKELIHOOD_MODEL, SearchMethod
+from hapax.evaluation.link.likelihood.samples import Sample, Samples, reranked, search_samples
+from hapax.evaluation.shared.drawing import COLOURS, write_figure
+from hapax.evaluation.shared.histograms import bin_counts, bin_edges
+from hapax.evaluation.shared.results import ResultTable
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Distribution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_RULES = 6
+"""Most rules side by side in one figure, as in the paper."""
+BINS = 30
+
+_SHADES = {Distribution.HEAD: (COLOURS[0], "head"), Distribution.LONG_TAIL: (COLOURS[1], "long tail")}
+_AXIS = "mean token log-likelihood, nats"
+_LEGEND_WIDTH = 80
+"""Characters that fit on a line of the legend in the narrowest figure."""
+_LABEL_WIDTH = 28
+"""Characters that fit on a line of a row's label, beside its panel."""
+
+
+class FigureUnavailable(HapaxError):  # noqa: N818  # an expected outcome: the other figures are drawn
+    """The knowledge base lacks the data of a figure; the message says how to add them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaLines:
+    """Delta by rule, a line for each method; rules in descending order of the first method's deltas."""
+
+    number: int
+    title: str
+    lines: Mapping[str, Mapping[str, Delta]]
+    """Method -> rule -> delta."""
+    legend: Mapping[str, str]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        first = next(iter(self.lines.values()))
+        rules = dict.fromkeys(chain.from_iterable(self.lines.values()))
+        # Rules that the first method lacks come last.
+        return tuple(sorted(rules, key=lambda rule: -first[rule].delta.value if rule in first else math.inf))
+
+    def table(self) -> ResultTable:
+        columns = ("rule", "method", "evaluator", "head", "long_tail", "delta", "low", "high")
+        rows: list[tuple[object, ...]] = []
+        for rule in self.rules:
+            for method, line in self.lines.items():
+                if rule in line:
+                    delta = line[rule]
+                    numbers = [None if math.isnan(number) else number for number in _interval(delta)]
+                    rows.append((rule, method, delta.evaluator, delta.head, delta.long_tail, *numbers))
+        return ResultTable("", columns, rows)
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        rules = self.rules
+        legend = {method: fill(text, _LEGEND_WIDTH) for method, text in self.legend.items()}
+        legend_lines = sum(legend[method].count("\n") + 1 for method in self.lines)
+        # In inches: room for a label under each rule, and for the legend below the axes.
+        size = (max(6.0, 1.5 + 0.17 * len(rules)), 4.2 + 0.2 * legend_lines)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.add_subplot()
+        axes.axhline(0.0, color="0.6", linewidth=0.8)
+        for (colour, style), (method, line) in zip(_cycle(len(self.lines)), self.lines.items(), strict=True):
+            values = np.array([_interval(line[rule]) if rule in line else (math.nan,) * 3 for rule in rules])
+            axes.plot(range(len(rules)), values[:, 0], style, color=colour, markersize=3, label=legend[method])
+            axes.vlines(range(len(rules)), values[:, 1], values[:, 2], color=colour, alpha=0.4)
+        axes.set_xticks(range(len(rules)), rules, rotation=90, fontsize=6)
+        axes.set_ylabel("delta, nats per token")
+        axes.set_title(self.title)
+        figure.legend(loc="outside lower left", frameon=False)
+        return figure
+
+
+@dataclass(frozen=True, slots=True)
+class PanelRow:
+    """A row of panels: head and long tail by rule."""
+
+    label: str
+    evaluator: str
+    pairs: Mapping[str, tuple[Sample, Sample]]
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """Histograms of head and long tail: a column for each rule, a row for each method or evaluator."""
+
+    number: int
+    title: str
+    rules: tuple[str, ...]
+    rows: tuple[PanelRow, ...]
+
+    def edges(self, rule: str, evaluator: str) -> list[float]:
+        """Edges of a rule's bins: equal in all rows of one evaluator, so that the rows can be compared."""
+        samples: list[Sample] = []
+        for row in self.rows:
+            if row.evaluator == evaluator:
+                samples += row.pairs[rule]
+        # The scores of a sample are in ascending order.
+        low, high = min(sample.scores[0] for sample in samples), max(sample.scores[-1] for sample in samples)
+        return bin_edges(low, high, BINS)
+
+    def table(self) -> ResultTable:
+        columns = ("rule", "row", "evaluator", "distribution", "low", "high", "statements", "share")
+        rows: list[tuple[object, ...]] = []
+        for rule, row in product(self.rules, self.rows):
+            edges = self.edges(rule, row.evaluator)
+            for sample in row.pairs[rule]:
+                place = (rule, row.label, row.evaluator, sample.distribution.value)
+                for (low, high), count in zip(pairwise(edges), bin_counts(sample.scores, edges), strict=True):
+                    rows.append((*place, low, high, count, count / len(sample.scores)))
+        return ResultTable("", columns, rows)
+
+    def draw(self) -> Figure:
+        from matplotlib.figure import Figure
+
+        size = (1.2 + 2.6 * len(self.rules), 1.0 + 1.7 * len(self.rows))
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(len(self.rows), len(self.rules), squeeze=False)
+        for row, line in zip(self.rows, grid, strict=True):
+            for rule, axes in zip(self.rules, line, strict=True):
+                _draw_pair(axes, row.pairs[rule], self.edges(rule, row.evaluator))
+            line[0].set_ylabel(f"{fill(row.label, _LABEL_WIDTH)}\nshare of statements")
+        for rule, axes in zip(self.rules, grid[0], strict=True):
+            axes.set_title(f"{rule}\n{axes.get_title()}")
+        grid[0][0].legend(frameon=False)
+        figure.suptitle(self.title)
+        figure.supxlabel(_AXIS)
+        return figure
+
+
+Plot = DeltaLines | Panels
+
+
+def plot(report: LikelihoodReport, number: int, rules: Sequence[str] = ()) -> Plot:
+    """A figure by its number in the paper. `rules`: those to show in panels; without any, those with most statements.
+
+    Raises FigureUnavailable if the knowledge base lacks the data.
+    """
+    return _FIGURES[number](report, number, rules)
+
+
+def ablation_plot(reports: Mapping[str, SearchReport], evaluator: str) -> Panels:
+    """Figure 6 from the searches of an ablation, by variant."""
+    samples = search_samples(reports, evaluator)
+    rows = [_row(samples, variant, evaluator) for variant in reports]
+    return _panels(6, f"Without critic and likelihood gate, by {evaluator}", rows)
+
+
+def _delta_figure(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:  # noqa: ARG001  # shows all rules
+    return _lines(report, number, _compared(report))
+
+
+def _lines(report: LikelihoodReport, number: int, methods: Sequence[SearchMethod]) -> DeltaLines:
+    evaluator = report.evaluators[0]
+    lines: dict[str, dict[str, Delta]] = {method.name: {} for method in methods}
+    for delta in report.deltas:
+        if delta.evaluator == evaluator and delta.method in lines:
+            lines[delta.method][delta.rule] = delta
+    lines = {method: line for method, line in lines.items() if line}
+    if not lines:
+        raise FigureUnavailable(
+            f"Figure {number} needs rules with head and long-tail statements. Search both distributions."
+        )
+    means = {mean.method: mean.delta for mean in report.mean_deltas if mean.evaluator == evaluator}
+    legend = {method: f"{method}, mean {means[method].value:.2f}" for method in lines}
+    return DeltaLines(number, f"Delta by rule, by {report.short_name(evaluator)}", lines, legend)
+
+
+def _one_rule(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
+    """One rule, without the statements that people judged wrong, as in the paper."""
+    return _methods_figure(replace(report, samples=report.samples.without(report.denied)), number, rules, most=1)
+
+
+def _methods_figure(report: LikelihoodReport, number: int, rules: Sequence[str], most: int = MOST_RULES) -> Plot:
+    return _panels(
+        number,
+        f"Log-likelihoods by {report.short_name(report.evaluators[0])}",
+        _rows(report, _compared(report)),
+        rules,
+        most,
+    )
+
+
+def _compared(report: LikelihoodReport) -> list[SearchMethod]:
+    """The methods of figures 3, 4, 7 and 9: of instructions that differ only in wording, the first in table 11."""
+    # Panels need rules that all methods have, so a model that cannot follow the instruction would empty the figure.
+    paired = {delta.method for delta in report.deltas if delta.evaluator == report.evaluators[0]}
+    first: dict[str, SearchMethod] = {}
+    for method in report.methods:
+        if method.is_instruction and method.name in paired:
+            first.setdefault(_traits_besides(method, ("wording",)), method)
+    return [method for method in report.methods if not method.is_instruction or method in first.values()]
+
+
+def _temperatures(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
+    methods = _varied(report, ("temperature",))
+    if len(methods) < 2:
+        raise FigureUnavailable(
+            f"Figure {number} needs searches that differ only in temperature. Run `hapax search --temperature 0.5` "
+            f"with the same other options and --db."
+        )
+    methods = sorted(methods, key=lambda method: float(method.traits["temperature"]))
+    return _panels(number, f"Temperatures, by {report.short_name(report.evaluators[0])}", _rows(report, methods), rules)
+
+
+def _ungated(report: LikelihoodReport, number: int) -> list[SearchMethod]:
+    methods = _varied(report, ("likelihood",))
+    if not methods or methods[0].traits["likelihood"] != "model" or len(methods) < 2:
+        alternative = (
+            "`hapax evaluate ablation --out figures`"
+            if number == 6
+            else "`hapax evaluate instruct` for statements by instruction only"
+        )
+        raise FigureUnavailable(
+            f"Figure {number} needs a search without the likelihood gate besides the one with it. Run "
+            f"`hapax search --no-likelihood` with the same other options and --db, or {alternative}."
+        )
+    return methods
+
+
+def _without_gate(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
+    rows = _rows(report, _ungated(report, number))
+    return _panels(number, f"Without likelihood gate, by {report.short_name(report.evaluators[0])}", rows, rules)
+
+
+def _post_hoc(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
+    """A ranked search, and unranked methods before and after reranking."""
+    evaluator = report.evaluators[0]
+    ranked = [method for method in report.methods if method.is_search and not method.is_unranked][:1]
+    unranked = [method for method in _compared(report) if method.is_instruction]
+    try:
+        full, ungated = _ungated(report, number)[:2]
+        ranked, unranked = [full], [*unranked, ungated]
+    except FigureUnavailable:
+        # Instructions alone are enough for this figure.
+        if not unranked:
+            raise
+    rows = _rows(report, ranked)
+    for row in _rows(report, unranked):
+        kept = {rule: (reranked(head), reranked(long_tail)) for rule, (head, long_tail) in row.pairs.items()}
+        rows += [row, PanelRow(f"{row.label}, reranked afterwards", evaluator, kept)]
+    return _panels(number, f"Reranking finished statements, by {report.short_name(evaluator)}", rows, rules)
+
+
+def _knowledge_models(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
+    methods = _varied(report, (KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL))
+    if len({method.traits[KNOWLEDGE_MODEL] for method in methods}) < 2:
+        raise FigureUnavailable(
+            f"Figure {number} needs searches with two knowledge models. Run `hapax search --knowledge` with another "
+            f"model and the same other options and --db."
+        )
+    return _panels(
+        number, f"Knowledge models, by {report.short_name(report.evaluators[0])}", _rows(report, methods), rules
+    )
+
+
+def _evaluators(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
+    # Figures 10, 11 and 12 compare the first evaluator with the second, third and fourth.
+    place = number - 9
+    if place >= len(report.evaluators):
+        raise FigureUnavailable(
+            f"Figure {number} needs {place + 1} evaluators, but there {'is' if place == 1 else 'are'} only "
+            f"{len(report.evaluators)}. Name all of them, such as `--evaluator frequency --evaluator embedded`."
+        )
+    rows = []
+    for evaluator in (report.evaluators[0], report.evaluators[place]):
+        row = _row(report.samples, report.methods[0].name, evaluator)
+        rows.append(replace(row, label=report.short_name(evaluator)))
+    return _panels(number, " and ".join(row.label for row in rows), rows, rules)
+
+
+def _instructions(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:  # noqa: ARG001  # shows all rules
+    """The first search, and one model's instructions in several wordings."""
+    groups: dict[str, list[SearchMethod]] = {}
+    for method in report.methods:
+        if method.is_instruction:
+            groups.setdefault(_traits_besides(method, ("wording",)), []).append(method)
+    wordings = max(groups.values(), key=len, default=[])
+    if len(wordings) < 2:
+        raise FigureUnavailable(
+            f"Figure {number} needs statements of one model by several wordings of the instruction. Run "
+            "`hapax evaluate instruct --wording all` with the same --db."
+        )
+    searches = [method for method in report.methods if method.is_search]
+    return _lines(report, number, [*searches[:1], *wordings])
+
+
+_FIGURES: Mapping[int, Callable[[LikelihoodReport, int, Sequence[str]], Plot]] = {
+    3: _delta_figure,
+    4: _one_rule,
+    5: _temperatures,
+    6: _without_gate,
+    7: _post_hoc,
+    8: _knowledge_models,
+    9: _methods_figure,
+    10: _evaluators,
+    11: _evaluators,
+    12: _evaluators,
+    13: _instructions,
+}
+NUMBERS = tuple(_FIGURES)
+
+
+def _varied(report: LikelihoodReport, traits: Sequence[str]) -> list[SearchMethod]:
+    """The largest group of searches that differ only in these traits."""
+    groups: dict[str, list[SearchMethod]] = {}
+    for method in report.methods:
+        if method.is_search and all(trait in method.traits for trait in traits):
+            groups.setdefault(_traits_besides(method, traits), []).append(method)
+    return max(groups.values(), key=len, default=[])
+
+
+def _traits_besides(method: SearchMethod, traits: Sequence[str]) -> str:
+    """All other traits of a method, as a key to group methods by."""
+    return json.dumps({name: value for name, value in method.traits.items() if name not in traits}, sort_keys=True)
+
+
+def _rows(report: LikelihoodReport, methods: Sequence[SearchMethod]) -> list[PanelRow]:
+    return [_row(report.samples, method.name, report.evaluators[0]) for method in methods]
+
+
+def _row(samples: Samples, method: str, evaluator: str) -> PanelRow:
+    return PanelRow(method, evaluator, samples.pairs(method, evaluator))
+
+
+def _panels(
+    number: int, title: str, rows: Sequence[PanelRow], rules: Sequence[str] = (), most: int = MOST_RULES
+) -> Panels:
+    """Panels of the rules that have both distributions in all rows."""
+    common = [rule for rule in rules or rows[0].pairs if all(rule in row.pairs for row in rows)]
+    if not common:
+        labels = "; ".join(row.label for row in rows)
+        raise FigureUnavailable(
+            f"Figure {number} needs a rule with head and long-tail statements in each of: {labels}. "
+            f"Search the same rules with each."
+        )
+    if not rules:
+        # The smallest sample decides: a histogram of a few statements shows nothing. The rules keep their order.
+        sizes = {}
+        for rule in common:
+            samples = chain.from_iterable(row.pairs[rule] for row in rows)
+            sizes[rule] = min(len(sample.scores) for sample in samples)
+        largest = sorted(common, key=lambda rule: -sizes[rule])[:most]
+        common = [rule for rule in common if rule in largest]
+    return Panels(number, title, tuple(common[:most]), tuple(rows))
+
+
+def write(figure: Plot, folder: Path) -> tuple[Path, ...]:
+    """Write a figure as `figure-N.png`, `.svg` and `.csv`."""
+    return write_figure(folder / f"figure-{figure.number}", figure.draw, figure.table())
+
+
+def write_samples(samples: Samples, folder: Path) -> Path:
+    """Write the log-likelihood of every statement as `likelihoods.csv`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows: list[tuple[object, ...]] = []
+    for sample in samples:
+        place = (sample.rule, sample.method, sample.evaluator, sample.distribution.value)
+        for score, text in zip(sample.scores, sample.texts, strict=True):
+            rows.append((*place, score, text))
+    path = folder / "likelihoods.csv"
+    columns = ("rule", "method", "evaluator", "distribution", "log_likelihood", "statement")
+    ResultTable("", columns, rows).write_csv(path)
+    return path
+
+
+def _draw_pair(axes: Axes, pair: Iterable[Sample], edges: Sequence[float]) -> None:
+    means = []
+    for sample in pair:
+        colour, label = _SHADES[sample.distribution]
+        shares = [count / len(sample.scores) for count in bin_counts(sample.scores, edges)]
+        axes.stairs(shares, edges, fill=True, alpha=0.45, color=colour, label=label)
+        axes.axvline(sample.mean, color=colour, linestyle="--", linewidth=1.0)
+        means.append(sample.mean)
+    axes.locator_params(axis="x", nbins=4)
+    axes.set_title(f"delta {means[0] - means[1]:.2f}")
+
+
+def _interval(delta: Delta) -> tuple[float, float, float]:
+    return delta.delta.value, delta.delta.low, delta.delta.high
+
+
+def _cycle(count: int) -> list[tuple[str, str]]:
+    """Colours and line styles; a colour that is used again is dashed, then dotted."""
+    styles = ("o-", "s--", "^:")
+    return [(COLOURS[place % len(COLOURS)], styles[place // len(COLOURS) % len(styles)]) for place in range(count)]

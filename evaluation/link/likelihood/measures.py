@@ -1,0 +1,278 @@
+"""Likelihood of stored statements: delta, reranking, and agreement of evaluators (LINK, 3.2, D.4, E.2).
+
+Statements and scores are read from the knowledge base. An evaluator is asked, through the journal, only for scores that
+are missing; they are stored then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, product
+
+from hapax.evaluation.link.likelihood.methods import (
+    LIKELIHOOD_MODEL,
+    SearchMethod,
+    method_names,
+    ordered_methods,
+    runs_of,
+)
+from hapax.evaluation.link.likelihood.samples import Sample, Samples, ask_scores, reranked, sample_of, stored_scores
+from hapax.evaluation.shared.estimates import Estimate, difference_of_means, mean, rank_correlation, share, spearman
+from hapax.evaluation.shared.verdicts import vote_verdicts
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Distribution, RunRecord, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import LikelihoodModel
+
+_LEAST_TO_CORRELATE = 3
+"""Statements of a rule below which its rank correlation is left out: with two, it is 1 or -1."""
+
+_Group = tuple[str, str, Distribution]
+"""Method or run, rule, and distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A rule's mean log-likelihood of head minus long tail, in nats per token (LINK, 3.2), with statement counts."""
+
+    method: str
+    rule: str
+    evaluator: str
+    head: int
+    long_tail: int
+    delta: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDelta:
+    """Mean of the rules' deltas, as in the paper; the interval is over rules."""
+
+    method: str
+    evaluator: str
+    delta: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """Mean delta of an unranked method, before and after 75 % of its finished statements are kept (D.4).
+
+    `reranker`: whose scores choose the likeliest statements of the head and the least likely of the long tail.
+    """
+
+    method: str
+    evaluator: str
+    reranker: str
+    before: Estimate
+    after: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorAgreement:
+    """Agreement of two evaluators (LINK, E.2).
+
+    `statements`: rank correlation over all distinct statements. `within_rules`: mean over rules of the correlation
+    within a rule, because the rules' wording alone makes statements differ. `deltas`: rank correlation of the rules'
+    deltas. `signs`: share of rules whose deltas have the same sign.
+    """
+
+    first: str
+    second: str
+    statements: Estimate
+    within_rules: Estimate
+    deltas: Estimate
+    signs: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class LikelihoodReport:
+    """Results of `measure`. Figures show the first evaluator and the first method."""
+
+    evaluators: tuple[str, ...]
+    methods: tuple[SearchMethod, ...]
+    samples: Samples
+    deltas: tuple[Delta, ...]
+    mean_deltas: tuple[MeanDelta, ...]
+    agreements: tuple[EvaluatorAgreement, ...]
+    denied: frozenset[str] = frozenset()
+    """Texts that people judged wrong, or to have a value of a wrong type."""
+    rerankings: tuple[Reranking, ...] = ()
+
+    @property
+    def own_rankers(self) -> tuple[str, ...]:
+        """Evaluators that also ranked a search, and so measure it by its own yardstick."""
+        ranked = [method for method in self.methods if method.traits.get("likelihood") == "model"]
+        rankers = {method.traits.get(LIKELIHOOD_MODEL) for method in ranked}
+        return tuple(name for name in self.evaluators if name in rankers)
+
+    def short_name(self, evaluator: str) -> str:
+        """The evaluator's name without its revision, unless another evaluator has the same name."""
+        name = evaluator.partition("@")[0]
+        namesakes = [known for known in self.evaluators if known.partition("@")[0] == name]
+        return name if len(namesakes) <= 1 else evaluator
+
+
+def measure(
+    kb: KnowledgeBase,
+    evaluators: Sequence[LikelihoodModel] = (),
+    rules: Sequence[str] = (),
+    journal: Journal | None = None,
+    reranker: LikelihoodModel | None = None,
+) -> LikelihoodReport:
+    """Measure the statements of a knowledge base; of each method and rule, those of the latest run.
+
+    `evaluators` are asked for missing scores; without any, all evaluators count that scored all of the statements.
+    `rules`: only these; without any, all. `reranker`: ranks finished statements; without one, each evaluator does, as
+    in the paper. Raises HapaxError where there is nothing to measure.
+    """
+    journal = journal or Journal(kb)
+    statements = _statements(kb, rules)
+    runs = runs_of(kb, statements)
+    methods = method_names(runs)
+    groups = _latest(runs, methods, statements)
+    rule_names = _rule_order(kb, groups)
+    latest = list(chain.from_iterable(groups.values()))
+    texts = list(dict.fromkeys(statement.text for statement in latest))
+    scores = ask_scores(kb, evaluators, texts, journal) if evaluators else stored_scores(kb, runs, texts)
+    samples = []
+    for evaluator, by_text in scores.items():
+        for method, rule, distribution in product(dict.fromkeys(methods.values()), rule_names, Distribution):
+            group = groups.get((method, rule, distribution), [])
+            samples.append(sample_of((method, rule, distribution, evaluator), group, by_text))
+    verdicts = vote_verdicts(kb.votes())
+    wrong = verdicts.contradicted | verdicts.wrong_type
+    report = _report(tuple(scores), ordered_methods(methods, runs), Samples.of(rule_names, samples))
+    # Asked last: a budget that ends here has at least paid for the evaluators' scores, which are stored.
+    ranks = ask_scores(kb, [reranker], texts, journal) if reranker else {}
+    return replace(
+        report,
+        denied=frozenset(statement.text for statement in latest if statement.id in wrong),
+        rerankings=tuple(_rerankings(report, ranks)),
+    )
+
+
+def _statements(kb: KnowledgeBase, rules: Sequence[str]) -> list[StatementRecord]:
+    statements: list[StatementRecord] = []
+    for rule in rules:
+        statements += kb.statements(rule=rule)
+    if not rules:
+        statements = list(kb.statements())
+    missing = sorted(set(rules) - {statement.rule for statement in statements})
+    if missing:
+        raise HapaxError(f"{kb.place} has no statement of {', '.join(missing)}. Run `hapax search` for it first.")
+    if not statements:
+        raise HapaxError(f"{kb.place} has no statements. Run `hapax search` first.")
+    return statements
+
+
+def _latest(
+    runs: Sequence[RunRecord], methods: Mapping[str, str], statements: Sequence[StatementRecord]
+) -> dict[_Group, list[StatementRecord]]:
+    """Statements by method, rule and distribution, each group from the last run that wrote some or found none."""
+    by_run: dict[_Group, list[StatementRecord]] = defaultdict(list)
+    for statement in statements:
+        by_run[statement.run_id, statement.rule, statement.distribution].append(statement)
+    # Ordered, so that texts are asked in the same order on each call.
+    parts = dict.fromkeys((rule, distribution) for _, rule, distribution in by_run)
+    latest: dict[_Group, list[StatementRecord]] = {}
+    for run in runs:
+        for rule, distribution in parts:
+            written = by_run.get((run.id, rule, distribution), [])
+            # A completed search without statements replaces those of an earlier one: they are no longer found.
+            if written or _completed(run, rule, distribution):
+                latest[methods[run.id], rule, distribution] = written
+    return {group: written for group, written in latest.items() if written}
+
+
+def _completed(run: RunRecord, rule: str, distribution: Distribution) -> bool:
+    """True if the run searched the rule and distribution to the end."""
+    # A rule is "cut" by a budget and "skipped" if the model lacks its predicates: it may still have statements.
+    unfinished = (*run.summary.get("cut", ()), *run.summary.get("skipped", ()))
+    searched = rule in run.settings.get("rules", ()) and distribution.value in run.settings.get("distributions", ())
+    return searched and run.status == "done" and rule not in unfinished
+
+
+def _rule_order(kb: KnowledgeBase, groups: Mapping[_Group, object]) -> list[str]:
+    """The groups' rules in the order of the library; unknown ones come last, by name."""
+    order = {rule.name: place for place, rule in enumerate(kb.rules())}
+    return sorted({rule for _, rule, _ in groups}, key=lambda name: (order.get(name, len(order)), name))
+
+
+def _report(evaluators: tuple[str, ...], methods: tuple[SearchMethod, ...], samples: Samples) -> LikelihoodReport:
+    present = {sample.method for sample in samples}
+    methods = tuple(method for method in methods if method.name in present)
+    deltas: list[Delta] = []
+    means: list[MeanDelta] = []
+    for method in methods:
+        for evaluator in evaluators:
+            found = [_delta(*pair) for pair in samples.pairs(method.name, evaluator).values()]
+            deltas += found
+            means.append(MeanDelta(method.name, evaluator, mean([delta.delta.value for delta in found])))
+    agreements = [_agreement(first, second, samples, deltas) for first, second in combinations(evaluators, 2)]
+    return LikelihoodReport(evaluators, methods, samples, tuple(deltas), tuple(means), tuple(agreements))
+
+
+def _delta(head: Sample, long_tail: Sample) -> Delta:
+    difference = difference_of_means(head.scores, long_tail.scores)
+    return Delta(head.method, head.rule, head.evaluator, len(head.scores), len(long_tail.scores), difference)
+
+
+def _rerankings(report: LikelihoodReport, ranks: Mapping[str, Mapping[str, float]]) -> Iterator[Reranking]:
+    """`ranks`: the reranker's name and its scores by text; if empty, every evaluator reranks."""
+    for method in report.methods:
+        if not method.is_unranked:
+            continue
+        for evaluator in report.evaluators:
+            # None: the sample's own scores, so that the evaluator reranks, as in the paper.
+            reranker, scores = next(iter(ranks.items()), (evaluator, None))
+            before, after = [], []
+            for head, long_tail in report.samples.pairs(method.name, evaluator).values():
+                before.append(head.mean - long_tail.mean)
+                after.append(reranked(head, scores).mean - reranked(long_tail, scores).mean)
+            if before:
+                yield Reranking(method.name, evaluator, reranker, mean(before), mean(after))
+
+
+def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta]) -> EvaluatorAgreement:
+    pairs_by_rule = _score_pairs(first, second, samples)
+    correlations = []
+    for pairs in pairs_by_rule.values():
+        if len(pairs) >= _LEAST_TO_CORRELATE:
+            first_scores, second_scores = zip(*pairs, strict=True)
+            correlations.append(spearman(first_scores, second_scores))
+    by_place = {(delta.method, delta.rule, delta.evaluator): delta.delta.value for delta in deltas}
+    delta_pairs = []
+    for (method, rule, evaluator), value in by_place.items():
+        if evaluator == first and (method, rule, second) in by_place:
+            delta_pairs.append((value, by_place[method, rule, second]))
+    return EvaluatorAgreement(
+        first,
+        second,
+        _correlation(list(chain.from_iterable(pairs_by_rule.values()))),
+        mean([value for value in correlations if not math.isnan(value)]),
+        _correlation(delta_pairs),
+        share([_sign(delta) == _sign(second_delta) for delta, second_delta in delta_pairs]),
+    )
+
+
+def _score_pairs(first: str, second: str, samples: Samples) -> dict[str, list[tuple[float, float]]]:
+    """The two evaluators' scores of each distinct statement that both scored, by rule."""
+    by_rule: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for sample in samples:
+        by_rule[sample.rule][sample.evaluator].update(zip(sample.texts, sample.scores, strict=True))
+    pairs = {}
+    for rule, scores in by_rule.items():
+        common = [text for text in scores[first] if text in scores[second]]
+        pairs[rule] = [(scores[first][text], scores[second][text]) for text in common]
+    return pairs
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> Estimate:
+    return rank_correlation([first for first, _ in pairs], [second for _, second in pairs])
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)

@@ -1,0 +1,328 @@
+"""Import LINK's dataset LINT: a CSV file of values for each rule and distribution, as LINK's released code writes it.
+
+`rule2_value_cache.csv_head` and `rule2_value_cache.csv_longtail` have a column for each variable of `rule2`; the
+generic variable's cells are `PersonX`. `flip_label_data.json` has the labels that people flipped: method -> rule ->
+`head` and `longtail` -> row numbers, from 0, where equal rows count once.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from hapax.evaluation.link.stated import GivenStatementWriter
+from hapax.evaluation.shared.domains import NO_DOMAIN, TOTAL, ordered_domains
+from hapax.evaluation.shared.estimates import Estimate, mean
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Value
+from hapax.grammar.words import counted
+from hapax.kb.records import (
+    Distribution,
+    PredicateRecord,
+    RuleRecord,
+    RunRecord,
+    StatementRecord,
+    VoteRecord,
+    content_id,
+)
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.answers import parse_number
+from hapax.llm_oracle.calls import JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel
+
+FLIPS_FILE = "flip_label_data.json"
+VOTER = "LINK's annotators, by majority"
+
+PAPER_RULES, PAPER_PERSONS, PAPER_OBJECTS = 417, 149, 268
+PAPER_HEAD, PAPER_LONG_TAIL = 54_220, 54_366
+RELEASED_RULES = 200
+"""Number of released rules according to LINK's README; the paper's counts are from table 16 and section 2.1."""
+
+_SUFFIXES = {"head": Distribution.HEAD, "longtail": Distribution.LONG_TAIL}
+_FILE = re.compile(rf"(?P<rule>.+)_value_cache\.csv_(?P<suffix>{'|'.join(_SUFFIXES)})")
+
+
+@dataclass(frozen=True, slots=True)
+class LintFile:
+    """A CSV file. A row with an empty cell is None; `repeated` rows equal an earlier row and are left out."""
+
+    path: Path
+    rule: Rule
+    distribution: Distribution
+    rows: tuple[StatementRecord | None, ...]
+    repeated: int
+
+    @property
+    def statements(self) -> list[StatementRecord]:
+        return [row for row in self.rows if row is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCount:
+    """A row of LINK's table 16. `delta`: how much likelier the head is, in nats per token, mean over rules."""
+
+    domain: str
+    rules: int
+    head: int
+    long_tail: int
+    delta: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    """Counts of an import. `persons`: rules about a person; `turned`: labels that people flipped; `incomplete`: rows
+    with an empty cell.
+    """
+
+    domains: tuple[DomainCount, ...]
+    persons: int
+    repeated: int
+    incomplete: int
+    turned: int
+
+    def to_result(self) -> ExperimentResult:
+        """Table 16, with notes on the rows left out and on the share of LINT that this is."""
+        figures = {
+            "table_16": table_16_json(self.domains),
+            "rules_about_persons": self.persons,
+            "repeated": self.repeated,
+            "incomplete": self.incomplete,
+            "labels_turned": self.turned,
+        }
+        rows_note = (
+            f"left out: {counted(self.repeated, 'repeated row')} and {counted(self.incomplete, 'row')} with an empty "
+            f"cell; people flipped {counted(self.turned, 'label')}"
+        )
+        return ExperimentResult([table_16(self.domains)], figures, notes=(rows_note, self._size_note()))
+
+    def _size_note(self) -> str:
+        total = self.domains[-1]
+        released = (
+            f" These are LINK's released rules, {RELEASED_RULES} according to its README."
+            if total.rules == RELEASED_RULES
+            else ""
+        )
+        return (
+            f"{total.rules} of LINT's {PAPER_RULES} rules: {self.persons} of its {PAPER_PERSONS} about persons and "
+            f"{total.rules - self.persons} of its {PAPER_OBJECTS} about objects; {total.head:,} of its {PAPER_HEAD:,} "
+            f"head statements and {total.long_tail:,} of its {PAPER_LONG_TAIL:,} long-tail statements.{released}"
+        )
+
+
+@dataclass
+class LintReader:
+    """Reader of a folder of LINT's files, by the rules of a library."""
+
+    library: Library
+    folder: Path
+    _run: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._run = content_id("run", "lint", self.folder.name, sorted(rule.name for rule in self.library.rules))
+
+    @property
+    def run_id(self) -> str:
+        return self._run
+
+    def files(self) -> list[LintFile]:
+        """All CSV files of the folder. Raises HapaxError for an unknown rule, a missing column, or if there is none."""
+        files = []
+        # Sorted, because folders have no order of their own and statements are stored in that of the files.
+        for path in sorted(self.folder.iterdir()):
+            if match := _FILE.fullmatch(path.name):
+                files.append(self._file(path, self.library.rule(match["rule"]), _SUFFIXES[match["suffix"]]))
+        if not files:
+            raise HapaxError(
+                f"{self.folder}: no file such as rule2_value_cache.csv_head. Name the folder of LINT's CSV files."
+            )
+        return files
+
+    def _file(self, path: Path, rule: Rule, distribution: Distribution) -> LintFile:
+        searched = [variable.name for variable in rule.searched]
+        rows: list[StatementRecord | None] = []
+        repeated = 0
+        seen: set[tuple[str, ...]] = set()
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                reader = csv.DictReader(stream, strict=True)
+                columns = reader.fieldnames or ()
+                missing = [name for name in searched if name not in columns]
+                if missing:
+                    raise HapaxError(
+                        f"{path}: no column {missing[0]}, a variable that rule {rule.name} searches. Use the rules "
+                        "that LINT was made with."
+                    )
+                variables = [variable.name for variable in rule.variables if variable.name in columns]
+                for row in reader:
+                    cells = tuple(row[name] or "" for name in columns)
+                    # LINK's code removes equal rows before it numbers them for the labels that people flipped.
+                    if cells in seen:
+                        repeated += 1
+                        continue
+                    seen.add(cells)
+                    rows.append(self._statement(rule, distribution, {name: row[name] or "" for name in variables}))
+        except (csv.Error, UnicodeDecodeError) as fault:
+            raise HapaxError(f"{path}: not valid CSV in UTF-8 ({fault}). Fix or remove the file.") from None
+        return LintFile(path, rule, distribution, tuple(rows), repeated)
+
+    def _statement(self, rule: Rule, distribution: Distribution, cells: Mapping[str, str]) -> StatementRecord | None:
+        """The statement of a row's cells; None if one is empty."""
+        types = {variable.name: variable.data_type for variable in rule.variables}
+        words = {name: " ".join(cell.replace("_", " ").split()) for name, cell in cells.items()}
+        if not all(words.values()):
+            return None
+        values = {name: self._value(text, types[name]) for name, text in words.items()}
+        # The generic variable's value is `PersonX`, so that LINT's own name for it appears in the statement.
+        return GivenStatementWriter(self.library, rule, distribution, self.run_id).statement(values)
+
+    def _value(self, text: str, data_type: str) -> Value:
+        number = parse_number(text, data_type) if self.library.is_numeric(data_type) else None
+        return text if number is None else number
+
+
+def read_flips(path: Path, method: str) -> dict[str, dict[Distribution, frozenset[int]]]:
+    """Read the numbers of the rows whose labels people flipped, by rule and distribution."""
+    try:
+        flips: dict[str, dict[Distribution, frozenset[int]]] = {}
+        for rule, by_suffix in json.loads(path.read_text("utf-8"))[method].items():
+            flips[rule] = {_SUFFIXES[suffix]: frozenset(map(int, rows)) for suffix, rows in by_suffix.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        raise HapaxError(
+            f"{path}: not a file of flipped labels for {method} ({fault!r}). Expected, for example, "
+            f'{{"{method}": {{"rule2": {{"head": [0], "longtail": []}}}}}}. Name another file or --method.'
+        ) from None
+    return flips
+
+
+def import_lint(
+    kb: KnowledgeBase,
+    reader: LintReader,
+    flips: Mapping[str, Mapping[Distribution, frozenset[int]]],
+    evaluator: LikelihoodModel,
+    journal: Journal,
+) -> LintReport:
+    """Store the folder's statements with their likelihoods, their rules, and people's votes; idempotent.
+
+    `flips`: numbers of the rows whose labels people flipped, by rule and distribution.
+    """
+    files = reader.files()
+    votes: list[VoteRecord] = []
+    for file in files:
+        votes += _votes(file, flips.get(file.rule.name, {}).get(file.distribution, frozenset()))
+    files = _measured(files, JournaledLikelihood(evaluator, journal, role=EVALUATOR))
+    rules = list(dict.fromkeys(file.rule for file in files))
+    statements = list(chain.from_iterable(file.statements for file in files))
+    report = LintReport(
+        tuple(_domain_counts(files)),
+        sum(_is_about_a_person(rule, reader.library) for rule in rules),
+        sum(file.repeated for file in files),
+        sum(len(file.rows) for file in files) - len(statements),
+        len(votes),
+    )
+    settings = {"folder": reader.folder.name, "evaluator": evaluator.identity.name}
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    with kb.transaction():
+        kb.start_run(RunRecord(reader.run_id, "evaluate lint", settings, reader.run_id, started))
+        kb.add_predicates(map(PredicateRecord.of, reader.library.completed().signatures))
+        kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in rules)
+        kb.add_statements(statements)
+        kb.add_votes(votes)
+        kb.finish_run(reader.run_id, summary={"statements": len(statements), "labels_turned": len(votes)})
+    return report
+
+
+def _votes(file: LintFile, flipped: frozenset[int]) -> Iterator[VoteRecord]:
+    for number in sorted(flipped):
+        row = file.rows[number] if 0 <= number < len(file.rows) else None
+        if row is None:
+            raise HapaxError(f"{file.path} has no row {number}, whose label is to be flipped. Check {FLIPS_FILE}.")
+        # LINK publishes which labels were flipped, but no vote: one denial stands for the majority.
+        yield VoteRecord(row.id, ENTAILMENT_QUESTION, VOTER, "no")
+
+
+def _measured(files: Sequence[LintFile], evaluator: JournaledLikelihood) -> list[LintFile]:
+    """The files with the evaluator's log-likelihood in each statement."""
+    # Equal texts are asked for once.
+    texts = list(dict.fromkeys(statement.text for statement in chain.from_iterable(file.statements for file in files)))
+    scores = dict(zip(texts, evaluator.log_likelihoods(texts), strict=True))
+    means = {text: score.per_token if score.token_count else None for text, score in scores.items()}
+    measured = []
+    for file in files:
+        rows = [row and replace(row, log_likelihood=means[row.text]) for row in file.rows]
+        measured.append(replace(file, rows=tuple(rows)))
+    return measured
+
+
+def _domain_counts(files: Sequence[LintFile]) -> Iterator[DomainCount]:
+    by_domain: dict[str, list[LintFile]] = {}
+    for file in files:
+        by_domain.setdefault(file.rule.domain or NO_DOMAIN, []).append(file)
+    for domain in ordered_domains(by_domain):
+        yield _domain_count(domain, by_domain[domain])
+    yield _domain_count(TOTAL, files)
+
+
+def _domain_count(domain: str, files: Sequence[LintFile]) -> DomainCount:
+    counts = dict.fromkeys(Distribution, 0)
+    by_rule: dict[str, list[LintFile]] = {}
+    for file in files:
+        counts[file.distribution] += len(file.statements)
+        by_rule.setdefault(file.rule.name, []).append(file)
+    deltas = [delta for delta in map(_delta, by_rule.values()) if delta is not None]
+    return DomainCount(domain, len(by_rule), counts[Distribution.HEAD], counts[Distribution.LONG_TAIL], mean(deltas))
+
+
+def _delta(files: Sequence[LintFile]) -> float | None:
+    """Delta of one rule's files; None if a distribution has no measured statement."""
+    scores: dict[Distribution, list[float]] = {distribution: [] for distribution in Distribution}
+    for file in files:
+        scores[file.distribution] += [row.log_likelihood for row in file.statements if row.log_likelihood is not None]
+    if not all(scores.values()):
+        return None
+    return fmean(scores[Distribution.HEAD]) - fmean(scores[Distribution.LONG_TAIL])
+
+
+def _is_about_a_person(rule: Rule, library: Library) -> bool:
+    return any(library.is_person(variable.data_type) for variable in rule.variables if variable.name in rule.generic)
+
+
+def table_16(domains: Iterable[DomainCount]) -> ResultTable:
+    """Table 16 with delta."""
+    rows = [
+        (count.domain, str(count.rules), str(count.head), str(count.long_tail), _delta_text(count.delta))
+        for count in domains
+    ]
+    return ResultTable("", ("domain", "rules", "head", "long tail", "delta"), rows)
+
+
+def table_16_json(domains: Iterable[DomainCount]) -> list[dict[str, Any]]:
+    """Table 16 for programs; a delta that cannot be measured is null."""
+    return [
+        {
+            "domain": count.domain,
+            "rules": count.rules,
+            "head": count.head,
+            "long_tail": count.long_tail,
+            "delta": count.delta.value if count.delta.count else None,
+        }
+        for count in domains
+    ]
+
+
+def _delta_text(delta: Estimate) -> str:
+    if delta.count == 0:
+        return "n/a"
+    return f"{delta.value:.2f}" if math.isnan(delta.low) else f"{delta.value:.2f} ({delta.low:.2f} to {delta.high:.2f})"

@@ -1,0 +1,143 @@
+"""Statements of a knowledge base as items to probe, with the verdicts of people's votes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from hapax.evaluation.link.probing.forms import ConclusionForms, conclusion_forms
+from hapax.evaluation.shared.domains import NO_DOMAIN
+from hapax.evaluation.shared.stored_statements import draw_sample, latest_statements, stored_library
+from hapax.evaluation.shared.verdicts import VoteVerdicts, vote_verdicts
+from hapax.grammar.attributes import Polarity, default_polarity
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Distribution, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.rewriting import FormWriter
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeItem:
+    """A statement ready for the templates: clauses without a full stop, the question without a question mark.
+
+    `entailed` False: people found that the premise does not entail the conclusion, so every label flips.
+    """
+
+    statement_id: str
+    rule: str
+    domain: str
+    distribution: Distribution
+    premise: str
+    conclusion: str
+    negation: str
+    question: str
+    polarity: Polarity
+    entailed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSet:
+    """Items to probe. `found`: statements before sampling, by distribution.
+
+    People's votes flipped the labels of `contradicted` items, and excluded `wrong_type` statements. `shared` statements
+    are in both distributions, so they say nothing about the difference. `notes`: conclusions with improvised forms.
+    """
+
+    items: tuple[ProbeItem, ...]
+    found: dict[Distribution, int]
+    contradicted: int
+    wrong_type: int
+    shared: int
+    notes: tuple[str, ...] = ()
+
+
+def probe_items(
+    kb: KnowledgeBase,
+    rules: Sequence[str] = (),
+    sample: int | None = None,
+    seed: int = 0,
+    *,
+    writer: FormWriter | None = None,
+    runs: Sequence[str] = (),
+) -> ItemSet:
+    """Take statements of a knowledge base as items. `rules`, `runs`: only these; `sample`: at most so many of each
+    distribution.
+
+    Whether a statement is drawn depends on the seed and on the statement alone, so a larger sample contains the smaller
+    ones. Head and long tail alternate, so a run that ends early has both.
+    """
+    statements = latest_statements(kb, rules, runs)
+    verdicts = vote_verdicts(kb.votes())
+    # LINK drops statements with a value of a wrong type and flips the labels of those judged incorrect (section 4).
+    well_typed: dict[Distribution, dict[str, StatementRecord]] = {}
+    for distribution, records in statements.items():
+        well_typed[distribution] = {key: records[key] for key in records if key not in verdicts.wrong_type}
+    samples = [draw_sample(records, sample, seed) for records in well_typed.values()]
+    alternating: list[StatementRecord] = []
+    for entries in zip_longest(*samples):
+        # The shorter sample is padded with None.
+        alternating += [entry[1] for entry in entries if entry is not None]
+    items, notes = items_of(kb, alternating, verdicts, writer)
+    found = {distribution: len(records) for distribution, records in well_typed.items()}
+    return ItemSet(
+        items,
+        found,
+        contradicted=sum(not item.entailed for item in items),
+        wrong_type=sum(map(len, statements.values())) - sum(found.values()),
+        shared=len(set.intersection(*map(set, well_typed.values()))),
+        notes=notes,
+    )
+
+
+def items_of(
+    kb: KnowledgeBase, statements: Sequence[StatementRecord], verdicts: VoteVerdicts, writer: FormWriter | None = None
+) -> tuple[tuple[ProbeItem, ...], tuple[str, ...]]:
+    """The statements as items, whatever the data types of their values; with notes on improvised forms."""
+    forms = rule_forms(kb, {statement.rule for statement in statements}, writer)
+    items = []
+    for statement in statements:
+        domain, polarity, conclusion = forms[statement.rule]
+        entailed = statement.id not in verdicts.contradicted
+        items.append(probe_item(statement, domain, polarity, conclusion, entailed=entailed))
+    notes: list[str] = []
+    for _, _, conclusion in forms.values():
+        notes += conclusion.notes
+    return tuple(items), tuple(notes)
+
+
+def probe_item(
+    record: StatementRecord, domain: str, polarity: Polarity, forms: ConclusionForms, *, entailed: bool
+) -> ProbeItem:
+    """The statement as an item; domain, polarity and forms are those that `rule_forms` returns for its rule."""
+    conclusion, negation, question = forms.texts(record.substitution)
+    return ProbeItem(
+        record.id,
+        record.rule,
+        domain,
+        record.distribution,
+        record.premise,
+        conclusion,
+        negation,
+        question,
+        polarity,
+        entailed,
+    )
+
+
+def rule_forms(
+    kb: KnowledgeBase, names: set[str], writer: FormWriter | None
+) -> dict[str, tuple[str, Polarity, ConclusionForms]]:
+    """Domain, polarity and conclusion forms by rule, from the rules stored in the knowledge base."""
+    library = stored_library(kb, names)
+    forms: dict[str, tuple[str, Polarity, ConclusionForms]] = {}
+    for rule in library.rules:
+        polarity = rule.polarity or default_polarity(rule.conclusion)
+        conclusion = conclusion_forms(rule, library, polarity is Polarity.POSITIVE, writer)
+        forms[rule.name] = (rule.domain or NO_DOMAIN, polarity, conclusion)
+    missing = sorted(names - set(forms))
+    if missing:
+        raise HapaxError(
+            f"{kb.place} has statements of rule {missing[0]}, but not the rule. Search or import it again."
+        )
+    return forms

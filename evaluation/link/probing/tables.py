@@ -1,0 +1,184 @@
+"""Tables, lines and JSON of a probing: our figures, and LINK's in tables of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hapax.evaluation.link.probing import paper
+from hapax.evaluation.link.probing.asking import ProbeAnswer
+from hapax.evaluation.link.probing.items import ItemSet, ProbeItem
+from hapax.evaluation.link.probing.metrics import ProbeReport
+from hapax.evaluation.link.probing.templates import TEMPLATES, count_labels
+from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL
+from hapax.evaluation.shared.estimates import percent
+from hapax.evaluation.shared.results import ResultTable
+from hapax.grammar.attributes import Polarity
+from hapax.kb.records import Distribution
+
+
+def probe_tables(report: ProbeReport) -> tuple[ResultTable, ...]:
+    """Ours in the layout of table 4, ours by template, then LINK's tables 4 and 13 as printed."""
+    return (_ours(report), _by_template(report), _printed_table_4(), _printed_table_13())
+
+
+def label_note(items: Sequence[ProbeItem]) -> str:
+    """Share of negative labels, with LINK's for comparison."""
+    labels = count_labels(items)
+    positive = sum(item.polarity is Polarity.POSITIVE for item in items)
+    return (
+        f"{100 * labels.negative_share:.2f} % of {labels.positive + labels.negative} right answers are negative "
+        f"(LINK: {paper.NEGATIVE_SHARE} %); {positive} of {len(items)} conclusions are positive"
+    )
+
+
+def statements_note(found: ItemSet) -> str:
+    """Numbers of statements found, probed, and changed by votes."""
+    counts = " and ".join(f"{count} {DISTRIBUTION_NAMES[distribution]}" for distribution, count in found.found.items())
+    return (
+        f"{len(found.items)} of {counts} statements; {found.shared} are in both distributions; people's votes flipped "
+        f"{found.contradicted} labels and excluded {found.wrong_type} statements"
+    )
+
+
+def answer_json(answer: ProbeAnswer) -> dict[str, Any]:
+    """An answer as a JSON object."""
+    item, pair, verdict = answer.item, answer.template.pair, answer.verdict
+    return {
+        "statement": item.statement_id,
+        "rule": item.rule,
+        "domain": item.domain,
+        "distribution": item.distribution.value,
+        "template": answer.template.number,
+        "question": answer.question,
+        "label": pair.word(answer.label),
+        "answer": None if verdict.positive is None else pair.word(verdict.positive),
+        "right": answer.right,
+        "violation": verdict.violation,
+        "refusal": verdict.refusal,
+        "reply": answer.reply,
+        "rationale": answer.rationale,
+        "probability": answer.probability,
+    }
+
+
+def wrong_answers(answers: Iterable[ProbeAnswer], most: int) -> list[ProbeAnswer]:
+    """The first wrong answer to each statement, at most `most` statements of each distribution, the head first."""
+    first: dict[Distribution, dict[str, ProbeAnswer]] = {distribution: {} for distribution in Distribution}
+    for answer in answers:
+        if not answer.right:
+            # One per statement: a model that is wrong about it tends to be wrong in many wordings.
+            first[answer.item.distribution].setdefault(answer.item.statement_id, answer)
+    shown: list[ProbeAnswer] = []
+    for by_statement in first.values():
+        shown += list(by_statement.values())[:most]
+    return shown
+
+
+def answer_lines(answer: ProbeAnswer) -> Iterator[str]:
+    """An answer in the layout of LINK's tables 14 and 15."""
+    distribution = DISTRIBUTION_NAMES[answer.item.distribution]
+    yield f"{distribution}, rule {answer.item.rule}, template {answer.template.number}: {answer.question}"
+    refusal = f"refused: {answer.verdict.refusal}" if answer.verdict.refusal else ""
+    text = refusal or answer.verdict.violation or " ".join(answer.reply.split())
+    probability = "" if answer.probability is None else f" (P(yes) {answer.probability:.3f})"
+    yield f"  label {answer.template.pair.word(answer.label)}, answer {text}{probability}"
+    if answer.rationale:
+        yield f"  rationale: {' '.join(answer.rationale.split())}"
+
+
+def report_json(report: ProbeReport, found: ItemSet) -> dict[str, Any]:
+    """Our figures as shares of 1; those under `link` are LINK's, in percent."""
+    labels = count_labels(found.items)
+    return {
+        "statements": {
+            "probed": len(found.items),
+            "found": found.found,
+            "in_both_distributions": found.shared,
+            "labels_turned": found.contradicted,
+            "wrong_type_left_out": found.wrong_type,
+        },
+        "labels": {**asdict(labels), "negative_share": labels.negative_share},
+        "table_4": [{**asdict(scores), "statements": scores.statements} for scores in report.cells],
+        "change": report.changes,
+        "templates": report.templates,
+        "notes": found.notes,
+        "link": {
+            "table_4": [{**asdict(printed), "computed_delta": printed.computed} for printed in paper.TABLE_4],
+            "table_13": {domain: {"head": head, "long_tail": tail} for domain, (head, tail) in paper.TABLE_13.items()},
+            "negative_labels": paper.NEGATIVE_SHARE,
+        },
+    }
+
+
+def _ours(report: ProbeReport) -> ResultTable:
+    rows = []
+    for scores in report.cells:
+        figures = (
+            scores.positive,
+            scores.negative,
+            scores.every,
+            scores.accuracy,
+            scores.violations,
+            scores.refusals,
+        )
+        distribution = DISTRIBUTION_NAMES[scores.distribution]
+        rows.append((scores.domain, distribution, str(scores.statements), *map(percent, figures)))
+        if scores.distribution is Distribution.LONG_TAIL:
+            change = report.change(scores.domain)
+            rows.append((scores.domain, "delta", "", "", "", percent(change.every), percent(change.accuracy), "", ""))
+    measures = ("positive", "negative", f"all {len(TEMPLATES)}", "accuracy", "off format", "refused")
+    columns = ("domain", "distribution", "statements", *measures)
+    return ResultTable("Ours, in the layout of LINK's table 4; percent with 95 % intervals", columns, _unrepeated(rows))
+
+
+def _by_template(report: ProbeReport) -> ResultTable:
+    cells = {(cell.template, cell.distribution): cell for cell in report.templates}
+    rows = []
+    for template in TEMPLATES:
+        label = "depends" if template.positive is None else template.pair.word(template.positive)
+        by_distribution = [cells[template.number, distribution] for distribution in Distribution]
+        accuracies = [percent(cell.accuracy) for cell in by_distribution]
+        violations = [percent(cell.violations) for cell in by_distribution]
+        rows.append((str(template.number), template.text, label, *accuracies, *violations))
+    columns = ("", "template", "label", "head", "long tail", "off format: head", "long tail")
+    return ResultTable("Ours, by question; 5 and 12 ask the same of a conclusion and its negation", columns, rows)
+
+
+def _printed_table_4() -> ResultTable:
+    models = tuple(dict.fromkeys(printed.who for printed in paper.TABLE_4))
+    by_place = {(printed.who, printed.domain): printed for printed in paper.TABLE_4}
+    rows = []
+    for domain in (*DOMAINS, TOTAL):
+        cells = [by_place[model, domain] for model in models]
+        rows.append((domain, "head", *(_shares(cell.head) for cell in cells)))
+        rows.append((domain, "long tail", *(_shares(cell.long_tail) for cell in cells)))
+        rows.append((domain, "delta", *map(_printed_delta, cells)))
+    columns = ("domain", "distribution", *(f"{model}: pos / neg / all" for model in models))
+    return ResultTable("LINK's table 4 as printed: other statements, other models", columns, _unrepeated(rows))
+
+
+def _printed_table_13() -> ResultTable:
+    rows = []
+    for domain, (head, long_tail) in paper.TABLE_13.items():
+        rows.append((domain, f"{head:.2f}", f"{long_tail:.2f}"))
+    return ResultTable("LINK's table 13 as printed: accuracy of GPT4", ("domain", "head", "long tail"), rows)
+
+
+def _printed_delta(printed: paper.PrintedProbe) -> str:
+    return "n/a (printed 0.0)" if printed.computed is None else f"{printed.delta:.2f}"
+
+
+def _shares(figures: Sequence[float | None]) -> str:
+    return " / ".join(f"{figure:.2f}" for figure in figures if figure is not None)
+
+
+def _unrepeated(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows with their first cell only where it changes."""
+    shown = []
+    last = ""
+    for first, *rest in rows:
+        shown.append(("" if first == last else first, *rest))
+        last = first
+    return shown

@@ -1,0 +1,1 @@
+"""Statistics, results, drawing and vocabulary that the evaluations share."""

@@ -1,0 +1,45 @@
+"""Write figures as PNG, SVG and the CSV of their data; equal data give equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hapax.evaluation.shared.results import ResultTable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Palette of Okabe and Ito, for readers with any colour vision."""
+
+# Without a salt and with "Date", matplotlib writes a different SVG on each run.
+_STYLE: Any = {"svg.hashsalt": "hapax", "svg.fonttype": "none", "text.parse_math": False, "font.size": 8.0}
+
+
+def write_figure(stem: Path, draw: Callable[[], Figure], table: ResultTable) -> tuple[Path, ...]:
+    """Write `stem.png`, `stem.svg` and `stem.csv`; missing folders are made."""
+    import matplotlib as mpl  # slow to import, and needed for figures only
+
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    png, svg, data = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "svg", "csv"))
+    with mpl.rc_context(_STYLE):
+        figure = draw()
+        figure.savefig(png, dpi=150)
+        figure.savefig(svg, metadata={"Date": None})
+    table.write_csv(data)
+    return png, svg, data
+
+
+def single(size: tuple[float, float], draw: Callable[[Any], None]) -> Callable[[], Figure]:
+    """A figure with one pair of axes, drawn by `draw`; `size`: width and height in inches."""
+
+    def figure() -> Figure:
+        from matplotlib.figure import Figure
+
+        drawing = Figure(figsize=size, layout="constrained")
+        draw(drawing.add_subplot())
+        return drawing
+
+    return figure

@@ -1,0 +1,158 @@
+"""Estimates with 95 % intervals: shares, means, differences, correlations, areas under curves."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats  # type: ignore[import-untyped]  # ships no types
+
+RESAMPLES = 1000
+"""Bootstrap resamples of each interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval and the number of cases; nan where there is nothing to measure."""
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+    def __str__(self) -> str:
+        """`0.500 (0.250 to 0.750)`; the value alone if it has no interval."""
+        if math.isnan(self.value):
+            return "none"
+        return f"{self.value:.3f}" if math.isnan(self.low) else f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+def percent(estimate: Estimate) -> str:
+    """`12.50 (4.30 to 31.10)`; `n/a` where there is nothing to measure."""
+    if math.isnan(estimate.value):
+        return "n/a"
+    value = f"{100 * estimate.value:.2f}"
+    if math.isnan(estimate.low):
+        return value
+    return f"{value} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"
+
+
+NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
+
+
+def share(hits: Sequence[bool]) -> Estimate:
+    """Share of hits, with Wilson's interval."""
+    if not hits:
+        return NOTHING
+    interval = stats.binomtest(sum(hits), len(hits)).proportion_ci(method="wilson")
+    return Estimate(sum(hits) / len(hits), float(interval.low), float(interval.high), len(hits))
+
+
+def mean(values: Sequence[float]) -> Estimate:
+    """Mean, with a bootstrap interval over the values."""
+    return _bootstrapped(np.mean, [values], paired=False)
+
+
+def difference_of_means(minuend: Sequence[float], subtrahend: Sequence[float]) -> Estimate:
+    """First mean minus second mean, with a bootstrap interval; both sides are resampled."""
+
+    def difference(first: Any, second: Any, axis: int = -1) -> Any:
+        return np.mean(first, axis=axis) - np.mean(second, axis=axis)
+
+    return _bootstrapped(difference, [minuend, subtrahend], paired=False, vectorized=True)
+
+
+def relative_change(before: Sequence[float], after: Sequence[float]) -> Estimate:
+    """Change of the mean from `before` to `after`, as a share of the former; both sides are resampled.
+
+    nan if the mean before is 0; without an interval if that of a resample is.
+    """
+    if not any(before):
+        return Estimate(math.nan, math.nan, math.nan, len(before) + len(after))
+    return _bootstrapped(_relative_change, [before, after], paired=False)
+
+
+def auc_estimate(positive: Sequence[float], negative: Sequence[float]) -> Estimate:
+    """Area under the ROC curve with a bootstrap interval; both sides are resampled."""
+    return _bootstrapped(auc, [positive, negative], paired=False)
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> Estimate:
+    """Spearman's correlation with a bootstrap interval over the pairs."""
+    return _bootstrapped(spearman, [first, second], paired=True)
+
+
+def of_groups(statistic: Callable[[Any], float], groups: Sequence[Any]) -> Estimate:
+    """A statistic of rows that come in groups, such as the questions about one statement; whole groups are resampled.
+
+    `groups`: arrays of rows, all with the same columns. `statistic` takes the rows of many groups as one array.
+    """
+    if not groups:
+        return NOTHING
+    rows, lengths = np.concatenate(groups), np.array([len(group) for group in groups])
+    starts = np.cumsum(lengths) - lengths
+
+    def of_resample(numbers: Any) -> float:
+        resample = np.asarray(numbers, dtype=int)
+        sizes = lengths[resample]
+        # Row numbers of the drawn groups, without a Python loop: each group's start, plus 0, 1, ... within it.
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return statistic(rows[np.repeat(starts[resample], sizes) + within])
+
+    return _bootstrapped(of_resample, [range(len(groups))], paired=False)
+
+
+def auc(positive: Any, negative: Any) -> float:
+    """Probability that a positive case scores above a negative one, ties counting half; nan if a side is empty.
+
+    Mann and Whitney's U as a share of all pairs, from ranks: far cheaper than a test with its p-value.
+    """
+    if not len(positive) or not len(negative):
+        return math.nan
+    ranks = stats.rankdata(np.concatenate([positive, negative]))
+    above = ranks[: len(positive)].sum() - len(positive) * (len(positive) + 1) / 2
+    return float(above / (len(positive) * len(negative)))
+
+
+def spearman(first: Any, second: Any) -> float:
+    """Spearman's rank correlation; nan if either side is constant."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.ConstantInputWarning)  # the result is nan
+        return float(stats.spearmanr(first, second).statistic)
+
+
+def _relative_change(before: Any, after: Any) -> float:
+    first = float(np.mean(before))
+    return (float(np.mean(after)) - first) / first if first else math.nan
+
+
+def _bootstrapped(
+    statistic: Callable[..., Any], samples: Sequence[Sequence[float]], paired: bool, vectorized: bool = False
+) -> Estimate:
+    """The statistic of the samples, with an interval by seeded resampling: equal samples have equal intervals.
+
+    `vectorized`: the statistic takes all resamples at once, along `axis`.
+    """
+    # Paired samples have one case for each pair.
+    count = len(samples[0]) if paired else sum(map(len, samples))
+    if not all(map(len, samples)):
+        return NOTHING
+    value = float(statistic(*map(np.asarray, samples)))
+    if min(map(len, samples)) < 2 or math.isnan(value):  # nothing to resample
+        return Estimate(value, math.nan, math.nan, count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # the interval is nan
+        interval = stats.bootstrap(
+            [np.asarray(sample, dtype=float) for sample in samples],
+            statistic,
+            paired=paired,
+            vectorized=vectorized,
+            n_resamples=RESAMPLES,
+            method="percentile",
+            rng=np.random.default_rng(0),
+        ).confidence_interval
+    return Estimate(value, float(interval.low), float(interval.high), count)

@@ -1,0 +1,75 @@
+"""Results of experiments as values: tables, a JSON value and notes, which the command line shows all alike.
+
+An experiment builds an `ExperimentResult`; `commands.console.print_result` prints it, as text or as JSON.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTable:
+    """A table of text, or of numbers for a CSV file; a cell that is None is empty. `title` may be empty."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The rows as text."""
+        return [["" if cell is None else str(cell) for cell in row] for row in self.rows]
+
+    def write_csv(self, path: Path) -> None:
+        """Write columns and rows, without the title."""
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(self.columns)
+            writer.writerows(self.rows)
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = []
+    for row in (columns, ["---"] * len(columns), *rows):
+        cells = [cell.replace("|", "\\|") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentResult:
+    """The outcome of an experiment.
+
+    `figures` is everything for programs: `--json` prints it, by way of `json_value`. `details` are lines printed below
+    the tables, such as examples; `notes` tell a reader how to take the figures, and go to stderr.
+    """
+
+    tables: Sequence[ResultTable]
+    figures: object
+    details: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def json_value(value: object) -> Any:
+    """The value as JSON holds it: a dataclass becomes an object, a tuple a list, a number that is not finite null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Enum):
+        return json_value(value.value)
+    if isinstance(value, Mapping):
+        # json.dumps takes no enum as a key unless it is a str; None becomes "null" there.
+        return {key.value if isinstance(key, Enum) else key: json_value(item) for key, item in value.items()}
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    # NaN and Infinity are no JSON, though Python writes and reads them.
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,66 @@
+"""Statements of a knowledge base: which ones an experiment takes, samples of them, and the rules behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+
+from hapax.evaluation.shared.experiments import skipped_runs
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_rule
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
+from hapax.kb.records import Distribution, StatementRecord, content_id
+from hapax.kb.store import KnowledgeBase
+
+
+def latest_statements(
+    kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()
+) -> dict[Distribution, dict[str, StatementRecord]]:
+    """Statements by distribution and id, each as the last run wrote it. `rules`, `runs`: only these, if any are given;
+    see `skipped_runs`.
+
+    Raises HapaxError for an unknown rule, and where no statement is found.
+    """
+    known = {rule.name for rule in kb.rules()}
+    for name in rules:
+        if name not in known:
+            raise HapaxError(f"{kb.place}: no rule {name!r}. Without --rule, all rules that it holds are used.")
+    skipped = skipped_runs(kb, runs)
+    latest: dict[Distribution, dict[str, StatementRecord]] = {distribution: {} for distribution in Distribution}
+    for statement in kb.statements():
+        if statement.run_id not in skipped and (not rules or statement.rule in rules):
+            # Statements come in the order of their runs, so that a later run's replaces an earlier one's.
+            latest[statement.distribution][statement.id] = statement
+    if not any(latest.values()):
+        raise HapaxError(
+            f"{kb.place} holds no statement to ask about. Search for some (`hapax search`) or import LINT's "
+            "(`hapax evaluate lint`); use --run to take the statements of an experiment."
+        )
+    return latest
+
+
+def draw_sample(
+    statements: Mapping[str, StatementRecord], size: int | None, seed: int
+) -> list[tuple[str, StatementRecord]]:
+    """At most `size` statements with their ids, all if `size` is None; a larger sample contains the smaller ones."""
+    return sorted(statements.items(), key=lambda item: draw_order_key(seed, item[0]))[:size]
+
+
+def draw_order_key(seed: int, identity: str) -> str:
+    """Sort key of an item in a drawn order; depends on the seed and the item's identity alone."""
+    return content_id("draw", seed, identity)
+
+
+def stored_library(kb: KnowledgeBase, rules: Container[str] | None = None) -> Library:
+    """The rules of a knowledge base with their predicates, as its last run read them; `rules` None: all."""
+    signatures = []
+    for predicate in kb.predicates():
+        templates = None
+        if predicate.affirmative:
+            templates = Templates(predicate.affirmative, predicate.negated, predicate.question)
+        kind = PredicateKind(predicate.kind)
+        signatures.append(PredicateSignature(predicate.name, predicate.argument_types, kind, templates))
+    # Rules are parsed with the signatures, which say what kinds of predicates they use.
+    library = Library(signatures=tuple(signatures))
+    records = [record for record in kb.rules() if rules is None or record.name in rules]
+    return replace(library, rules=tuple(parse_rule(record.text, library).named(record.name) for record in records))

@@ -1,0 +1,58 @@
+"""Optional dependencies: which extra of the distribution installs a library that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from hapax.grammar.errors import HapaxError
+
+EXTRAS = {
+    "local": ("safetensors", "tokenizers", "torch", "transformers"),
+    "evaluation": ("krippendorff", "matplotlib", "numpy", "pandas", "pyarrow", "scipy"),
+    "ray": ("grpc", "ray"),
+    "bulk": ("duckdb",),
+    "vectors": ("gensim",),
+    "wordnet": ("wn",),
+    "retrieval": ("sklearn",),
+}
+"""The import names that each extra of pyproject.toml installs."""
+
+
+class ExtraMissing(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
+    """A library is not installed. The message names the extra that installs it."""
+
+
+def missing_of(extra: str) -> str:
+    """A message about the missing libraries of an extra and the command that installs them; "" if none is missing."""
+    missing = [library for library in EXTRAS[extra] if find_spec(library) is None]
+    return _not_installed(missing, extra) if missing else ""
+
+
+def _not_installed(libraries: Sequence[str], extra: str) -> str:
+    verb = "is" if len(libraries) == 1 else "are"
+    *first, last = libraries
+    names = f"{', '.join(first)} and {last}" if first else last
+    return f"{names} {verb} not installed. Run `pip install 'hapax-kb[{extra}]'`."
+
+
+@contextmanager
+def extras_named() -> Iterator[None]:
+    """Turn the import error of an optional library into ExtraMissing; other import errors pass."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = extra_missing(error)
+        if missing is None:
+            raise
+        raise missing from error
+
+
+def extra_missing(error: ModuleNotFoundError) -> ExtraMissing | None:
+    """The message for a missing optional library; None for a module that no extra installs."""
+    library = (error.name or "").partition(".")[0]
+    for extra, libraries in EXTRAS.items():
+        if library in libraries:
+            return ExtraMissing(_not_installed([library], extra))
+    return None

@@ -1,0 +1,279 @@
+"""Journal of model calls: cached answers from the store, new answers from the model within the budget.
+
+A request is identified by a hash of everything that can change its answer; a request whose answer is stored is never
+sent again. The rest is sent in batches, or all at once to a model that streams. Each batch is reserved in the budget
+before it is sent, and each answer is stored as it arrives and before anything uses it, so that a killed process loses
+only the requests in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol, runtime_checkable
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
+from hapax.kb.records import CallRecord
+from hapax.llm_oracle.budget import Budget, BudgetReached, CallStatistics, DeferralCollector, Deferred, Price
+from hapax.llm_oracle.protocols import ModelIdentity, Stream, Usage
+
+PROBE = "probe"
+"""Role under which capability probes of servers are counted."""
+
+REFUSED = "refused"
+"""Field of a stored response with the reason why the model refused the request; absent from an answer."""
+
+
+class CallStore(Protocol):
+    """The part of a knowledge base that the journal uses."""
+
+    def calls(self, request_ids: Sequence[str]) -> Mapping[str, CallRecord]: ...
+
+    def record_calls(self, calls: Sequence[CallRecord]) -> None: ...
+
+
+@runtime_checkable
+class SharedStore(Protocol):
+    """A store that several processes may use at the same time."""
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Hold the exclusive lock on asking models for this store."""
+
+    def writes_elsewhere(self) -> int:
+        """Counter that changes when another process writes to the store."""
+
+
+class ReadOnlyCallStore:
+    """A store that answers from another one and discards what is recorded, for plans that must not change a file."""
+
+    def __init__(self, store: CallStore) -> None:
+        self._store = store
+
+    def calls(self, request_ids: Sequence[str]) -> Mapping[str, CallRecord]:
+        return self._store.calls(request_ids)
+
+    def record_calls(self, calls: Sequence[CallRecord]) -> None:
+        """Discard the calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """Progress event: number of requests that a batch sent, or that the journal answered before any was sent."""
+
+    role: str
+    sent: int
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Origin of some requests: the role for statistics, the kind of request, and the model.
+
+    `batch_size`: maximum requests per batch; None: no maximum.
+    """
+
+    role: str
+    kind: str
+    model: ModelIdentity
+    batch_size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A request in the form the journal stores, with the maximum number of tokens that it can use."""
+
+    id: str
+    request: Mapping[str, Any]
+    reserved: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A model's answer in the form the journal stores."""
+
+    response: Mapping[str, Any]
+    usage: Usage
+
+
+Send = Callable[[Sequence[int]], Stream[StoredAnswer]]
+"""Sends the requests at these positions of the input to the model; yields answers by their positions in this batch."""
+
+
+class Journal:
+    """Answers requests from the store if possible, else from the model, within the budget.
+
+    `prices`: by model name. A model that is missing has an unknown price, which a limit on cost rejects.
+    `missed`: ids of the requests of the latest `answers` that the store did not hold.
+    """
+
+    def __init__(
+        self,
+        store: CallStore,
+        budget: Budget | None = None,
+        prices: Mapping[str, Price] | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
+    ) -> None:
+        self.store = store
+        self.budget = budget or Budget()
+        self.prices = dict(prices or {})
+        self.on_batch = on_batch
+        self.missed: frozenset[str] = frozenset()
+        self._statistics: dict[str, CallStatistics] = {}
+
+    @property
+    def statistics(self) -> dict[str, CallStatistics]:
+        """Statistics by role, in order of first use."""
+        return dict(self._statistics)
+
+    @property
+    def total(self) -> CallStatistics:
+        return sum(self._statistics.values(), CallStatistics())
+
+    def answers(self, asker: Asker, calls: Sequence[PreparedCall], send: Send) -> list[CallRecord]:
+        """One record per call, in order; equal calls are sent once.
+
+        Raises BudgetReached, with the records so far as `answers`, when the next request would exceed the budget.
+        Raises Deferred, likewise, after all other requests were sent.
+        """
+        wanted = list(dict.fromkeys(call.id for call in calls))
+        shared = self.store if isinstance(self.store, SharedStore) else None
+        # Read before the records: a write after this line then shows as a changed counter below.
+        writes_before = shared.writes_elsewhere() if shared else 0
+        known = dict(self.store.calls(wanted)) if wanted else {}
+        missing = [call_id for call_id in wanted if call_id not in known]
+        if shared is None or not missing:
+            return self._answers(asker, calls, known, send)
+        with shared.asking():
+            # Another process may have answered some of them before this one held the lock.
+            if shared.writes_elsewhere() != writes_before:
+                known.update(self.store.calls(missing))
+            return self._answers(asker, calls, known, send)
+
+    def _answers(
+        self, asker: Asker, calls: Sequence[PreparedCall], known: dict[str, CallRecord], send: Send
+    ) -> list[CallRecord]:
+        """Complete the known records with the model's answers to the other calls."""
+        first_positions: dict[str, int] = {}
+        for position, call in enumerate(calls):
+            first_positions.setdefault(call.id, position)
+        waiting = [position for call_id, position in first_positions.items() if call_id not in known]
+        self.missed = frozenset(calls[position].id for position in waiting)
+        hits = len(calls) - len(waiting)
+        refused = sum(call.id in known and REFUSED in known[call.id].response for call in calls)
+        self._count(asker, CallStatistics(hits=hits, refused=refused))
+        self._report(asker, sent=0, hits=hits)
+        deferrals = DeferralCollector()
+        try:
+            # Batch by batch, because the budget is checked against what the earlier ones really used.
+            while waiting:
+                batch = self._affordable(asker, calls, waiting[: asker.batch_size])
+                with deferrals:
+                    # Each group is stored as it arrives, so an interruption loses no answer that was paid for.
+                    for group in send(batch):
+                        answered = [(calls[batch[position]], answer) for position, answer in group]
+                        for record in self._keep(asker, answered):
+                            known[record.request_id] = record
+                waiting = waiting[len(batch) :]
+            # Only now, when all other requests have been sent.
+            deferrals.raise_first()
+        except BudgetReached as reached:
+            reached.answers = tuple(known.get(call.id) for call in calls)
+            raise
+        return [known[call.id] for call in calls]
+
+    def _affordable(self, asker: Asker, calls: Sequence[PreparedCall], batch: Sequence[int]) -> Sequence[int]:
+        """The longest beginning of the batch that fits the budget. Raises BudgetReached if not even one call fits."""
+        if self.budget.is_unlimited or not self.budget.counts(asker.role):
+            return batch
+        counting = (spent for role, spent in self._statistics.items() if self.budget.counts(role))
+        used = sum(counting, CallStatistics())
+        price = self._price(asker.model)
+        wanted = used
+        for fitting, position in enumerate(batch):
+            wanted += CallStatistics.of_call(calls[position].reserved, price)
+            limit = self.budget.exceeded(wanted)
+            if limit is not None and fitting == 0:
+                raise BudgetReached(*limit, used)
+            if limit is not None:
+                return batch[:fitting]
+        return batch
+
+    def _price(self, model: ModelIdentity) -> Price | None:
+        price = self.prices.get(model.name)
+        # An unknown price must not count as zero.
+        if price is None and self.budget.max_cost is not None:
+            raise HapaxError(
+                f"The price of {model.name} is unknown, so a limit on cost cannot be enforced. Give its price per "
+                "million tokens with --price MODEL=IN,OUT or in its alias, or limit calls or tokens instead."
+            )
+        return price
+
+    def _keep(self, asker: Asker, answered: Sequence[tuple[PreparedCall, StoredAnswer]]) -> list[CallRecord]:
+        """Store the answers and count them."""
+        price = self.prices.get(asker.model.name)
+        records = [_record(asker, call, answer, price) for call, answer in answered]
+        # Stored before anything is counted or returned: an answer in use is an answer that survives a kill.
+        try:
+            self.store.record_calls(records)
+        except HapaxError as fault:
+            raise HapaxError(
+                f"{fault} {counted(len(records), 'answer')} of {asker.model.name} arrived but could not be stored, so "
+                "asking has stopped. Run the same command again: it asks for these again and for no others."
+            ) from fault
+        spent = CallStatistics()
+        for _, answer in answered:
+            spent += CallStatistics.of_call(answer.usage, price, refused=int(REFUSED in answer.response))
+        self._count(asker, spent)
+        self._report(asker, sent=len(records), hits=0)
+        return records
+
+    def _count(self, asker: Asker, more: CallStatistics) -> None:
+        self._statistics[asker.role] = self._statistics.get(asker.role, CallStatistics()) + more
+
+    def _report(self, asker: Asker, sent: int, hits: int) -> None:
+        if self.on_batch is not None and (sent or hits):
+            self.on_batch(BatchReport(asker.role, sent, hits))
+
+
+class PlanningJournal(Journal):
+    """Journal of a plan: it sends only probes of servers, stores nothing, and defers requests without stored answers.
+
+    `missing`: the deferred requests by id. Requests that would depend on their answers are not foreseen.
+    """
+
+    def __init__(self, store: CallStore) -> None:
+        super().__init__(ReadOnlyCallStore(store))
+        self.missing: dict[str, PreparedCall] = {}
+
+    @property
+    def tokens(self) -> int:
+        """Maximum number of tokens that the missing requests can use."""
+        return sum(call.reserved.prompt_tokens + call.reserved.completion_tokens for call in self.missing.values())
+
+    def answers(self, asker: Asker, calls: Sequence[PreparedCall], send: Send) -> list[CallRecord]:
+        """The stored records. Raises Deferred if some are missing."""
+
+        def defer(batch: Sequence[int]) -> Stream[StoredAnswer]:
+            for position in batch:
+                self.missing[calls[position].id] = calls[position]
+            raise Deferred("Nothing was sent.")
+
+        # Without probes a plan could not say how many requests a vote takes.
+        return super().answers(asker, calls, send if asker.kind == PROBE else defer)
+
+
+def _record(asker: Asker, call: PreparedCall, answer: StoredAnswer, price: Price | None) -> CallRecord:
+    return CallRecord(
+        call.id,
+        asker.role,
+        f"{asker.model.name}@{asker.model.revision}" if asker.model.revision else asker.model.name,
+        call.request,
+        answer.response,
+        answer.usage.prompt_tokens,
+        answer.usage.completion_tokens,
+        None if price is None else price.of(answer.usage),
+        datetime.now(UTC).isoformat(timespec="seconds"),
+    )

@@ -1,0 +1,293 @@
+"""A world whose truth is known, so that a search can be measured without any real model.
+
+A `SimulatedWorld` is made from a rule library and a seed. Each data type has invented entities, ranked by popularity
+(Zipf). A hash decides if a fact holds, so the truth needs no table and two worlds with the same seed agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, type_key
+from hapax.grammar.terms import Atom, Value, Variable
+from hapax.grammar.verbalize import template_of
+from hapax.kb.records import content_id
+from hapax.llm_oracle.answers import parse_number
+
+FIRST_NUMBER, NUMBER_STEP = 1400, 3
+"""A numeric type holds FIRST_NUMBER and every third number after it, which can be read as years."""
+
+MOST_WORDS_LENGTH = 4000
+"""Characters of a clause that is read; no template yields a longer one."""
+
+MOST_DENSITY = 0.5
+"""Most true atoms of a predicate, as a share, in a world with few entities."""
+
+FINGERPRINT_DIGITS = 12
+
+_SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
+_SLOT = re.compile(r"\[(\d{1,3})\]")
+_PLACEHOLDER = re.compile(r"\[\w+\]|[A-Z]\w*[A-Z]\d*")
+"""`[B]`, or `PersonX` as `verbalize` writes generic variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    """Sizes of the world and error rates of its models. All rates are shares between 0 and 1."""
+
+    entities_per_type: int = 120
+    facts_per_argument: float = 8.0
+    """Expected number of right values for a question of an oracle predicate."""
+    recall: float = 0.9
+    """Share of the true facts that the generator knows at all."""
+    precision: float = 0.75
+    """Share of a list's well-formed lines that are true, as long as the generator knows enough true values."""
+    duplicates: float = 0.1
+    malformed: float = 0.05
+    """Shares of lines that repeat an earlier one, and of lines that are not list items."""
+    critic_recall: float = 0.95
+    """Share of true claims that get P(yes) >= 0.85."""
+    critic_false_alarms: float = 0.03
+    """Share of false claims that get P(yes) >= 0.85."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceAtom:
+    """A sentence read as an atom. `arguments`: value at each position, None for a placeholder; `slots`: their texts."""
+
+    signature: PredicateSignature
+    arguments: tuple[Value | None, ...]
+    slots: tuple[str, ...]
+    denied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePattern:
+    """A template of a predicate as a regular expression, with the argument position of each of its slots."""
+
+    template: str
+    expression: re.Pattern[str]
+    signature: PredicateSignature
+    positions: tuple[int, ...]
+    denied: bool
+
+
+class PatternIndex:
+    """Patterns by their rarest word, so that a clause is compared with few of them."""
+
+    def __init__(self, patterns: Sequence[SentencePattern]) -> None:
+        self._patterns = patterns
+        fixed_words = []
+        for pattern in patterns:
+            fixed_words.append([word for word in pattern.template.casefold().split() if "[" not in word])
+        counts: Counter[str] = Counter()
+        for words in fixed_words:
+            counts.update(words)
+        self._numbers: dict[str, list[int]] = {}
+        for number, words in enumerate(fixed_words):
+            rarest = min(words, key=lambda word: (counts[word], word), default="")
+            self._numbers.setdefault(rarest, []).append(number)
+
+    def candidates(self, clause: str) -> Iterator[SentencePattern]:
+        """Patterns that the clause may match, in order. Every pattern that it does match is among them."""
+        numbers: list[int] = []
+        for word in {"", *clause.casefold().split()}:  # "": patterns that are all slots
+            numbers += self._numbers.get(word, [])
+        # Back in the order of the patterns, which the words' sets have lost.
+        return (self._patterns[number] for number in sorted(numbers))
+
+
+@dataclass(frozen=True)
+class SimulatedWorld:
+    """Entities and truth. `holds` never changes for the same library, seed and settings."""
+
+    library: Library
+    seed: int = 0
+    settings: SimulationSettings = field(default_factory=SimulationSettings)
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """Keys of all data types in the library, in order of first mention."""
+        library = self.library.completed()
+        types: list[str] = []
+        for signature in library.signatures:
+            types += signature.argument_types
+        for rule in library.rules:
+            types += [variable.data_type for variable in rule.variables]
+        for pair in library.subtypes:
+            types += pair
+        return tuple(dict.fromkeys(map(type_key, types)))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the settings and types, which distinguishes worlds with the same seed."""
+        types = [list(self.types), sorted(map(list, self.library.subtypes))]
+        return content_id("world", asdict(self.settings), *types)[:FINGERPRINT_DIGITS]
+
+    @cached_property
+    def _own_entities(self) -> dict[str, tuple[Value, ...]]:
+        """Entities of each type itself, most popular first. A type with subtypes has only theirs."""
+        count = self.settings.entities_per_type
+        divided = {type_key(supertype) for _, supertype in self.library.subtypes}
+        names = _names(random.Random(f"names {self.seed}"))  # noqa: S311  # reproducible, not secret
+        numbers = tuple(FIRST_NUMBER + NUMBER_STEP * place for place in range(count))
+        entities: dict[str, tuple[Value, ...]] = {}
+        # The names are drawn from one generator, so the order of the types is part of the world.
+        for data_type in self.types:
+            if data_type not in divided:
+                is_numeric = self.library.is_numeric(data_type)
+                entities[data_type] = numbers if is_numeric else tuple(next(names) for _ in range(count))
+        return entities
+
+    @cached_property
+    def _siblings(self) -> dict[Value, tuple[Value, ...]]:
+        """The entities of an entity's own type."""
+        return {entity: entities for entities in self._own_entities.values() for entity in entities}
+
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        """Popularity rank of each name within its type, from 0. Names are in lower case."""
+        ranks: dict[str, int] = {}
+        for entities in self._own_entities.values():
+            for rank, entity in enumerate(entities):
+                if isinstance(entity, str):
+                    ranks[entity] = rank
+        return ranks
+
+    # Caches that fill as types and predicates are first used.
+
+    @cached_property
+    def _extensions(self) -> dict[str, tuple[Value, ...]]:
+        return {}
+
+    @cached_property
+    def _members(self) -> dict[str, frozenset[Value]]:
+        return {}
+
+    @cached_property
+    def _densities(self) -> dict[str, float]:
+        return {}
+
+    def entities(self, data_type: str) -> tuple[Value, ...]:
+        """All entities of a type and its subtypes, most popular first."""
+        key = type_key(data_type)
+        if key not in self._extensions:
+            ranked: list[tuple[int, int, Value]] = []
+            subtypes = [subtype for subtype in self.types if self.library.is_subtype(subtype, key)]
+            for order, subtype in enumerate(subtypes):
+                for rank, entity in enumerate(self._own_entities.get(subtype, ())):
+                    ranked.append((rank, order, entity))
+            # Not by entity: a supertype may have both names and numbers, which cannot be compared.
+            ranked.sort(key=lambda entry: entry[:2])
+            self._extensions[key] = tuple(dict.fromkeys(entity for _, _, entity in ranked))
+        return self._extensions[key]
+
+    def is_a(self, value: Value, data_type: str) -> bool:
+        members = self._members.get(data_type)
+        if members is None:
+            members = self._members[data_type] = frozenset(self.entities(data_type))
+        return value in members
+
+    def holds(self, indicator: str, arguments: Sequence[Value]) -> bool:
+        """Tell if a fact is true. Arguments of a wrong type make it false.
+
+        A functional predicate has one right last argument in each type of it that has no subtypes.
+        """
+        signature = self.library.signature(indicator)
+        for value, data_type in zip(arguments, signature.argument_types, strict=True):
+            if not self.is_a(value, data_type):
+                return False
+        if signature.kind is PredicateKind.FUNCTIONAL:
+            choices = self._siblings[arguments[-1]]
+            return arguments[-1] == choices[int(self.chance("function", indicator, *arguments[:-1]) * len(choices))]
+        return self.chance("fact", indicator, *arguments) < self._density(signature)
+
+    def _density(self, signature: PredicateSignature) -> float:
+        """Share of the atoms of an oracle predicate that are true."""
+        density = self._densities.get(signature.indicator)
+        if density is None:
+            count = len(self.entities(signature.argument_types[-1]))
+            density = min(MOST_DENSITY, self.settings.facts_per_argument / max(1, count))
+            self._densities[signature.indicator] = density
+        return density
+
+    def popularity(self, word: str) -> float | None:
+        """Zipf probability of an entity's name; None for any other word."""
+        rank = self._ranks.get(word)
+        if rank is None:
+            return None
+        # ln n + 0.58 approximates the harmonic number, so that the probabilities of a type sum to 1.
+        return 1 / ((rank + 1) * (math.log(self.settings.entities_per_type) + 0.58))
+
+    def named(self, words: str) -> Value:
+        """The value of a sentence's argument: an entity in any case, a number, or unknown text."""
+        folded = words.strip().casefold()
+        if folded in self._ranks:
+            return folded
+        number = parse_number(words)
+        return words.strip() if number is None else number
+
+    def chance(self, *parts: object) -> float:
+        """A number in [0, 1) that depends only on the seed and these parts."""
+        digest = hashlib.sha256("\0".join(map(str, (self.seed, *parts))).encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:7]) / 2**56  # seven bytes: a float has 53 bits
+
+    @cached_property
+    def _patterns(self) -> PatternIndex:
+        """Affirmative and negated templates of all predicates, longer ones first, since they are more specific."""
+        patterns = []
+        for signature in self.library.completed().signatures:
+            variables = [Variable(f"V{place}", data_type) for place, data_type in enumerate(signature.argument_types)]
+            atom = Atom(signature.name, tuple(variables))
+            for denied in (False, True):
+                template = template_of(atom, self.library, "negated" if denied else "affirmative")
+                positions = tuple(int(slot) - 1 for slot in _SLOT.findall(template))
+                pieces = [re.escape(piece) for piece in _SLOT.split(template)[::2]]
+                # Limited and lazy, so that a long clause cannot make the match explode.
+                expression = re.compile("(.{1,400}?)".join(pieces), re.IGNORECASE | re.DOTALL)
+                patterns.append(SentencePattern(template, expression, signature, positions, denied))
+        return PatternIndex(sorted(patterns, key=lambda pattern: -len(pattern.template)))
+
+    def read(self, clause: str) -> list[SentenceAtom]:
+        """All readings of a clause as an atom of the library."""
+        if len(clause) >= MOST_WORDS_LENGTH:
+            return []
+        readings = []
+        for pattern in self._patterns.candidates(clause):
+            match = pattern.expression.fullmatch(clause)
+            if match is None:
+                continue
+            slots = [""] * len(pattern.signature.argument_types)
+            for position, text in zip(pattern.positions, match.groups(), strict=True):
+                slots[position] = text
+            values = tuple(None if _PLACEHOLDER.fullmatch(text) else self.named(text) for text in slots)
+            readings.append(SentenceAtom(pattern.signature, values, tuple(slots), pattern.denied))
+        return readings
+
+    def fits(self, reading: SentenceAtom) -> bool:
+        """True if all values have the types of their positions."""
+        return self.are_typed(reading.signature, reading.arguments)
+
+    def are_typed(self, signature: PredicateSignature, arguments: Sequence[Value | None]) -> bool:
+        """True if all values have the types of their positions; None has every type."""
+        typed = zip(arguments, signature.argument_types, strict=True)
+        return all(value is None or self.is_a(value, data_type) for value, data_type in typed)
+
+
+def _names(rng: random.Random) -> Iterator[str]:
+    """Invented words of three syllables, each once, in an order that depends on the seed."""
+    total = len(_SYLLABLES) ** 3
+    # A step without a common divisor visits every number before it repeats one.
+    step = rng.choice([step for step in range(total // 3, total // 2) if math.gcd(step, total) == 1])
+    place = rng.randrange(total)
+    while True:
+        place = (place + step) % total
+        first, rest = divmod(place, len(_SYLLABLES) ** 2)
+        yield _SYLLABLES[first] + _SYLLABLES[rest // len(_SYLLABLES)] + _SYLLABLES[rest % len(_SYLLABLES)]

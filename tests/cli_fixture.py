@@ -1,0 +1,21 @@
+"""Hapax commands, run in the process of the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from click.testing import CliRunner, Result
+
+from hapax import cli
+
+
+def invoke(*arguments: object, answers: str = "", environment: Mapping[str, str] | None = None) -> Result:
+    """Run a command line, with `answers` on its standard input, and return its exit code and output."""
+    return CliRunner(env=environment).invoke(cli.main, [str(argument) for argument in arguments], input=answers)
+
+
+def run(*arguments: object, code: int = 0) -> Result:
+    """Run a command line and fail unless it ends with this exit code."""
+    result = invoke(*arguments)
+    assert result.exit_code == code, result.output
+    return result

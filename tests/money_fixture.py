@@ -1,0 +1,35 @@
+"""A small world of cities, countries and currencies: one rule, and what a scripted model knows of them."""
+
+from __future__ import annotations
+
+RULES = """
+type City < Location
+functional is_a_city_in(City, Country): "[1] is a city in [2]" / "[1] is not a city in [2]" / "is [1] a city in [2]?"
+oracle uses_currency(Country, Currency): "[1] uses the [2]" / "[1] does not use the [2]" / "does [1] use the [2]?"
+given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
+given can_pay_with(Person, Currency): "[1] can pay with the [2]" / "[1] cannot pay with the [2]" / "can [1] pay with the [2]?"
+@name currency
+@domain locational
+lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Country C, Currency B) -> can_pay_with(Person X, Currency B)
+"""
+
+VALUES = {
+    "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul"],
+    "'Oslo is a city in [B]'": ["Norway"],
+    "'Lyon is a city in [B]'": ["France"],
+    "'Banjul is a city in [B]'": ["The Gambia"],
+    "'Norway uses the [B]'": ["Norwegian krone", "euro"],
+    "'France uses the [B]'": ["euro"],
+    "'The Gambia uses the [B]'": ["dalasi"],
+}
+"""Values that the model gives, by a part of the prompt."""
+
+SCRIPT = {
+    "generate": VALUES,
+    "critic": {"Norway uses the euro.": 0.1},
+    "defaults": {"critic": 0.95, "likelihood": -10.0, "generate": []},
+}
+"""A scripted model: every statement is as likely as any other."""
+
+WORLD = {**SCRIPT, "likelihood": {"Banjul is a city in The Gambia.": -40.0, "Oslo is a city in Norway.": -20.0}}
+"""The same model with likelihoods that put one city in the long tail."""

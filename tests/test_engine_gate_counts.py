@@ -1,0 +1,146 @@
+"""The order, names and counts of the gates, from one search to its table, report and dataset."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_fixture import run
+from click.testing import Result
+
+from hapax.engine.search import gates
+from hapax.engine.search.gates import CRITIC, GATES, TYPE, Gate, QuestionGates, Subject, Wording, gates_in_order
+from hapax.evaluation.report.build import ReportOptions, build
+from hapax.evaluation.report.gates import GateLine
+from hapax.grammar.rules import Library
+from hapax.kb.records import Candidate
+from hapax.kb.store import KnowledgeBase
+
+RULE = """
+functional is_a_city_in(City, Country): "[1] is a city in [2]" / "[1] is not a city in [2]" / "is [1] a city in [2]?"
+oracle uses_currency(Country, Currency): "[1] uses the [2]" / "[1] does not use the [2]" / "does [1] use the [2]?"
+given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
+given can_pay_with(Person, Currency): "[1] can pay with the [2]" / "[1] cannot pay with the [2]" / "?"
+@name currency
+lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Country C, Currency B) -> can_pay_with(Person X, Currency B)
+"""
+SCRIPT = {
+    "generate": {
+        "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul"],
+        "'Oslo is a city in [B]'": ["Norway"],
+        "'Lyon is a city in [B]'": ["France"],
+        "'Banjul is a city in [B]'": ["The Gambia"],
+        "'Norway uses the [B]'": ["Norwegian krone", "euro", "fish", "skilling"],
+        "'France uses the [B]'": ["euro", "franc"],
+        "'The Gambia uses the [B]'": ["dalasi"],
+        # LINK begins with the conclusion.
+        "PersonX can pay with the [B]": ["Norwegian krone", "euro", "dalasi"],
+        "[A] uses the Norwegian krone": ["Norway"],
+        "[A] uses the euro": ["France", "Norway", "Fish", "Europe"],
+        "[A] uses the dalasi": ["The Gambia"],
+        "[B] is a city in Norway": ["Oslo"],
+        "[B] is a city in France": ["Lyon"],
+        "[B] is a city in The Gambia": ["Banjul"],
+    },
+    "critic": {
+        # For each order of variables: a fact that is false, a wrong type, and a value that is wrong in both ways.
+        "Norway uses the euro.": 0.1,
+        "Skilling is a currency.": 0.2,
+        "Europe is a country.": 0.2,
+        "Norway uses the fish.": 0.1,
+        "Fish is a currency.": 0.1,
+        "Fish uses the euro.": 0.1,
+        "Fish is a country.": 0.1,
+    },
+    "likelihood": {},
+    "defaults": {"critic": 0.95, "likelihood": -10.0, "generate": []},
+}
+
+
+def searched(folder: Path, *options: str) -> Result:
+    """A search of the rule; its knowledge base is `kb.db` in the folder."""
+    (folder / "test.rules").write_text(RULE, "utf-8")
+    (folder / "script.json").write_text(json.dumps(SCRIPT), "utf-8")
+    model = f"scripted:{folder / 'script.json'}"
+    return run("search", folder / "test.rules", "--db", folder / "kb.db", "-m", model, "--evaluator", model, *options)
+
+
+def value_lines(folder: Path) -> dict[str, GateLine]:
+    """The report's lines about values, by gate."""
+    with KnowledgeBase(folder / "kb.db", read_only=True) as kb:
+        lines = build(kb, Library(), ReportOptions("kb.db")).gates.lines
+    return {line.gate: line for line in lines if line.judged == Subject.VALUES}
+
+
+@pytest.mark.parametrize(
+    ("compat", "expected"),
+    [
+        # Of 13 values the critic is not asked about the 3 cities of the open question and the 2 of a wrong type.
+        (None, [("type", 13, 2), ("critic", 8, 1)]),
+        ("paper", [("type", 12, 2), ("critic", 7, 1)]),
+        ("released", [("critic", 12, 2), ("type", 10, 1)]),
+    ],
+)
+def test_search_report_and_dataset_count_alike(
+    tmp_path: Path, compat: str | None, expected: list[tuple[str, int, int]]
+) -> None:
+    """In each order of the gates, all three say how many values came to a gate and how many it rejected."""
+    options = ["--compat", compat] if compat else []
+    printed = json.loads(searched(tmp_path, "--json", *options).stdout)
+    lines = value_lines(tmp_path)
+    run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--format", "jsonl")
+    card = {line["gate"]: line for line in json.loads((tmp_path / "out" / "metadata.json").read_text("utf-8"))["gates"]}
+
+    (rule,) = printed["rules"]
+    for gate in (TYPE.name, CRITIC.name):
+        counted = rule["gates"][gate]
+        assert (lines[gate].passed, lines[gate].came) == (counted["accepted"], counted["judged"])
+        assert card[gate]["judged"] == counted["judged"]
+        assert card[gate]["refused"] == pytest.approx(1 - counted["accepted"] / counted["judged"])
+    assert [(gate, line.came, line.stopped) for gate, line in lines.items() if gate in card] == expected
+
+
+def test_a_value_that_fails_twice_is_rejected_by_the_gate_that_comes_first(tmp_path: Path) -> None:
+    """Fish is no country, and does not use the euro: the released code asks for the fact first."""
+    searched(tmp_path, "--compat", "released")
+    with KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+        rejected = {
+            kb.candidate(decision.subject).value: decision.gate  # type: ignore[union-attr]  # it is there
+            for decision in kb.decisions()
+            if not decision.accepted and decision.gate in (TYPE.name, CRITIC.name)
+        }
+
+    assert rejected == {"Norway": "critic", "Fish": "critic", "Europe": "type"}
+
+
+def test_orders_have_the_same_gates() -> None:
+    """`--compat` changes places, and no gate is lost or asked twice."""
+    assert gates_in_order() == gates_in_order("paper") == GATES
+    assert gates_in_order("released") != GATES
+    assert sorted(gate.name for gate in gates_in_order("released")) == sorted(gate.name for gate in GATES)
+
+
+def _too_long(candidate: Candidate, _: QuestionGates) -> str | None:
+    return "has more than one word" if " " in str(candidate.value) else None
+
+
+def test_a_new_gate_is_a_function_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate that is put into the tuple is in the counts, the closing table, the report and the dataset's summary."""
+    short = Gate("short", {Subject.VALUES: Wording("is it one word?", rejection="It is longer.")}, objection=_too_long)
+    monkeypatch.setattr(gates, "GATES", (*GATES[:4], short, *GATES[4:]))
+
+    shown = searched(tmp_path, "--no-progress").stdout
+    printed = json.loads(searched(tmp_path, "--json").stdout)
+    (line,) = printed["rules"]
+    count = line["gates"]["short"]
+    run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--format", "jsonl")
+    metadata = json.loads((tmp_path / "out" / "metadata.json").read_text("utf-8"))
+    page = run("report", "--db", tmp_path / "kb.db", "-o", tmp_path / "page.html")
+
+    assert count == {"accepted": 7, "judged": 9}  # without "Norwegian krone" and "The Gambia"
+    assert "short" in next(row for row in shown.splitlines() if row.startswith("rule")).split()
+    assert (value_lines(tmp_path)["short"].came, value_lines(tmp_path)["short"].stopped) == (count["judged"], 2)
+    assert next(gate for gate in metadata["gates"] if gate["gate"] == "short")["judged"] == count["judged"]
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert page.exit_code == 0
+    for words in ("short passed", "is it one word?", "It is longer.", "has more than one word"):
+        assert words in text

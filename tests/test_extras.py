@@ -1,0 +1,63 @@
+"""Optional dependencies: the table of extras is that of the distribution, and a missing library names its extra."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from hapax.grammar.extras import EXTRAS, ExtraMissing, extras_named
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+IMPORT_NAMES = {"grpcio": "grpc", "scikit-learn": "sklearn"}
+FOR_TESTS = {"harness", "servers", "fuzz"}
+
+
+def distribution(requirement: str) -> str:
+    return re.split(r"[\[<>=~! ]", requirement, maxsplit=1)[0]
+
+
+def test_the_table_of_extras_is_that_of_the_distribution() -> None:
+    """Each extra that the program itself uses lists the libraries that it installs."""
+    declared = PROJECT["project"]["optional-dependencies"]
+    expected = {
+        extra: {IMPORT_NAMES.get(distribution(name), distribution(name)) for name in requirements}
+        for extra, requirements in declared.items()
+        if extra not in FOR_TESTS
+    }
+
+    assert {extra: set(names) for extra, names in EXTRAS.items()} == expected
+
+
+def test_the_lock_pins_everything_that_is_required() -> None:
+    """Each requirement of the project is pinned in requirements.lock, and nothing in it is open."""
+    lines = [line for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines() if not line.startswith("#")]
+    pinned = {re.sub(r"[-_.]+", "-", line.partition("==")[0]).lower() for line in lines}
+    groups = [
+        PROJECT["build-system"]["requires"],
+        PROJECT["project"]["dependencies"],
+        PROJECT["dependency-groups"]["dev"],
+        *PROJECT["project"]["optional-dependencies"].values(),
+    ]
+    required = {re.sub(r"[-_.]+", "-", distribution(name)).lower() for group in groups for name in group}
+
+    assert all("==" in line for line in lines)
+    assert required <= pinned
+
+
+def test_a_library_of_an_extra_names_it() -> None:
+    """The error for a missing optional library says what to install."""
+    with (
+        pytest.raises(ExtraMissing, match=r"torch is not installed. Run `pip install 'hapax-kb\[local\]'`"),
+        extras_named(),
+    ):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch.nn")
+
+
+def test_any_other_missing_module_passes() -> None:
+    """A module that no extra installs stays an import error: it is a defect, not a choice."""
+    with pytest.raises(ModuleNotFoundError, match="nothing"), extras_named():
+        raise ModuleNotFoundError("No module named 'nothing'", name="nothing")

@@ -1,0 +1,101 @@
+"""Mutation testing: the changes of a module, the choice of tests, and the outcome in a small project."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import mutation
+from tools.mutation import Mutant, Workplace, all_mutants, nearest_tests, sites
+
+SOURCE = '''"""Docs 1."""
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    x = 1
+
+
+def positive(number: "int | 2") -> bool:
+    """Docs 2."""
+    if not isinstance(number, int):
+        raise TypeError(f"{number + 1}")
+    return number > 0
+'''
+
+
+def changed(source: str) -> list[str]:
+    """The last line of each mutant of a module."""
+    found = []
+    for number in range(len(list(sites(ast.parse(source))))):
+        tree = ast.parse(source)
+        list(sites(tree))[number][2]()
+        found.append(ast.unparse(tree).splitlines()[-1].strip())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "mutants"),
+    [
+        ("a <= 1", ["a < 1", "a <= 2", "a <= 0"]),
+        ("a and not b", ["a or not b", "a and b"]),
+        ("a + b", ["a - b"]),
+        ("x = [a for a in b if a]", ["x = [a for a in b]"]),
+        ("x = a if b else c", ["x = a if True else c", "x = a if False else c"]),
+        ("f(a)", ["pass"]),
+        ("x = 'text'", []),
+    ],
+)
+def test_changes(source: str, mutants: list[str]) -> None:
+    """Each kind of change, made one at a time."""
+    assert changed(source) == mutants
+
+
+def test_no_change_where_a_test_should_not_notice() -> None:
+    """Docstrings, annotations, type checking and messages stay as they are."""
+    changes = [change for _, change, _ in sites(ast.parse(SOURCE))]
+
+    assert changes == [
+        "if not isinstance(number, int)  ->  if True",
+        "if not isinstance(number, int)  ->  if False",
+        "not isinstance(number, int)  ->  isinstance(number, int)",
+        "return number > 0  ->  return None",
+        "number > 0  ->  number >= 0",
+        "0  ->  1",
+        "0  ->  -1",
+    ]
+
+
+def test_the_most_specific_test_files_come_first() -> None:
+    """Files that import the module itself come before those that import it through others."""
+    tests = nearest_tests(Path("engine/search/gates.py"), 100)
+
+    assert "hapax.engine.search.gates" in Path(mutation.ROOT / tests[0]).read_text("utf-8")
+    assert "tests/test_mutation.py" not in tests
+
+
+def test_a_mutant_is_killed_or_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests decide in a copy; one that fails anyway kills nothing, and the project itself stays as it is."""
+    project = tmp_path / "project"
+    (project / "kb").mkdir(parents=True)
+    (project / "kb" / "signs.py").write_text(SOURCE, "utf-8")
+    (project / "test_signs.py").write_text(
+        "import pytest\nfrom kb.signs import positive\n\n\ndef test_broken():\n    assert False\n\n\n"
+        "@pytest.mark.parametrize('case', ['a [b - c'])\n"
+        "def test_sign(case):\n    assert positive(1) and not positive(0)\n",
+        "utf-8",
+    )
+    subprocess.run(["git", "init", "-q", project], check=True)
+    monkeypatch.setattr(mutation, "ROOT", project)
+    (tmp_path / "copy").mkdir()
+    place = Workplace.copied(tmp_path / "copy", 60)
+    mutants = {mutant.change: mutant for mutant in all_mutants(["kb"])}
+
+    def outcome(mutant: Mutant) -> str:
+        return place.outcome(mutant, ["test_signs.py"])
+
+    assert outcome(mutants["number > 0  ->  number >= 0"]) == "killed by test_signs.py::test_sign"
+    assert outcome(mutants["if not isinstance(number, int)  ->  if False"]) == "survived"
+    assert (project / "kb" / "signs.py").read_text("utf-8") == SOURCE

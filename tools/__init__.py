@@ -1,0 +1,1 @@
+"""Programs for the developers of Hapax. They are not in the wheel."""

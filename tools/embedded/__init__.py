@@ -1,0 +1,1 @@
+"""Training, examination and card of the embedded model."""

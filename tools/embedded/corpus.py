@@ -1,0 +1,219 @@
+"""Training documents with prompts, in the exact words of a search (`llm_oracle.prompts`), one prompt a document.
+
+Lists of values train the knowledge model; questions about facts and types train the critic. `statements.py` has the
+documents for the likelihood model.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, Atlas, AtlasFact, popularity
+from hapax.llm_oracle.prompts import (
+    critic_prompt,
+    exclusion_clause,
+    functional_prompt,
+    knowledge_prompt,
+    sentence,
+    type_claim,
+)
+from tools.embedded.falsehoods import Falsehoods
+from tools.embedded.wording import AtlasWording
+
+LONGEST_LIST = 24
+"""Most values in an answer; a search asks again for more."""
+YES, NO = " yes", " no"
+LIST_ALPHA = 0.3
+"""The chance of a value to come first in a list grows with this power of its frequency: low, to include rare values."""
+NUMERIC_BOOST = 1.6
+"""Factor by which facts with numbers are asked more often: a number with one wrong digit is the hardest falsehood."""
+EXCLUSION_SHARE = 0.08
+"""Share of list prompts that end in LINK's exclusion sentence."""
+MOST_EXCLUDED = 6
+
+
+class DocumentKind(StrEnum):
+    """Kinds of training documents."""
+
+    QUESTION = "question"
+    LIST = "list"
+    STATEMENT = "statement"
+    CHAIN = "chain"
+    RULE_STATEMENT = "rule statement"
+    TYPE_QUESTION = "type question"
+
+
+EARLY_SHARES = {
+    DocumentKind.QUESTION: 0.48,
+    DocumentKind.LIST: 0.26,
+    DocumentKind.STATEMENT: 0.11,
+    DocumentKind.CHAIN: 0.04,
+    DocumentKind.RULE_STATEMENT: 0.04,
+    DocumentKind.TYPE_QUESTION: 0.07,
+}
+LATE_SHARES = {
+    DocumentKind.QUESTION: 0.31,
+    DocumentKind.LIST: 0.38,
+    DocumentKind.STATEMENT: 0.14,
+    DocumentKind.CHAIN: 0.04,
+    DocumentKind.RULE_STATEMENT: 0.06,
+    DocumentKind.TYPE_QUESTION: 0.07,
+}
+"""Share of each kind in the training tokens: first more for the critic, which stays at chance for long, then lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A prompt and the answer to learn; `ends` adds the end-of-text token to the answer."""
+
+    kind: DocumentKind
+    prompt: str
+    answer: str
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuestion:
+    """A question for the values at `position` (0 or 1) of a predicate; `given` is the other argument, None if open."""
+
+    predicate: str
+    position: int
+    given: str | None
+    functional: bool = False
+
+    def filled(self, value: str) -> AtlasFact:
+        """The fact with `value` at the open position. Raises ValueError if both arguments are open."""
+        if self.given is None:
+            raise ValueError(f"both arguments of {self.predicate} are open")
+        arguments = (value, self.given) if self.position == 0 else (self.given, value)
+        return AtlasFact(self.predicate, arguments)
+
+
+class Corpus:
+    """Draws training documents; the same random state draws the same documents."""
+
+    def __init__(self, atlas: Atlas, wording: AtlasWording) -> None:
+        self.atlas, self.wording = atlas, wording
+        self.falsehoods = Falsehoods(atlas, wording)
+        self.list_questions = tuple(_list_questions(atlas, wording))
+        # Running sums, because `random.choices` would add up plain weights again on each draw.
+        self._fact_weights = _running([_question_weight(atlas, fact) for fact in atlas.facts])
+        self._typed = tuple(dict.fromkeys(_typed_entities(atlas, wording)))
+        self._values = {
+            question: atlas.true_values(question.predicate, question.position, question.given)
+            for question in self.list_questions
+        }
+        self._list_weights = _running([_list_weight(question, values) for question, values in self._values.items()])
+        self._makers: dict[DocumentKind, Callable[[random.Random], Document]] = {
+            DocumentKind.QUESTION: self._question,
+            DocumentKind.LIST: self._list,
+            DocumentKind.TYPE_QUESTION: self._type_question,
+        }
+
+    @property
+    def kinds(self) -> tuple[DocumentKind, ...]:
+        """The kinds of documents drawn here."""
+        return tuple(self._makers)
+
+    def document(self, kind: DocumentKind, rng: random.Random) -> Document:
+        return self._makers[kind](rng)
+
+    def values(self, question: ListQuestion) -> tuple[str, ...]:
+        """All true answers."""
+        return self._values[question]
+
+    def prompt(self, question: ListQuestion, rng: random.Random, excluded: tuple[str, ...] = ()) -> str:
+        """The question in the words of a search, with random variable names."""
+        wording = self.wording.predicates[question.predicate]
+        names = rng.sample(string.ascii_uppercase, 2)
+        slots = [f"[{name}]" for name in names]
+        if question.given is not None:
+            slots[1 - question.position] = question.given
+        variable, words = names[question.position], wording.words(*slots)
+        types = wording.data_types[question.position]
+        # The atlas's own type comes first and is asked for most; rules use the others, too.
+        data_type = types[0] if rng.random() < 0.7 else rng.choice(types)
+        ask = functional_prompt if question.functional else knowledge_prompt
+        return ask(variable, words, data_type) + exclusion_clause(excluded)
+
+    def claim(self, fact: AtlasFact) -> str:
+        """The fact as a sentence for the critic."""
+        return sentence(self.wording.claim(fact.predicate, fact.arguments))
+
+    def true_type_claims(self) -> tuple[str, ...]:
+        return tuple(type_claim(entity, data_type) for entity, data_type in self._typed)
+
+    def _question(self, rng: random.Random) -> Document:
+        fact = rng.choices(self.atlas.facts, cum_weights=self._fact_weights)[0]
+        # As many falsehoods as truths; where no falsehood is found, the truth takes its place.
+        wrong = self.falsehoods.wrong_fact(fact, rng) if rng.random() < 0.5 else None
+        if wrong is not None:
+            return Document(DocumentKind.QUESTION, critic_prompt(self.claim(wrong.fact)), NO)
+        return Document(DocumentKind.QUESTION, critic_prompt(self.claim(fact)), YES)
+
+    def _type_question(self, rng: random.Random) -> Document:
+        wrong = self.falsehoods.wrong_type(rng) if rng.random() < 0.5 else None
+        if wrong is not None:
+            return Document(DocumentKind.TYPE_QUESTION, critic_prompt(wrong), NO)
+        return Document(DocumentKind.TYPE_QUESTION, critic_prompt(type_claim(*rng.choice(self._typed))), YES)
+
+    def _list(self, rng: random.Random) -> Document:
+        question = rng.choices(self.list_questions, cum_weights=self._list_weights)[0]
+        values = _by_popularity(self.values(question), rng)
+        excluded: tuple[str, ...] = ()
+        if len(values) > 2 and rng.random() < EXCLUSION_SHARE:
+            count = rng.randint(1, min(MOST_EXCLUDED, len(values) - 1))
+            excluded, values = tuple(values[:count]), values[count:]
+        lines = (f"\n{place}. {value}." for place, value in enumerate(values[:LONGEST_LIST], start=1))
+        return Document(DocumentKind.LIST, self.prompt(question, rng, excluded), "".join(lines) + "\n", ends=True)
+
+
+def _list_questions(atlas: Atlas, wording: AtlasWording) -> list[ListQuestion]:
+    """All lists that a search can ask for: both positions, with the other argument given or open."""
+    questions = []
+    for predicate in atlas.relations:
+        for position in (0, 1):
+            # Only the last argument of a functional predicate has a single right value, and only for a given first.
+            functional = wording.predicates[predicate].functional and position == 1
+            questions.append(ListQuestion(predicate, position, None))
+            for given in atlas.true_values(predicate, 1 - position):
+                questions.append(ListQuestion(predicate, position, given, functional))
+    return questions
+
+
+def _list_weight(question: ListQuestion, values: Sequence[str]) -> float:
+    """Relative frequency of a question: the square root of its length, less if both arguments are open."""
+    return math.sqrt(min(len(values), 2 * LONGEST_LIST)) * (0.7 if question.given is None else 1.0)
+
+
+def _question_weight(atlas: Atlas, fact: AtlasFact) -> float:
+    numeric = NUMERIC_TYPES.intersection(atlas.relations[fact.predicate].argument_types)
+    return NUMERIC_BOOST if numeric else 1.0
+
+
+def _typed_entities(atlas: Atlas, wording: AtlasWording) -> list[tuple[str, str]]:
+    """All entities with all types that rules may use for them."""
+    typed = []
+    for predicate, position in itertools.product(atlas.relations, (0, 1)):
+        entities = atlas.true_values(predicate, position)
+        for data_type in wording.predicates[predicate].data_types[position]:
+            typed += [(entity, data_type) for entity in entities]
+    return typed
+
+
+def _by_popularity(values: Sequence[str], rng: random.Random) -> list[str]:
+    """The values in a random order in which popular ones tend to come first (Gumbel trick)."""
+    tilt = LIST_ALPHA * math.log(10)
+    # `random` may return 0, which has no logarithm.
+    scores = {value: tilt * popularity(value) - math.log(-math.log(rng.random() or 1e-12)) for value in values}
+    return sorted(values, key=scores.__getitem__, reverse=True)
+
+
+def _running(weights: Sequence[float]) -> list[float]:
+    return list(itertools.accumulate(weights))

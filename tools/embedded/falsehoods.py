@@ -1,0 +1,210 @@
+"""Draw falsehoods for training the critic: wrong facts of six kinds, and wrong types.
+
+A quarter of all falsehoods, selected by a hash of their sentence, is held out of training for the release gate.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import chain
+
+from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, Atlas, AtlasFact, Relation
+from hapax.llm_oracle.prompts import sentence, type_claim
+from tools.embedded.wording import AtlasWording
+
+HELD_OUT_SHARE = 4
+"""One falsehood in this many is held out."""
+FARTHEST_YEAR = 30
+"""Greatest distance of a near miss from the true year."""
+ATTEMPTS = 20
+"""Most draws for a falsehood of a kind; some relations have too few values for some kinds."""
+
+OPEN_TYPES: tuple[frozenset[str], ...] = (
+    frozenset({"Animal", "Ingredient", "Raw Material", "Plant", "Food Allergen", "Food Group", "Beverage", "Cheese"}),
+    frozenset({"Animal", "Plant", "Pathogen", "Equipment", "Animal Class"}),
+    frozenset({"Element", "Metal", "Mineral", "Nutrient", "Alloy", "Drug", "Ingredient", "Raw Material"}),
+    frozenset({"Historical Figure", "Author", "Director", "Person", "Profession"}),
+    frozenset({"Landmark", "Structure", "Invention", "City"}),
+    frozenset({"Invention", "Tool", "Instrument", "Equipment", "Sport"}),
+    frozenset({"Invention", "Ingredient", "Raw Material", "Beverage", "Drug", "Alloy", "Dish"}),
+    frozenset({"Disease", "Pathogen", "Phobia"}),
+    frozenset({"Book", "Film"}),
+    frozenset({"City", "Country"}),
+    frozenset({"Dish", "Ingredient", "Food Group"}),
+    frozenset({"Planet", "Star", "Moon"}),
+    NUMERIC_TYPES | {"Time", "Historical Time Period"},
+)
+"""Groups of types that may share entities (apple: plant, ingredient) even if the atlas does not list them as both."""
+LOOSE_TYPES = frozenset({"Subject", "Feared Thing", "Object", "Product or Technology", "Person", "Location", "Time"})
+"""Types so wide that the atlas cannot decide which entities do not belong to them."""
+
+
+class Falsehood(StrEnum):
+    """Ways of making a wrong fact from a true one."""
+
+    OTHER_VALUE = "other value"
+    NEAR_VALUE = "near value"
+    OTHER_KEY = "other key"
+    WRONG_TYPE = "wrong type"
+    GARBLED = "garbled"
+    BLENDED = "blended"
+
+
+FALSEHOOD_WEIGHTS = {
+    Falsehood.OTHER_VALUE: 3.0,
+    Falsehood.NEAR_VALUE: 2.0,
+    Falsehood.OTHER_KEY: 3.0,
+    Falsehood.WRONG_TYPE: 2.0,
+    Falsehood.GARBLED: 1.0,
+    Falsehood.BLENDED: 1.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WrongFact:
+    """A false fact, and the way it was made."""
+
+    fact: AtlasFact
+    kind: Falsehood
+
+
+def is_held_out(claim: str) -> bool:
+    """True if a falsehood with this sentence is held out of training."""
+    # Unlike `hash`, a checksum is the same on all machines and in all runs.
+    return zlib.crc32(claim.encode("utf-8")) % HELD_OUT_SHARE == 0
+
+
+class Falsehoods:
+    """Draws wrong facts and wrong types for an atlas."""
+
+    def __init__(self, atlas: Atlas, wording: AtlasWording) -> None:
+        self._atlas, self._wording = atlas, wording
+        self._true_claims = {sentence(wording.claim(fact.predicate, fact.arguments)) for fact in atlas.facts}
+        self._types_of: dict[str, set[str]] = defaultdict(set)
+        for predicate in atlas.relations:
+            for position in (0, 1):
+                for entity in atlas.true_values(predicate, position):
+                    self._types_of[entity.casefold()].update(wording.predicates[predicate].data_types[position])
+        self._values = {name: _every_value(relation) for name, relation in atlas.relations.items()}
+        self._keys = {name: tuple(relation.values) for name, relation in atlas.relations.items()}
+        self._entities = tuple((entity, data_type) for data_type in atlas.types for entity in atlas.entities(data_type))
+
+    def wrong_fact(self, fact: AtlasFact, rng: random.Random, held_out: bool = False) -> WrongFact | None:
+        """A falsehood made from a true fact, held out or not as asked; None if `ATTEMPTS` draws find none."""
+        kind = rng.choices(list(FALSEHOOD_WEIGHTS), weights=list(FALSEHOOD_WEIGHTS.values()))[0]
+        for _ in range(ATTEMPTS):
+            arguments = self._wrong_arguments(fact, kind, rng)
+            claim = sentence(self._wording.claim(fact.predicate, arguments))
+            if claim not in self._true_claims and is_held_out(claim) == held_out:
+                return WrongFact(AtlasFact(fact.predicate, arguments), kind)
+        return None
+
+    def wrong_type(self, rng: random.Random, held_out: bool = False) -> str | None:
+        """A claim that an entity is of a wrong type, held out or not as asked; None if `ATTEMPTS` draws find none."""
+        for _ in range(ATTEMPTS):
+            entity, _ = rng.choice(self._entities)
+            data_type = rng.choice(self._deniable_types if rng.random() < 0.5 else self._frequent_types)
+            # An entity with loose types alone cannot be denied any type.
+            known = self._types_of[entity.casefold()] - LOOSE_TYPES
+            if not known or not all(_exclusive(known_type, data_type) for known_type in known):
+                continue
+            claim = type_claim(_garbled(entity, rng) if rng.random() < 0.1 else entity, data_type)
+            if is_held_out(claim) == held_out:
+                return claim
+        return None
+
+    @cached_property
+    def _deniable_types(self) -> tuple[str, ...]:
+        return tuple(data_type for data_type in self._atlas.types if data_type not in LOOSE_TYPES)
+
+    @cached_property
+    def _frequent_types(self) -> tuple[str, ...]:
+        """Types, repeated as often as in true claims, so that the name of a type alone reveals nothing."""
+        return tuple(data_type for _, data_type in self._entities if data_type not in LOOSE_TYPES)
+
+    def _wrong_arguments(self, fact: AtlasFact, kind: Falsehood, rng: random.Random) -> tuple[str, str]:
+        relation = self._atlas.relations[fact.predicate]
+        key, value = fact.arguments if relation.key == 0 else fact.arguments[::-1]
+        if kind is Falsehood.OTHER_KEY:
+            return relation.arguments(rng.choice(self._keys[relation.predicate]), value)
+        if kind in (Falsehood.GARBLED, Falsehood.BLENDED):
+            if rng.random() < 0.5:
+                return relation.arguments(self._invented(key, kind, rng), value)
+            return relation.arguments(key, self._invented(value, kind, rng))
+        if kind is Falsehood.WRONG_TYPE:
+            return relation.arguments(key, self._alien(relation, rng))
+        numeric = relation.argument_types[1 - relation.key] in NUMERIC_TYPES
+        if kind is Falsehood.NEAR_VALUE and numeric:
+            return relation.arguments(key, _near_number(value, self._values[relation.predicate], rng))
+        if kind is Falsehood.NEAR_VALUE:
+            # The value that a model is most likely to confuse: drawn as often as it is true of other keys.
+            return relation.arguments(key, rng.choice(self._values[relation.predicate]))
+        return relation.arguments(key, rng.choice(self._distinct_values[relation.predicate]))
+
+    def _invented(self, name: str, kind: Falsehood, rng: random.Random) -> str:
+        """A name that the atlas does not have, made from one that it does."""
+        for _ in range(ATTEMPTS):
+            partner, _ = rng.choice(self._entities)
+            invented = _garbled(name, rng) if kind is Falsehood.GARBLED else _blended(name, partner, rng)
+            if invented.casefold() not in self._types_of:
+                return invented
+        return _garbled(name, rng)
+
+    @cached_property
+    def _distinct_values(self) -> dict[str, tuple[str, ...]]:
+        return {name: tuple(dict.fromkeys(values)) for name, values in self._values.items()}
+
+    def _alien(self, relation: Relation, rng: random.Random) -> str:
+        """An entity that is not a value of this relation."""
+        own = set(self._distinct_values[relation.predicate])
+        expected = relation.argument_types[1 - relation.key]
+        for _ in range(ATTEMPTS):
+            entity, data_type = rng.choice(self._entities)
+            if data_type != expected and entity not in own:
+                return entity
+        return _garbled(rng.choice(self._values[relation.predicate]), rng)
+
+
+def _every_value(relation: Relation) -> tuple[str, ...]:
+    """The relation's values, each repeated for every key that has it."""
+    return tuple(chain.from_iterable(relation.values.values()))
+
+
+def _exclusive(first: str, second: str) -> bool:
+    """True if an entity of the first type is certainly not of the second."""
+    return first != second and not any(first in group and second in group for group in OPEN_TYPES)
+
+
+def _near_number(value: str, known: tuple[str, ...], rng: random.Random) -> str:
+    """A year within `FARTHEST_YEAR`, or for other numbers one of the nearest values of the relation."""
+    if len(value) == 4 and value.isdigit():
+        return str(int(value) + rng.choice((-1, 1)) * rng.randint(1, FARTHEST_YEAR))
+    ordered = sorted(set(known), key=float)
+    place = ordered.index(value) + rng.choice((-3, -2, -1, 1, 2, 3))
+    return ordered[min(max(place, 0), len(ordered) - 1)]
+
+
+def _blended(first: str, second: str, rng: random.Random) -> str:
+    """The beginning of one name joined to the end of the other, a typical error of sampling models."""
+    head, tail = (first, second) if rng.random() < 0.5 else (second, first)
+    return (head[: rng.randint(1, len(head))] + tail[rng.randint(0, len(tail) - 1) :]).strip() or "q"
+
+
+def _garbled(value: str, rng: random.Random) -> str:
+    """The value with two to four random edits, so that it names nothing."""
+    letters = list(value)
+    for _ in range(rng.randint(2, 4)):
+        place = rng.randrange(len(letters))
+        edit = rng.randrange(3)
+        if edit == 0 and len(letters) > 2:
+            del letters[place]
+        elif edit == 1:
+            letters.insert(place, rng.choice("0123456789" if value.isdigit() else "abcdefghijklmnopqrstuvwxyz"))
+        else:
+            letters[place] = rng.choice("0123456789" if value.isdigit() else "abcdefghijklmnopqrstuvwxyz")
+    return "".join(letters).strip() or "q"

@@ -1,0 +1,308 @@
+"""Mutation testing of grammar, kb and engine: `python -m tools.mutation --count 60 --seed 1`.
+
+A mutant is a module with a single change to its syntax tree, such as `<` for `<=`. It is killed if a test fails, and
+survives otherwise. A seed draws the mutants, because all of them would take days. The tests run in a temporary copy of
+the working tree. Neither mutmut nor cosmic-ray draws a sample or selects tests for each mutant.
+
+By default the nearest test files run: those that import the mutated module, the most specific first. More precise, and
+faster for a large sample, is a record of the tests that execute each line:
+
+    python -m tools.mutation --record build/mutation.coverage
+    python -m tools.mutation --count 60 --seed 1 --recorded build/mutation.coverage
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, count
+from pathlib import Path
+from queue import Queue
+
+from hapax.evaluation.shared.results import markdown_table
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("grammar", "kb", "engine")
+SWAPS: Mapping[type, type] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult,
+    ast.Break: ast.Continue, ast.Continue: ast.Break,
+}  # fmt: skip
+MOST_TESTS = 400
+"""Most recorded tests that run for a mutant."""
+
+Site = tuple[ast.AST, str, Callable[[], None]]
+"""A node, the change in words, and the function that makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A change to a module. `number` is its place among the changes of the module."""
+
+    path: Path
+    number: int
+    line: int
+    text: str
+    """The line before the change."""
+
+    change: str
+
+    @property
+    def source(self) -> str:
+        """The text of the changed module."""
+        tree = ast.parse((ROOT / self.path).read_text("utf-8"))
+        _, _, apply = list(sites(tree))[self.number]
+        apply()
+        return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def sites(node: ast.AST) -> Iterator[Site]:
+    """The possible changes below a node, in a fixed order, without those that no test should notice."""
+    for field, value in ast.iter_fields(node):
+        children = value if isinstance(value, list) else [value]
+        for place, child in enumerate(children):
+            if not isinstance(child, ast.AST) or _is_left_out(field, child):
+                continue
+
+            def put(new: ast.AST, field: str = field, value: object = value, place: int = place) -> None:
+                if isinstance(value, list):
+                    value[place] = new
+                else:
+                    setattr(node, field, new)
+
+            yield from _changes(child, put)
+            yield from sites(child)
+
+
+def _is_left_out(field: str, child: ast.AST) -> bool:
+    """True for annotations, decorators, type checking, messages and texts."""
+    if field in ("annotation", "returns", "decorator_list", "type_comment"):
+        return True
+    if isinstance(child, ast.Raise | ast.JoinedStr | ast.Assert):
+        return True
+    return isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+
+
+def _changes(node: ast.AST, put: Callable[[ast.AST], None]) -> Iterator[Site]:
+    """The changes of a node itself; `put` replaces it in its parent."""
+    for new in _replacements(node):
+        yield node, f"{_short(node)}  ->  {_short(new)}", lambda new=new: put(new)  # type: ignore[misc]
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        for truth in (True, False):
+            yield node, f"if {_short(node.test)}  ->  if {truth}", partial(setattr, node, "test", ast.Constant(truth))
+    if isinstance(node, ast.comprehension) and node.ifs:
+        yield node.ifs[0], f"if {_short(node.ifs[0])}  dropped", node.ifs.clear
+
+
+def _replacements(node: ast.AST) -> list[ast.AST]:
+    match node:
+        case ast.Compare(left, [operator], rights):
+            return [ast.Compare(left, [SWAPS[type(operator)]()], rights)]
+        case ast.BoolOp(operator, values):
+            return [ast.BoolOp(SWAPS[type(operator)](), values)]
+        case ast.BinOp(left, operator, right) if type(operator) in SWAPS:
+            return [ast.BinOp(left, SWAPS[type(operator)](), right)]
+        case ast.UnaryOp(ast.Not(), operand):
+            return [operand]
+        case ast.Constant(bool(value)):
+            return [ast.Constant(not value)]
+        case ast.Constant(int(value)):
+            return [ast.Constant(value + 1), ast.Constant(value - 1)]
+        case ast.Return(ast.expr() as value) if ast.unparse(value) != "None":
+            return [ast.Return(ast.Constant(None))]
+        case ast.Break() | ast.Continue():
+            return [SWAPS[type(node)]()]
+        case ast.Expr(ast.Call()):
+            return [ast.Pass()]
+    return []
+
+
+def _short(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def all_mutants(rooms: Sequence[str] = ROOMS) -> list[Mutant]:
+    """All mutants of the rooms."""
+    mutants = []
+    for path in sorted(chain.from_iterable((ROOT / room).rglob("*.py") for room in rooms)):
+        source = path.read_text("utf-8")
+        lines = source.splitlines()
+        for number, (node, change, _) in enumerate(sites(ast.parse(source))):
+            line = node.lineno  # type: ignore[attr-defined]  # all nodes that change have a place
+            mutants.append(Mutant(path.relative_to(ROOT), number, line, lines[line - 1].strip(), change))
+    return mutants
+
+
+def nearest_tests(path: Path, most: int) -> list[str]:
+    """The test files that import a module, directly or through others; those with the fewest imports between first."""
+    imports: dict[str, set[str]] = {}
+    for file in chain.from_iterable((ROOT / folder).rglob("*.py") for folder in (*ROOMS, "llm_oracle", "tests")):
+        names = re.findall(r"^\s*(?:from|import) ([\w.]+)", file.read_text("utf-8"), re.M)
+        imports[_module(file.relative_to(ROOT))] = {name.removeprefix("hapax.") for name in names}
+    found: list[str] = []
+    reached = level = {_module(path)}
+    while level:
+        level = {module for module, used in imports.items() if used & level} - reached
+        reached = reached | level
+        tests = [module for module in level if module.startswith("tests.test_")]
+        # Among files at the same distance, those whose name has more words of the module's come first.
+        tests.sort(key=lambda module: (-len(_words(module) & _words(_module(path))), module))
+        found += (f"{module.replace('.', '/')}.py" for module in tests)
+    return found[:most]
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def _words(module: str) -> set[str]:
+    return set(re.split(r"[._]", module))
+
+
+def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
+    """The tests that execute the line of a mutant, according to a record."""
+    from coverage import CoverageData
+
+    data = CoverageData(str(record))
+    data.read()
+    contexts = data.contexts_by_lineno(str(ROOT / mutant.path)).get(mutant.line, [])
+    return sorted({context.partition("|")[0] for context in contexts if "::" in context})[:MOST_TESTS]
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """A copy of the working tree in which tests run."""
+
+    folder: Path
+    seconds: float
+    """Time limit for the tests of a mutant."""
+
+    @classmethod
+    def copied(cls, folder: Path, seconds: float) -> Workplace:
+        """Copy the files that git tracks or would track."""
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        for name in filter(None, listed.split("\0")):
+            if (ROOT / name).exists():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
+        return cls(folder, seconds)
+
+    def outcome(self, mutant: Mutant, tests: Sequence[str]) -> str:
+        """`survived`, or the test that killed the mutant. A test that also fails without the change does not count."""
+        file = self.folder / mutant.path
+        original = file.read_text("utf-8")
+        skipped: list[str] = []
+        for _ in count():
+            file.write_text(mutant.source, "utf-8")
+            try:
+                killer = self._first_failure(tests, skipped)
+            finally:
+                file.write_text(original, "utf-8")
+            if killer is None:
+                return "survived"
+            if "::" not in killer or self._first_failure([killer], []) is None:
+                return f"killed by {killer}"
+            skipped.append(killer)
+        raise AssertionError
+
+    def _first_failure(self, tests: Sequence[str], skipped: Sequence[str]) -> str | None:
+        # Without bytecode: a cached module might be taken for the mutant, which can have its size and time.
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        options = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", *(f"--deselect={name}" for name in skipped)]
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        process = subprocess.Popen(
+            command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        try:
+            output, _ = process.communicate(timeout=self.seconds)
+        except subprocess.TimeoutExpired:
+            return "the time limit"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # also the processes that tests have left behind
+        if process.returncode == 0:
+            return None
+        # Without the parameters of the test, which may contain anything.
+        failed = re.search(r"^(?:FAILED|ERROR) ([^\s\[]+)", output, re.M)
+        return failed[1] if failed else f"pytest's exit code {process.returncode}"
+
+
+def record_tests(record: Path) -> int:
+    """Run all tests once and record which of them execute each line."""
+    record.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "COVERAGE_FILE": str(record.resolve())}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--cov", "--cov-context=test"]
+    command += ["--cov-report=", "--cov-fail-under=0"]
+    return subprocess.run(command, check=False, cwd=ROOT, env=environment).returncode
+
+
+def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> list[str]:
+    """The outcome of each mutant, in order."""
+    places: Queue[Workplace] = Queue()
+
+    def work(mutant: Mutant) -> str:
+        recorded = [] if options.recorded is None else recorded_tests(options.recorded, mutant)
+        tests = recorded or nearest_tests(mutant.path, options.files)
+        place = places.get()
+        began = time.monotonic()
+        try:
+            outcome = place.outcome(mutant, tests) if tests else "survived: no test imports the module"
+        finally:
+            places.put(place)
+        print(f"{mutant.path}:{mutant.line} {outcome} ({time.monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
+        return outcome
+
+    with tempfile.TemporaryDirectory(prefix="mutation-") as name, ThreadPoolExecutor(options.jobs) as pool:
+        for number in range(options.jobs):
+            places.put(Workplace.copied(Path(name) / str(number), options.seconds))
+        return list(pool.map(work, mutants))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutation", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("rooms", nargs="*", default=ROOMS, help="folders to mutate (default: grammar kb engine)")
+    parser.add_argument("--count", type=int, default=60, help="mutants to draw (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants tested at the same time (default: %(default)s)")
+    parser.add_argument("--files", type=int, default=12, help="nearest test files to run (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=600, help="time limit for a mutant (default: %(default)s)")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="run all tests, record the lines that they execute")
+    parser.add_argument("--recorded", type=Path, metavar="FILE", help="select tests by this record")
+    parser.add_argument("--list", action="store_true", help="print the mutants without running tests")
+    options = parser.parse_args(arguments)
+    if options.record is not None:
+        return record_tests(options.record)
+    mutants = all_mutants(options.rooms)
+    drawn = sorted(random.Random(options.seed).sample(range(len(mutants)), min(options.count, len(mutants))))  # noqa: S311
+    chosen = [mutants[number] for number in drawn]
+    outcomes = ["not run"] * len(chosen) if options.list else run(chosen, options)
+    rows = [
+        (f"{mutant.path}:{mutant.line}", f"`{mutant.text}`", f"`{mutant.change}`", outcome)
+        for mutant, outcome in zip(chosen, outcomes, strict=True)
+    ]
+    print(markdown_table(("place", "line", "change", "outcome"), rows))
+    killed = sum(outcome.startswith("killed") for outcome in outcomes)
+    print(f"\n{killed} of {len(chosen)} mutants killed; {len(mutants)} are possible.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
