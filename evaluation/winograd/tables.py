@@ -24,6 +24,8 @@ NAMES = {
     PromptMethod.COT: "CoT",
     PromptMethod.AOT: "AoT",
     PromptMethod.AOT_STAGED: "AoT, staged",
+    PromptMethod.LIKELIHOOD: "Likelihood",
+    PromptMethod.LIKELIHOOD_PARTIAL: "Likelihood, partial",
 }
 """Methods as table 2 names them."""
 
