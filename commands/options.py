@@ -368,7 +368,13 @@ def opening_options(
 
     same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "probe_again")}
     queue = None if queueing is None else queueing.queue
-    return OpeningOptions(library=library, journal=journal, prices=dict(options["prices"]), queue=queue, **same)
+    return OpeningOptions(
+        library=library, journal=journal, prices=dict(options["prices"]), queue=queue, notice=_print_notice, **same
+    )
+
+
+def _print_notice(line: str) -> None:
+    err.print(escape(line), soft_wrap=True)
 
 
 def load_models(library: Library, options: dict[str, Any], journal: Journal | None = None) -> BudgetedModels:

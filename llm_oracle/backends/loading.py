@@ -76,7 +76,12 @@ class LoadedModel:
 
 
 def load_model(
-    source: str | Path, device: str = "auto", name: str | None = None, dtype: str = "auto", headless: bool = False
+    source: str | Path,
+    device: str = "auto",
+    name: str | None = None,
+    dtype: str = "auto",
+    headless: bool = False,
+    revision: str | None = None,
 ) -> LoadedModel:
     """Load a checkpoint from a folder or the Hugging Face hub (its cache first).
 
@@ -84,9 +89,7 @@ def load_model(
     that supports it and float32 elsewhere. `headless`: without the head that predicts tokens, for encoders. A folder
     may contain `hapax.json` with the predicates and data types that the model knows.
     """
-    # No progress bars and notices of transformers on the user's screen.
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers types it in part
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    quiet_transformers()
     place = _device(device)
     torch_dtype = _dtype(dtype, place)
     try:
@@ -103,12 +106,19 @@ def load_model(
             "downloaded."
         ) from fault
     network.to(place)  # type: ignore[arg-type]  # typed for the class, not for its instances
-    revision = _revision(Path(source), config)
+    if revision is None:
+        revision = _revision(Path(source), config)
     # Scores in another dtype differ, so that the journal must keep them apart.
     if torch_dtype != torch.float32:
         revision = f"{revision} {str(torch_dtype).removeprefix('torch.')}".strip()
     identity = ModelIdentity(name or f"hf/{source}", revision, *_abilities(Path(source)))
     return LoadedModel(network.eval(), tokenizer, identity)
+
+
+def quiet_transformers() -> None:
+    """Keep the progress bars and notices of transformers off the user's screen."""
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers types it in part
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _device(device: str) -> torch.device:
