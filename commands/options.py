@@ -146,7 +146,7 @@ with_opening = together(
         type=click.Choice(["auto", "float32", "bfloat16"]),
         default="auto",
         show_default=True,
-        help="Number format of Hugging Face models; auto: bfloat16 on a GPU that supports it.",
+        help="Number format of models in this process; auto: bfloat16 where it is faster (`hapax doctor`).",
     ),
     click.option(
         "--aliases",

@@ -68,14 +68,25 @@ def _load_gguf(path: Path, name: str, request: ModelRequest) -> LoadedModel:
     from hapax.llm_oracle.backends.loading import load_model
 
     model = converted(path, request.options.notice)
-    options = request.options
-    return load_model(model.folder, options.device, name, options.dtype, revision=model.revision)
+    return load_model(model.folder, request.options.device, name, _dtype(name, request), revision=model.revision)
 
 
 def _load(source: str | Path, name: str, request: ModelRequest) -> LoadedModel:
     from hapax.llm_oracle.backends.loading import load_model
 
-    return load_model(source, request.options.device, name, request.options.dtype)
+    return load_model(source, request.options.device, name, _dtype(name, request))
+
+
+def _dtype(name: str, request: ModelRequest) -> str:
+    """The requested number format. On a processor, `auto` keeps that of the model's newest answers in the journal."""
+    from hapax.llm_oracle.backends.loading import device_of
+
+    options = request.options
+    if options.dtype != "auto" or options.journal is None or device_of(options.device).type != "cpu":
+        return options.dtype
+    revision = options.journal.newest_revision(name)
+    # Its answers in another format would all be asked for again.
+    return "auto" if revision is None else "bfloat16" if revision.endswith("bfloat16") else "float32"
 
 
 def _in_role(loaded: LoadedModel, request: ModelRequest) -> Any:
