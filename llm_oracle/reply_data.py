@@ -78,16 +78,7 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
     if begin is None:
         return None
     inside = text[begin.end() :]
-    decoder = json.JSONDecoder()
-    try:
-        node, end = decoder.raw_decode(inside)
-    except (ValueError, RecursionError):
-        node, end = _parsed(inside.strip()), len(inside)
-    else:
-        if inside[end:].lstrip().startswith(("{", "[")):  # one object a line
-            lines = _json_lines(inside)
-            if lines is not None:
-                node, end = lines, len(inside)
+    node, end = _decoded(inside)
     # `[B]`, a link or a footnote is no data.
     if not isinstance(node, list | dict) or not node:
         return None
@@ -103,8 +94,20 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
     return DataPart(text[: begin.end()], tuple(_values(node, wanted)), inside[end:])
 
 
+def _decoded(inside: str) -> tuple[Any, int]:
+    """The data with which a text begins, and where it ends."""
+    try:
+        node, end = json.JSONDecoder().raw_decode(inside)
+    except (ValueError, RecursionError):
+        return _parsed(inside.strip()), len(inside)
+    # One object a line is one list.
+    lines = _json_lines(inside) if inside[end:].lstrip().startswith(("{", "[")) else None
+    return (node, end) if lines is None else (lines, len(inside))
+
+
 def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
     """The data that a text is, in JSON or in Python's notation, repaired where the end is missing."""
+    text = re.sub(r"^[^\W\d]\w{0,40}\s*=\s*(?=[\[{])", "", text)
     if not text.startswith(("[", "{")):
         return None
     for candidate in (text, re.sub(r",\s*(?=[\]}])", "", text)):
@@ -278,7 +281,7 @@ def _table(rows: Sequence[str], wanted: WantedName) -> list[TableLine]:
 def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: WantedName) -> int:
     """Index of the column with the values: the best header, else the first column that does not number the rows."""
     fits = [wanted.fit(name) for name in header]
-    width = max([len(header), *map(len, data)])
+    width = max((len(row) for row in (header, *data)), default=0)
     if fits and max(fits) and not (wanted.numeric and max(fits) < 3):
         return fits.index(max(fits))
     for column in range(width):

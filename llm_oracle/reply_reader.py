@@ -40,12 +40,14 @@ _TURN_ENDS = re.compile(
 )
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
 _NEXT_PROMPT = re.compile(
-    r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant)\s?\d*\s?:|give me \d|list \d+\s|give me the correct)",
+    r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant)\s?\d*\s?:|"
+    r"give me \d|list \d+\s|give me the correct)",
     re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
 _FINAL = re.compile(
-    r"\W{0,4}(?:so,?\s+|therefore,?\s+|thus,?\s+)?(?:the\s+)?(?:final\s+|correct\s+)?answer\**\s*(?:is\b|:)\s*\**\s*:?\s*(?P<rest>\S.*)",
+    r"\W{0,4}(?:so,?\s+|therefore,?\s+|thus,?\s+)?(?:the\s+)?(?:final\s+|correct\s+)?answer\**\s*"
+    r"(?:is\b|:)\s*\**\s*:?\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(r"\s*(?:assistant|answer|response|output)\s*:?\s*\n", re.IGNORECASE)
@@ -55,7 +57,13 @@ _OPENERS = re.compile(
     re.IGNORECASE,
 )
 _LIST_BREAK = re.compile(r"[;；、]\s*|[,，،]\s+|[,，،](?=[^\d\s])")
+_ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
+_ENUMERATING = re.compile(
+    r".{3,120}?\b(?:includes?|including|are|were|such as|would be)\s*:?\s+(?P<rest>[^,]{1,64},.*,.*)", re.DOTALL
+)
+_VERDICTS = frozenset(("yes", "no", "true", "false", "ok", "okay", "maybe"))
 MOST_CHARACTERS = 1_000_000
+"""Characters of a reply that are read."""
 LONGEST_LIST_LINE = 20_000
 """Characters of a single line that are read as a list with commas."""
 
@@ -184,6 +192,8 @@ def _data(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
         return []
     before = [Piece(line, line, DropReason.PREAMBLE) for line in _filled(part.before)]
     after = [Piece(line, line, DropReason.REMARK) for line in _filled(part.after)]
+    if not part.values:
+        return [*before, Piece(text, text, DropReason.REFUSAL), *after]
     return [*before, *(Piece(value, value) for value in part.values), *after]
 
 
@@ -216,7 +226,7 @@ def _table(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
 
 def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
     """The pieces of a reply in lines: its list, or its lines if it has none."""
-    lines = read_lines(text, MOST_LINES + 1)
+    lines = read_lines(_ITEM_TAGS.sub("\n", text), MOST_LINES + 1)
     if not lines:
         return []
     final = _final_answer(lines)
@@ -285,11 +295,16 @@ def _single_line(line: ReplyLine, question: ReplyQuestion, cut: bool) -> list[Pi
     whole = in_template(tidy(body), question)
     if whole is None and is_refusal(body):
         return [Piece(line.raw, body, DropReason.REFUSAL)]
+    sentences = re.split(r"(?<=[.!])\s+", body[:LONGEST_LIST_LINE])
+    if len(sentences) > 1 and all(in_template(tidy(sentence), question) for sentence in sentences):
+        return [Piece(sentence, sentence, marked=False) for sentence in sentences]
+    if body.strip(".!").casefold() in _VERDICTS:
+        return [Piece(line.raw, body, DropReason.REMARK)]
     if cut and not _listed(body)[1:]:
         return [Piece(line.raw, body, DropReason.CUT)]
     if question.numeric or (whole is not None and "," not in whole):
         return [Piece(line.raw, body, marked=False)]
-    listed = whole if whole is not None else _after_lead(body)
+    listed = whole if whole is not None else _after_lead(body, question)
     parts = _listed(listed)
     if len(parts) == 1:
         reason = DropReason.REMARK if whole is None and listed == body and _is_talk(line, question) else None
@@ -303,11 +318,18 @@ def _single_line(line: ReplyLine, question: ReplyQuestion, cut: bool) -> list[Pi
     return pieces
 
 
-def _after_lead(text: str) -> str:
+def _after_lead(text: str, question: ReplyQuestion) -> str:
     """A line without the words before its list: `The countries are: Spain, Italy.`"""
-    lead = LEAD_IN.fullmatch(text.replace("**", ""))
+    lead = LEAD_IN.fullmatch(text.replace("**", "")) or re.fullmatch(
+        rf"(?:it(?:['’]s|\s+is)|that\s+would\s+be|(?:the|an?|one)\s+{re.escape(question.data_type)}\s+is)\s+(?P<rest>.+)",
+        text,
+        re.IGNORECASE | re.DOTALL,
+    )
     if lead:
         return lead["rest"]
+    enumerating = _ENUMERATING.fullmatch(text)
+    if enumerating:
+        return enumerating["rest"]
     match = re.match(r"[^:：]{1,120}[:：]\s*(?P<rest>[^:：]*[,，、;].*)", text, re.DOTALL)
     if match:
         return match["rest"]
@@ -339,7 +361,7 @@ def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
     opener = _OPENERS.match(body)
     if opener and (not body[opener.end() :].strip() or body[opener.end() - 1 : opener.end()] in "!,。！,"):
         return True
-    if body.endswith(("?", "？", ":", "：")) and len(words) > 1 or body.endswith((":", "：")):
+    if (body.endswith(("?", "？", ":", "：")) and len(words) > 1) or body.endswith((":", "：")):
         return True
     if re.fullmatch(r"\(.*\)\.?", body) or re.match(r"\[\d{1,3}\]\s", body):
         return True
