@@ -53,7 +53,8 @@ _FINAL = re.compile(
 _SPEAKER = re.compile(r"\s*(?:assistant|answer|response|output)\s*:?\s*\n", re.IGNORECASE)
 _OPENERS = re.compile(
     r"(?:sure|certainly|of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
-    r"bien sûr|claro|por supuesto|certamente|natürlich|当然|好的|当然可以|もちろん)\b[\s,!.。！]*(?:here (?:you go|they are|it is))?[\s!.。！:]*",
+    r"bien sûr|claro|por supuesto|certamente|natürlich|当然|好的|当然可以|もちろん)"
+    r"\b[\s,!.。！]*(?:here (?:you go|they are|it is))?[\s!.。！:]*",
     re.IGNORECASE,
 )
 _LIST_BREAK = re.compile(r"[;；、]\s*|[,，،]\s+|[,，،](?=[^\d\s])")

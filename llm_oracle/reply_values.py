@@ -78,7 +78,7 @@ _TITLES = frozenset(
         "anime",
         "magazine",
         "podcast",
-    ]  # a list of words is easier to read so
+    ]
 )
 _NOTHING = frozenset(
     [
@@ -187,7 +187,7 @@ _TALK = frozenset(
         "because",
         "since",
         "if",
-    ]  # a list of words is easier to read so
+    ]
 )
 _NO_SUBJECT = frozenset(
     [
@@ -223,7 +223,7 @@ _NO_SUBJECT = frozenset(
         "although",
         "if",
         "when",
-    ]  # a list of words is easier to read so
+    ]
 )
 _UNITS = {
     "kg": "kilogram", "g": "gram", "mg": "milligram", "km": "kilometer", "m": "meter", "cm": "centimeter", "l": "liter",
@@ -473,7 +473,7 @@ def _is_quoted(text: str) -> bool:
 def _quoted_beginning(text: str) -> str | None:
     """The text in the quotation marks with which an entry begins; None if it begins otherwise or goes on as a word."""
     closing = _QUOTES.get(text[:1])
-    if closing is None:
+    if closing is None or text[0] in "[<":
         return None
     match = re.match(rf"(.[^{re.escape(closing)}]{{1,200}}|.)[{re.escape(closing)}](?P<rest>.*)", text, re.DOTALL)
     if match is None or re.match(r"[\w]", match["rest"]):
