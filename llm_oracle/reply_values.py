@@ -389,6 +389,8 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
     if is_refusal(text):
         return DropReason.REFUSAL
+    if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text):  # the slot of any variable
+        return DropReason.SLOT
     slot = in_template(text, question)
     if slot is not None:
         match = _LEADING_TEXT.match(_ARTICLE.sub("", slot, count=1))
