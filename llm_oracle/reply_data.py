@@ -35,7 +35,7 @@ class WantedName:
     numeric: bool = False
 
     def fit(self, name: str) -> int:
-        """How well a key or a header names the values: 0 not at all, higher is better."""
+        """Rank of a key or header as a name of the values: 0 if it names something else, higher is better."""
         words = _words(name)
         wanted = _words(self.data_type)
         if name.strip() == self.variable or name.strip("[] ") == self.variable:

@@ -308,7 +308,7 @@ def _word(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListStyle:
-    """What the items of a reply have in common.
+    """Common form of the items of a reply.
 
     `stops`: they end in full stops. `labels`: words that begin more than one item, before a colon or a dash.
     """
