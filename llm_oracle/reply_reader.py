@@ -257,6 +257,8 @@ def _with_listed_values(pieces: Sequence[ReplyPart]) -> list[ReplyPart]:
     if len(items) != 1:
         return list(pieces)
     parts = _listed(items[0].body)
+    if not all(any(map(str.isalnum, part)) for part in parts):
+        return list(pieces)
     result: list[ReplyPart] = []
     for piece in pieces:
         if piece.dropped is None and len(parts) > 2:
