@@ -14,6 +14,7 @@ between versions; these names stay.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -114,6 +115,12 @@ __all__ = [
     "why",
     "why_not",
 ]
+
+# In a checkout the rooms are links in this folder. A zip archive, or git with core.symlinks=false, turns links into text
+# files, `cli.py` among them, so the folder above, where the rooms are, comes first then.
+_FOLDER = Path(__file__).resolve().parent
+if not (_FOLDER / "engine").is_dir():
+    __path__.insert(0, str(_FOLDER.parent))
 
 
 def __getattr__(name: str) -> Any:
