@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -41,6 +41,10 @@ ENGINES = ("auto", "sql", "prolog")
 
 SHIPPED_RULES = (Path(__file__).resolve().parent.parent / "rules").resolve()
 """The folder of the rules that Hapax ships."""
+
+
+def _texts(texts: str | Sequence[str]) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
@@ -83,8 +87,9 @@ def refuse_faulty(rules: Library) -> None:
         raise RulesRejected(errors)
 
 
-def chosen_rules(rules: Library, names: Sequence[str] = ()) -> list[Rule]:
+def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
     """The named rules; without names all except those that only define a predicate for others."""
+    names = _texts(names)
     if names:
         return [rules.rule(name) for name in names]
     return [rule for rule in rules.rules if not rules.is_definition(rule)]
@@ -205,6 +210,9 @@ def open_models(
     from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.registry import open_models as open_by_name
 
+    known = [field.name for field in fields(OpeningOptions)]
+    if unknown := sorted(options.keys() - set(known)):
+        raise HapaxError(f"open_models has no option {', '.join(unknown)}. Its options are {', '.join(known)}.")
     opening = OpeningOptions(**options)
     models = open_by_name(knowledge, critic, likelihood, evaluator, options=opening)
     return BudgetedModels(models.knowledge, models.critic, models.likelihood, models.evaluator, budget, opening.journal)
@@ -215,8 +223,6 @@ def _journal(kb: KnowledgeBase, models: Models) -> Journal:
     from hapax.llm_oracle.journal import Journal
     from hapax.llm_oracle.registry import price_table
 
-    if not isinstance(models, Models):
-        raise HapaxError(f"{models!r} is not a set of models. Open them first: models = hapax.open_models({models!r}).")
     if isinstance(models, BudgetedModels) and models.journal is not None:
         return models.journal
     budget = models.budget if isinstance(models, BudgetedModels) else None
@@ -250,13 +256,13 @@ def search(
     models: Models,
     settings: SearchSettings | None = None,
     *,
-    only: Sequence[str] = (),
+    only: str | Sequence[str] = (),
     progress: Callable[[Progress], None] | None = None,
 ) -> SearchResult:
     """Search head and long-tail statements for rules and store them with their proofs.
 
-    `only`: names of rules, instead of all. The same search again asks nothing twice; one that reached its budget goes
-    on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
+    `only`: a name or names of rules, instead of all. The same search again asks nothing twice; one that reached its
+    budget goes on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.settings import SearchSettings
@@ -283,7 +289,7 @@ def plan(
     models: Models,
     settings: SearchSettings | None = None,
     *,
-    only: Sequence[str] = (),
+    only: str | Sequence[str] = (),
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
     from hapax.engine.search.plan import plan_run
@@ -293,8 +299,12 @@ def plan(
     return plan_run(rules, chosen_rules(rules, only), kb, models, settings, prices=price_table(models))
 
 
-def _assumptions(assume: str | Sequence[str]) -> tuple[str, ...]:
-    return (assume,) if isinstance(assume, str) else tuple(assume)
+def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float) -> Library:
+    """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high."""
+    from hapax.engine.entailment.graph import edges
+    from hapax.engine.entailment.graph import with_entailments as add_entailments
+
+    return add_entailments(rules, edges(kb, at_least))
 
 
 # --- inference --------------------------------------------------------------------------------------------------------
@@ -318,7 +328,7 @@ def query(
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
 
-    theory = Theory(rules, kb, _assumptions(assume))
+    theory = Theory(rules, kb, _texts(assume))
     if models is None:
         return Answers(run_query(theory, goal, limits))
     from hapax.engine.inference.session import QueryLimits
@@ -333,7 +343,7 @@ def query(
 
 
 @extras_named()
-def derive(rules: Library, kb: KnowledgeBase, *, only: Sequence[str] = (), engine: Engine = "auto") -> Derivation:
+def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (), engine: Engine = "auto") -> Derivation:
     """Derive everything that rules conclude from the stored facts, in bulk, and store it. No model is asked.
 
     `engine`: `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly.
@@ -361,7 +371,7 @@ def why(text: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[
     from hapax.engine.explain import why as explain
     from hapax.engine.inference.theory import Theory
 
-    return Explanation(explain(Theory(rules, kb, _assumptions(assume)), text))
+    return Explanation(explain(Theory(rules, kb, _texts(assume)), text))
 
 
 def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
@@ -370,4 +380,4 @@ def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Seque
     from hapax.engine.explain import why_not as explain_failure
     from hapax.engine.inference.theory import Theory
 
-    return Explanation(explain_failure(Theory(rules, kb, _assumptions(assume)), atom))
+    return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom))

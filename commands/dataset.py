@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
+import hapax
+from hapax.api import outputs
 from hapax.commands.console import err, out, print_tables
 from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from hapax.evaluation.dataset.formats import FORMATS
@@ -64,21 +66,19 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
     hapax dataset small --sample 500 --blocked blocked.txt --format hf --format lm-eval
     """
     from hapax.evaluation.dataset.blocked import BlockList
-    from hapax.evaluation.dataset.build import Target, build
-    from hapax.evaluation.dataset.selection import SelectionOptions
 
     blocked = BlockList.read(options["blocked"]) if options["blocked"] else BlockList()
     sample = options["sample"] or None  # 0 asks for all
-    selection = SelectionOptions(
+    selection = hapax.SelectionOptions(
         chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked
     )
-    target = Target(folder, formats or tuple(FORMATS), options["name"], options["force"])
+    target = hapax.Target(folder, formats or tuple(FORMATS), options["name"], options["force"])
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
-        summary = build(
+        summary = outputs.write_dataset(
             kb,
             target,
             selection,
-            lambda done, total: status.update(f"Writing: {done} of {counted(total, 'statement')}"),
+            progress=lambda done, total: status.update(f"Writing: {done} of {counted(total, 'statement')}"),
         )
         if options["as_json"]:
             click.echo(json.dumps(summary.to_json(), ensure_ascii=False, default=str))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.markup import escape
 
-import hapax
+from hapax.api import operations
 from hapax.api.operations import chosen_rules
 from hapax.commands.console import err, print_table
 from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_paths
@@ -65,14 +65,16 @@ def derive(  # noqa: PLR0917  one parameter an option
     hapax derive --tables bulk
     """
     from hapax.engine.inference.derive import relevant_library
-    from hapax.evaluation.dataset.derived import check_output, write_derived, write_tables
+    from hapax.evaluation.dataset.derived import check_output, check_parquet, write_derived, write_tables
 
     library = read_library(paths)
     # Before the derivation, which can take long.
     if output is not None:
         check_output(output)
+    if tables is not None:
+        check_parquet()
     with open_kb(database, existing=True) as kb:
-        derivation = hapax.derive(library, kb, only=chosen, engine=engine)
+        derivation = operations.derive(library, kb, only=chosen, engine=engine)
         _print_report(derivation.report, as_json)
         if output is not None:
             with closing(derivation.read()) as statements, atomic_path(output) as path:

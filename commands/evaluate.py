@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import hapax
+from hapax.api import evaluations
 from hapax.api.operations import chosen_rules
 from hapax.commands.console import (
     BUDGET_REACHED,
@@ -42,9 +44,6 @@ from hapax.commands.options import (
     with_search_settings,
 )
 from hapax.grammar.words import counted
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.group()
@@ -142,7 +141,7 @@ def likelihood(
     hapax evaluate likelihood --evaluator frequency --evaluator embedded --out figures
     hapax evaluate likelihood --figure 4 --rule allergy --out figures
     """
-    from hapax.evaluation.link.likelihood.run import LikelihoodOptions, open_evaluators, run
+    from hapax.evaluation.link.likelihood.run import open_evaluators
 
     if numbers and out is None:
         raise click.UsageError("--figure needs --out, the folder to write to.")
@@ -152,17 +151,17 @@ def likelihood(
     with err.status("Measuring"), open_kb(options["database"], not asks_models, existing=True) as kb:
         journal = open_journal(kb, options)
         opening = opening_options(read_library(paths) if asks_models else None, options, journal)
-        measurement = LikelihoodOptions(
+        measurement = hapax.LikelihoodOptions(
             evaluators=open_evaluators(options["evaluators"], opening),
             rules=chosen,
             reranker=open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
             figure_numbers=named or tuple(range(3, 14)),
             out=out,
         )
-        result = run(kb, measurement, journal)
-    print_result(result.to_result(), options["as_json"])
+        evaluation = evaluations.evaluate_likelihood(kb, measurement, journal=journal)
+    print_result(evaluation.result, options["as_json"])
     # A figure that was asked for by number must be written; of "all", those that can be drawn are enough.
-    sys.exit(FAILED if named and result.unavailable else DONE)
+    sys.exit(FAILED if named and evaluation.value.unavailable else DONE)
 
 
 @evaluate.command()
@@ -200,28 +199,27 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
     hapax evaluate probe
     hapax evaluate probe -m hf:Qwen/Qwen2.5-7B-Instruct --ask cot --sample 100 -o answers.jsonl
     """
-    from hapax.evaluation.link.probing import run
-
+    probing = hapax.ProbeOptions.of(chosen, options)
     if options["dry_run"]:
         with dry_run(database) as (kb, foreseeing):
-            opening = opening_options(None, options, foreseeing)
-            # The same code as below, with a journal that counts requests and sends none.
-            run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening).probe(foreseeing)
+            # As below, with a journal that counts requests and sends none.
+            evaluations.evaluate_probe(kb, probing, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, options["as_json"])
         return
     with open_kb(database, existing=True) as kb:
         journal = open_journal(kb, options)
-        session = run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening_options(None, options, journal))
-        with err.status("Loading models"):
-            session.load()
-        with err.status("Asking") as status:
-            result = session.probe(
-                journal, lambda done, total: status.update(f"Asking: {done} of {counted(total, 'statement')}")
+        with err.status("Loading models") as status:
+            evaluation = evaluations.evaluate_probe(
+                kb,
+                probing,
+                opening_options(None, options, journal),
+                progress=lambda done, total: status.update(f"Asking: {done} of {counted(total, 'statement')}"),
+                wrong=options["examples"],
             )
     if output is not None:
-        output.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in result.answers_json())
-    print_result(result.to_result(options["examples"]), options["as_json"])
-    sys.exit(BUDGET_REACHED if result.run.stopped else DONE)
+        output.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in evaluation.value.answers_json())
+    print_result(evaluation.result, options["as_json"])
+    sys.exit(BUDGET_REACHED if evaluation.value.run.stopped else DONE)
 
 
 @evaluate.command()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-import hapax
+from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_table
 from hapax.commands.options import (
     Finite,
@@ -74,7 +74,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     if not options["ask"]:
         with open_kb(database, read_only=True) as kb:
             rules = _entailing(library, kb, options["entail"])
-            answers = hapax.query(goal, rules, kb, assume=assume, limits=limits)
+            answers = operations.query(goal, rules, kb, assume=assume, limits=limits)
         _print_answers(answers.result, options["as_json"])
         return
     # Noted before `open_kb` makes the file.
@@ -84,7 +84,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
-        answers = hapax.query(goal, rules, kb, assume=assume, models=models, limits=limits)
+        answers = operations.query(goal, rules, kb, assume=assume, models=models, limits=limits)
     _print_answers(answers.result, options["as_json"])
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)
@@ -109,7 +109,7 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
     """
     with open_kb(database, read_only=True) as kb:
         rules = _entailing(read_library(paths), kb, options["entail"])
-        _print_explanation(hapax.why(text, rules, kb, assume=options["assume"]), options["as_json"])
+        _print_explanation(operations.why(text, rules, kb, assume=options["assume"]), options["as_json"])
 
 
 @click.command("why-not")
@@ -127,16 +127,12 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     """
     with open_kb(database, read_only=True) as kb:
         rules = _entailing(read_library(paths), kb, options["entail"])
-        _print_explanation(hapax.why_not(atom, rules, kb, assume=options["assume"]), options["as_json"])
+        _print_explanation(operations.why_not(atom, rules, kb, assume=options["assume"]), options["as_json"])
 
 
 def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None) -> Library:
     """The library with stored entailments of at least this score as rules; unchanged without a score."""
-    if at_least is None:
-        return library
-    from hapax.engine.entailment.graph import edges, with_entailments
-
-    return with_entailments(library, edges(kb, at_least))
+    return library if at_least is None else operations.with_entailments(library, kb, at_least)
 
 
 def _print_explanation(explanation: Explanation, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from hapax.api import evaluations
 from hapax.commands.console import err, print_result
 from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
@@ -130,8 +131,6 @@ def report(failures: int, database: str, as_json: bool) -> None:
     hapax votes report
     hapax votes report --json
     """
-    from hapax.evaluation.votes.report import votes_result
-
     with open_kb(database, read_only=True) as kb:
-        result = votes_result(kb, failures)
-    print_result(result, as_json)
+        evaluation = evaluations.report_votes(kb, failures)
+    print_result(evaluation.result, as_json)

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hapax.api.evaluations import Evaluation, evaluate_likelihood, evaluate_probe, report_votes
+    from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
         Progress,
         add_facts,
@@ -34,19 +36,53 @@ if TYPE_CHECKING:
         search,
         why,
         why_not,
+        with_entailments,
     )
+    from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset
+    from hapax.api.python_calls import ArgumentRejected
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement, Statements
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
+    from hapax.evaluation.dataset.build import Target
+    from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.link.likelihood.run import LikelihoodOptions
+    from hapax.evaluation.link.probing.run import ProbeOptions
+    from hapax.evaluation.report.build import ReportOptions
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.exchange import FactsRejected
     from hapax.kb.records import Distribution
     from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.budget import Budget, BudgetReached
     from hapax.llm_oracle.protocols import Models
 
 _HOMES = {
+    "hapax.api.evaluations": (
+        "Evaluation",
+        "evaluate_likelihood",
+        "evaluate_probe",
+        "report_votes",
+    ),
+    "hapax.api.machine": (
+        "Examination",
+        "ModelListings",
+        "doctor",
+        "list_models",
+    ),
+    "hapax.api.outputs": (
+        "Contents",
+        "ReportPage",
+        "report",
+        "stats",
+        "write_dataset",
+    ),
+    "hapax.evaluation.dataset.build": ("Target",),
+    "hapax.evaluation.dataset.selection": ("SelectionOptions",),
+    "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
+    "hapax.evaluation.link.probing.run": ("ProbeOptions",),
+    "hapax.evaluation.report.build": ("ReportOptions",),
+    "hapax.llm_oracle.backend": ("OpeningOptions",),
     "hapax.api.operations": (
         "Progress",
         "add_facts",
@@ -63,7 +99,9 @@ _HOMES = {
         "search",
         "why",
         "why_not",
+        "with_entailments",
     ),
+    "hapax.api.python_calls": ("ArgumentRejected",),
     "hapax.engine.inference.session": ("LimitExceeded", "QueryLimits"),
     "hapax.engine.search.settings": ("SearchSettings",),
     "hapax.grammar.errors": ("Diagnostic", "GoalRejected", "HapaxError", "RulesRejected"),
@@ -79,45 +117,66 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Answers",
+    "ArgumentRejected",
     "Budget",
     "BudgetReached",
+    "Contents",
     "Derivation",
     "Diagnostic",
     "Distribution",
+    "Evaluation",
+    "Examination",
     "Explanation",
     "FactsRejected",
     "GoalRejected",
     "HapaxError",
     "KnowledgeBase",
     "Library",
+    "LikelihoodOptions",
     "LimitExceeded",
+    "ModelListings",
     "Models",
+    "OpeningOptions",
+    "ProbeOptions",
     "Progress",
     "QueryLimits",
+    "ReportOptions",
+    "ReportPage",
     "Rule",
     "RulesRejected",
     "SearchResult",
     "SearchSettings",
+    "SelectionOptions",
     "Statement",
     "Statements",
+    "Target",
     "add_facts",
     "check_rules",
     "derive",
+    "doctor",
+    "evaluate_likelihood",
+    "evaluate_probe",
     "export_facts",
     "import_facts",
+    "list_models",
     "load_rules",
     "merge",
     "open_models",
     "parse_rules",
     "plan",
     "query",
+    "report",
+    "report_votes",
     "search",
+    "stats",
     "why",
     "why_not",
+    "with_entailments",
+    "write_dataset",
 ]
 
-# In a checkout the rooms are links in this folder. A zip archive, or git with core.symlinks=false, turns links into text
-# files, `cli.py` among them, so the folder above, where the rooms are, comes first then.
+# In a checkout the rooms are links in this folder. A zip archive, or git with core.symlinks=false, turns links into
+# text files, `cli.py` among them, so the folder above, where the rooms are, comes first then.
 _FOLDER = Path(__file__).resolve().parent
 if not (_FOLDER / "engine").is_dir():
     __path__.insert(0, str(_FOLDER.parent))
@@ -128,7 +187,13 @@ def __getattr__(name: str) -> Any:
     module = _HOME_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'hapax' has no attribute {name!r}")
-    return getattr(import_module(module), name)
+    value = getattr(import_module(module), name)
+    if module.startswith("hapax.api.") and not isinstance(value, type):
+        from hapax.api.python_calls import python_call
+
+        value = python_call(value)
+        value.__module__ = __name__  # pickle looks for the function where it says that it is
+    return globals().setdefault(name, value)
 
 
 def __dir__() -> list[str]:

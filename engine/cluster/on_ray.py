@@ -176,7 +176,7 @@ class RayWalkers:
         return RayPending(task.remote(self.ahead, list(names)))
 
 
-class IsolatedJob(JobConfig):
+class IsolatedJob(JobConfig):  # type: ignore[misc]  # Ray is not read by mypy
     """Job whose workers import nothing from the working folder, but `hapax` from where this process has it."""
 
     def __init__(self) -> None:
