@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hapax.api.results import Tabular
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
+    from hapax.api.operations import Progress
+    from hapax.engine.search.progress import SearchProgress
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.evaluation.link.ablation import AblationReport
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions, LikelihoodResult
+    from hapax.evaluation.link.lint import LintReport
     from hapax.evaluation.link.probing.run import ProbeOptions, ProbeResult
     from hapax.evaluation.shared.results import ExperimentResult
+    from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
+    from hapax.llm_oracle.protocols import LikelihoodModel, Models
 
 V = TypeVar("V")
 
 WRONG_SHOWN = 2
 """Wrong answers of each distribution among the details of a probe."""
+
+
+@dataclass(frozen=True)
+class FlippedLabels:
+    """File of labels of LINT that people flipped, None for the folder's own, and the method whose labels are used."""
+
+    path: Path | None = None
+    method: str = "LINK"
 
 
 @dataclass(frozen=True)
@@ -52,7 +68,7 @@ class Evaluation(Generic[V]):
 
     @property
     def notes(self) -> Sequence[str]:
-        """How to take the figures."""
+        """Remarks on the figures, such as what a budget left out."""
         return self.result.notes
 
     def to_json(self) -> Any:
@@ -84,6 +100,41 @@ def evaluate_likelihood(
 
 
 @extras_named()
+def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[LikelihoodModel]:
+    """The models of these strings in the role of the evaluator, each once, for `LikelihoodOptions`."""
+    from hapax.evaluation.link.likelihood.run import open_evaluators as open_by_name
+
+    return open_by_name(names, opening)
+
+
+@extras_named()
+def import_lint(
+    kb: KnowledgeBase,
+    rules: Library,
+    folder: str | Path,
+    evaluator: LikelihoodModel,
+    *,
+    flips: FlippedLabels | None = None,
+    journal: Journal | None = None,
+) -> Evaluation[LintReport]:
+    """Store the statements of LINK's dataset LINT from the CSV files of a folder and count them: LINK's table 16.
+
+    `rules`: LINT's own; `evaluator`: the model that measures delta, such as `open_models(...).evaluator`; `flips`: file
+    and method of labels that people flipped, else the folder's own file for the method LINK.
+    """
+    from hapax.evaluation.link import lint
+    from hapax.llm_oracle.journal import Journal
+
+    reader = lint.LintReader(rules, Path(folder))
+    chosen = flips or FlippedLabels()
+    own = reader.folder / lint.FLIPS_FILE
+    path = chosen.path or (own if own.exists() else None)
+    turned = lint.read_flips(path, chosen.method) if path else {}
+    measured = lint.import_lint(kb, reader, turned, evaluator, journal or Journal(kb))
+    return Evaluation(measured, measured.to_result())
+
+
+@extras_named()
 def evaluate_probe(
     kb: KnowledgeBase,
     options: ProbeOptions | None = None,
@@ -111,6 +162,43 @@ def evaluate_probe(
     session.load()
     measured = session.probe(journal, progress)
     return Evaluation(measured, measured.to_result(wrong))
+
+
+@extras_named()
+def evaluate_ablation(
+    rules: Library,
+    kb: KnowledgeBase,
+    models: Models,
+    settings: SearchSettings | None = None,
+    *,
+    only: str | Sequence[str] = (),
+    progress: SearchProgress | Callable[[Progress], None] | None = None,
+) -> Evaluation[AblationReport]:
+    """Search without critic, without likelihood gate and without both: LINK's tables 8 and 9 and figure 6.
+
+    Facts are judged by the embedded model's atlas. `progress`: as for `search`. The budget of the models holds for all
+    variants together; `value.reports` says which of them it ended.
+    """
+    from hapax.api.operations import Progress, chosen_rules, journal_of
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.evaluation.link.ablation import Experiment, ablation
+    from hapax.evaluation.link.judging import GroundTruth
+    from hapax.llm_oracle.embedded.atlas import load_atlas
+
+    atlas = load_atlas()
+    display = Progress(progress) if callable(progress) else progress
+    experiment = Experiment(rules, chosen_rules(rules, only), models, settings or SearchSettings())
+    measured = ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), display, journal_of(kb, models))
+    return Evaluation(measured, measured.to_result())
+
+
+@extras_named()
+def draw_ablation(evaluation: Evaluation[AblationReport], models: Models, folder: Path) -> None:
+    """Write LINK's figure 6 as PNG, SVG and CSV files."""
+    from hapax.engine.search.oracle import model_name
+    from hapax.evaluation.link.likelihood.figures import ablation_plot, write
+
+    write(ablation_plot(evaluation.value.reports, model_name(models.evaluator)), folder)
 
 
 @extras_named()

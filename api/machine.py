@@ -1,4 +1,4 @@
-"""What this machine offers: backends of models, and the programs and packages that Hapax needs."""
+"""Examination of this machine: backends of models, and the programs and packages that Hapax needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a knowledge base holds, as counts, an HTML page or a dataset."""
+"""Contents of a knowledge base, as counts, an HTML page or a dataset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hapax.api.evaluations import Evaluation
 from hapax.api.results import Tabular
+from hapax.evaluation.dataset.formats import FORMATS
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from hapax.evaluation.report.build import Report, ReportOptions
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
+
+
+DATASET_FORMATS = tuple(FORMATS)
+"""Formats of `write_dataset`."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ def write_dataset(
     selection: SelectionOptions | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
-) -> DatasetSummary:
+) -> Evaluation[DatasetSummary]:
     """Write statements as a dataset to a new or empty folder, in all formats, or as a `Target` says.
 
     `selection`: which statements; None: those of whole searches and imports. `progress` is called with the statements
@@ -98,7 +104,37 @@ def write_dataset(
     """
     from hapax.evaluation.dataset.build import Target, build
     from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.link.lint import table_16
+    from hapax.evaluation.shared.results import ExperimentResult
 
     if not isinstance(target, Target):
         target = Target(Path(target))
-    return build(kb, target, selection or SelectionOptions(), progress)
+    summary = build(kb, target, selection or SelectionOptions(), progress)
+    return Evaluation(
+        summary, ExperimentResult([table_16(summary.tally.domains())], summary.to_json(), notes=summary.notes)
+    )
+
+
+@extras_named()
+def check_derivation_outputs(output: Path | None, tables: Path | None) -> None:
+    """Raises HapaxError if statements or tables of a derivation could not be written to these places."""
+    from hapax.evaluation.dataset.derived import check_output, check_parquet
+
+    if output is not None:
+        check_output(output)
+    if tables is not None:
+        check_parquet()
+
+
+@extras_named()
+def write_tables(rules: Library, kb: KnowledgeBase, folder: str | Path, *, only: str | Sequence[str] = ()) -> int:
+    """Write the relations of derived rules as Parquet files and their joins as SQL, and return the number of tables.
+
+    DuckDB runs the SQL. Needs the extra `evaluation`.
+    """
+    from hapax.api.operations import chosen_rules
+    from hapax.engine.inference.derive import relevant_library
+    from hapax.evaluation.dataset.derived import write_tables as write_relations
+
+    chosen = chosen_rules(rules, only)
+    return write_relations(Path(folder), kb, relevant_library(rules, *chosen) if only else rules, chosen)

@@ -67,9 +67,6 @@ EXPECTED = {
     "rules": ("Library", "Read rules with hapax.parse_rules(text) or hapax.load_rules(path)"),
     "kb": _KB,
     "models": ("Models", "Open models with hapax.open_models(name)"),
-    "settings": ("SearchSettings", "Give hapax.SearchSettings(...)"),
-    "limits": ("QueryLimits", "Give hapax.QueryLimits(...)"),
-    "budget": ("Budget", "Give hapax.Budget(max_calls=...)"),
     "progress": ("function", "Give a function that takes a hapax.Progress"),
     "stream": ("text stream", 'Open the file first: with open(path, "w") as stream'),
     "paths": ("str or Path", "Give each file or folder as an argument of its own"),
@@ -90,6 +87,20 @@ EXPECTED = {
     "evaluator": _TEXT,
 }
 """Type in words and remedy by the name of the argument, which means the same in every operation."""
+
+OPTION_CLASSES = (
+    *("Budget", "QueryLimits", "SearchSettings", "OpeningOptions", "LikelihoodOptions", "ProbeOptions"),
+    *("ReportOptions", "SelectionOptions", "SheetExportOptions", "FlippedLabels"),
+)
+"""Classes of the front door that hold options, which the annotation of an argument names."""
+
+
+def _expected(parameter: inspect.Parameter) -> tuple[str, str] | None:
+    """Type in words and remedy of an argument; None for one that takes anything."""
+    kind = str(parameter.annotation).removesuffix(" | None")
+    if kind in OPTION_CLASSES:
+        return kind, f"Give hapax.{kind}(...)"
+    return EXPECTED.get(parameter.name)
 
 
 def _is_texts(value: Any) -> bool:
@@ -117,10 +128,11 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 def _check_arguments(operation: str, signature: inspect.Signature, given: dict[str, Any]) -> None:
     for name, value in given.items():
         parameter = signature.parameters[name]
-        if name not in EXPECTED or (value is None and parameter.default is None):
+        expected = _expected(parameter)
+        if expected is None or (value is None and parameter.default is None):
             continue
         values = value if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (value,)
-        kind, remedy = EXPECTED[name]
+        kind, remedy = expected
         if name == "source" and operation == "import_facts" and hasattr(value, "read"):
             continue  # an open file is read as it is
         for single in values:
@@ -130,7 +142,9 @@ def _check_arguments(operation: str, signature: inspect.Signature, given: dict[s
 
 
 def _described(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    article = "an" if name[0].lower() in "aeiou" else "a"
+    return "None" if value is None else f"{article} {name}"
 
 
 # --- remedies ---------------------------------------------------------------------------------------------------------

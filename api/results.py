@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from hapax.engine.explain import Story, story_text
@@ -85,6 +88,11 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
     def cells(self) -> Sequence[Sequence[Any]]:
         return self.rows
 
+    def to_json(self) -> dict[str, Any]:
+        """The answers as a JSON object; an exact number becomes a float, a Prolog term its text."""
+        rows = [dict(zip(self.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
+        return {"answers": rows, "truncated": self.truncated}
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -107,6 +115,12 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         return super()._repr_html_() if self.columns else f"<p>{'true' if self.holds else 'false'}</p>"
+
+
+def _json_cell(cell: Any) -> Any:
+    if isinstance(cell, PrologTerm):
+        return [_json_cell(item) for item in cell.arguments] if cell.name == "[]" else str(cell)
+    return float(cell) if isinstance(cell, Decimal) else cell
 
 
 def _python_value(cell: Any) -> Any:
@@ -266,6 +280,14 @@ class Derivation(Tabular):
     def statements(self) -> Statements:
         """The stored statements of the derived rules, read into memory."""
         return Statements(list(self.read()))
+
+    def write(self, path: str | Path) -> int:
+        """Write the statements with their proofs to a file named .jsonl or .parquet, and return their number."""
+        from hapax.evaluation.dataset.derived import check_output, write_derived
+
+        check_output(Path(path))
+        with closing(self.read()) as statements:
+            return write_derived(Path(path), statements)
 
     def cells(self) -> list[tuple[Any, ...]]:
         return [(rule.rule, rule.statements, rule.engine, rule.seconds, rule.reason) for rule in self.report.rules]

@@ -11,7 +11,6 @@ import click
 
 import hapax
 from hapax.api import evaluations
-from hapax.api.operations import chosen_rules
 from hapax.commands.console import (
     BUDGET_REACHED,
     DONE,
@@ -79,25 +78,15 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
     hapax evaluate ablation
     hapax evaluate ablation --rule allergy --rule currency --out figures
     """
-    from hapax.evaluation.link.ablation import Experiment
-    from hapax.evaluation.link.ablation import ablation as run_ablation
-    from hapax.evaluation.link.judging import GroundTruth
-    from hapax.llm_oracle.embedded.atlas import load_atlas
-
-    library = read_library(paths)
-    atlas, settings = load_atlas(), search_settings(options)
+    library, settings = read_library(paths), search_settings(options)
     with open_kb(options["database"]) as kb, progress_display(True) as progress:
         journal = open_journal(kb, options)
         models = load_models(library, options, journal=journal)
-        experiment = Experiment(library, chosen_rules(library, chosen), models, settings)
-        report = run_ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), progress, journal)
-    print_result(report.to_result(), options["as_json"])
+        evaluation = evaluations.evaluate_ablation(library, kb, models, settings, only=chosen, progress=progress)
+    print_result(evaluation.result, options["as_json"])
     if out is not None:
-        from hapax.engine.search.oracle import model_name
-        from hapax.evaluation.link.likelihood.figures import ablation_plot, write
-
-        write(ablation_plot(report.reports, model_name(models.evaluator)), out)
-    if cut := [name for name, search in report.reports.items() if search.status == "budget"]:
+        evaluations.draw_ablation(evaluation, models, out)
+    if cut := [name for name, search in evaluation.value.reports.items() if search.status == "budget"]:
         err.print(
             f"A budget ended these variants early, so their figures are incomplete: {', '.join(cut)}. Run the same "
             "command with a higher budget to continue."
@@ -141,8 +130,6 @@ def likelihood(
     hapax evaluate likelihood --evaluator frequency --evaluator embedded --out figures
     hapax evaluate likelihood --figure 4 --rule allergy --out figures
     """
-    from hapax.evaluation.link.likelihood.run import open_evaluators
-
     if numbers and out is None:
         raise click.UsageError("--figure needs --out, the folder to write to.")
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
@@ -152,9 +139,9 @@ def likelihood(
         journal = open_journal(kb, options)
         opening = opening_options(read_library(paths) if asks_models else None, options, journal)
         measurement = hapax.LikelihoodOptions(
-            evaluators=open_evaluators(options["evaluators"], opening),
+            evaluators=evaluations.open_evaluators(options["evaluators"], opening),
             rules=chosen,
-            reranker=open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
+            reranker=evaluations.open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
             figure_numbers=named or tuple(range(3, 14)),
             out=out,
         )
@@ -249,15 +236,11 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
     hapax evaluate lint probing_set --rules rules.json --db lint.db
     hapax evaluate probe --db lint.db
     """
-    from hapax.evaluation.link import lint as lints
-    from hapax.llm_oracle.protocols import EVALUATOR
-    from hapax.llm_oracle.registry import open_model
-
-    reader = lints.LintReader(read_library(paths), folder)
-    flips = flips or (folder / lints.FLIPS_FILE if (folder / lints.FLIPS_FILE).exists() else None)
-    turned = lints.read_flips(flips, options["method"]) if flips else {}
+    library = read_library(paths)
+    labels = evaluations.FlippedLabels(flips, options["method"])
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
-        evaluator = open_model(options["evaluator"], EVALUATOR, opening_options(reader.library, options, journal))
-        report = lints.import_lint(kb, reader, turned, evaluator, journal)
-    print_result(report.to_result(), options["as_json"])
+        opening = opening_options(library, options, journal)
+        (evaluator,) = evaluations.open_evaluators([options["evaluator"]], opening)
+        evaluation = evaluations.import_lint(kb, library, folder, evaluator, flips=labels, journal=journal)
+    print_result(evaluation.result, options["as_json"])

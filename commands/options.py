@@ -64,7 +64,11 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 with_paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 
 with_rules = click.option(
-    "--rules", "paths", multiple=True, type=click.Path(path_type=Path), help="Rule files or folders; default: shipped."
+    "--rules",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Rule files or folders; `shipped` names the shipped ones.  [default: shipped]",
 )
 
 with_database = click.option(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from hapax.api.operations import SHIPPED_RULES
+from hapax.api.operations import rule_paths
 from hapax.commands.console import err, out, print_diagnostics
 from hapax.commands.options import (
     Finite,
@@ -108,7 +108,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
         raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
     # Before any question is asked and paid.
     refuse_overwrite(output)
-    sources = Sources.read(meta, paths or (SHIPPED_RULES,), output)
+    sources = Sources.read(meta, tuple(rule_paths(paths)), output)
     sheet = ReviewSheet(options["decisions"] or output.with_suffix(".decisions.csv"))
     settings = ExpansionSettings(options["variable"], options["types"], options["verbs"], options["seed"])
     with open_kb(options["database"]) as kb:

@@ -18,12 +18,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hapax.api.evaluations import Evaluation, evaluate_likelihood, evaluate_probe, report_votes
+    from hapax.api.evaluations import (
+        Evaluation,
+        FlippedLabels,
+        evaluate_ablation,
+        evaluate_likelihood,
+        evaluate_probe,
+        import_lint,
+        report_votes,
+    )
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
         Progress,
         add_facts,
         check_rules,
+        compile_rules,
         derive,
         export_facts,
         import_facts,
@@ -38,16 +47,19 @@ if TYPE_CHECKING:
         why_not,
         with_entailments,
     )
-    from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset
+    from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
     from hapax.api.python_calls import ArgumentRejected
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement, Statements
+    from hapax.api.sheets import export_sheets, import_sheets
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
+    from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions
     from hapax.evaluation.link.probing.run import ProbeOptions
     from hapax.evaluation.report.build import ReportOptions
+    from hapax.evaluation.votes.exporting import SheetExportOptions
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.exchange import FactsRejected
@@ -60,8 +72,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "hapax.api.evaluations": (
         "Evaluation",
+        "FlippedLabels",
+        "evaluate_ablation",
         "evaluate_likelihood",
         "evaluate_probe",
+        "import_lint",
         "report_votes",
     ),
     "hapax.api.machine": (
@@ -70,23 +85,11 @@ _HOMES = {
         "doctor",
         "list_models",
     ),
-    "hapax.api.outputs": (
-        "Contents",
-        "ReportPage",
-        "report",
-        "stats",
-        "write_dataset",
-    ),
-    "hapax.evaluation.dataset.build": ("Target",),
-    "hapax.evaluation.dataset.selection": ("SelectionOptions",),
-    "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
-    "hapax.evaluation.link.probing.run": ("ProbeOptions",),
-    "hapax.evaluation.report.build": ("ReportOptions",),
-    "hapax.llm_oracle.backend": ("OpeningOptions",),
     "hapax.api.operations": (
         "Progress",
         "add_facts",
         "check_rules",
+        "compile_rules",
         "derive",
         "export_facts",
         "import_facts",
@@ -101,23 +104,65 @@ _HOMES = {
         "why_not",
         "with_entailments",
     ),
+    "hapax.api.outputs": (
+        "Contents",
+        "ReportPage",
+        "report",
+        "stats",
+        "write_dataset",
+        "write_tables",
+    ),
     "hapax.api.python_calls": ("ArgumentRejected",),
-    "hapax.engine.inference.session": ("LimitExceeded", "QueryLimits"),
+    "hapax.api.results": (
+        "Answers",
+        "Derivation",
+        "Explanation",
+        "SearchResult",
+        "Statement",
+        "Statements",
+    ),
+    "hapax.api.sheets": (
+        "export_sheets",
+        "import_sheets",
+    ),
+    "hapax.engine.inference.session": (
+        "LimitExceeded",
+        "QueryLimits",
+    ),
     "hapax.engine.search.settings": ("SearchSettings",),
-    "hapax.grammar.errors": ("Diagnostic", "GoalRejected", "HapaxError", "RulesRejected"),
-    "hapax.grammar.rules": ("Library", "Rule"),
+    "hapax.evaluation.dataset.blocked": ("BlockList",),
+    "hapax.evaluation.dataset.build": ("Target",),
+    "hapax.evaluation.dataset.selection": ("SelectionOptions",),
+    "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
+    "hapax.evaluation.link.probing.run": ("ProbeOptions",),
+    "hapax.evaluation.report.build": ("ReportOptions",),
+    "hapax.evaluation.votes.exporting": ("SheetExportOptions",),
+    "hapax.grammar.errors": (
+        "Diagnostic",
+        "GoalRejected",
+        "HapaxError",
+        "RulesRejected",
+    ),
+    "hapax.grammar.rules": (
+        "Library",
+        "Rule",
+    ),
     "hapax.kb.exchange": ("FactsRejected",),
     "hapax.kb.records": ("Distribution",),
     "hapax.kb.store": ("KnowledgeBase",),
-    "hapax.llm_oracle.budget": ("Budget", "BudgetReached"),
+    "hapax.llm_oracle.backend": ("OpeningOptions",),
+    "hapax.llm_oracle.budget": (
+        "Budget",
+        "BudgetReached",
+    ),
     "hapax.llm_oracle.protocols": ("Models",),
-    "hapax.api.results": ("Answers", "Derivation", "Explanation", "SearchResult", "Statement", "Statements"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Answers",
     "ArgumentRejected",
+    "BlockList",
     "Budget",
     "BudgetReached",
     "Contents",
@@ -128,6 +173,7 @@ __all__ = [
     "Examination",
     "Explanation",
     "FactsRejected",
+    "FlippedLabels",
     "GoalRejected",
     "HapaxError",
     "KnowledgeBase",
@@ -147,17 +193,23 @@ __all__ = [
     "SearchResult",
     "SearchSettings",
     "SelectionOptions",
+    "SheetExportOptions",
     "Statement",
     "Statements",
     "Target",
     "add_facts",
     "check_rules",
+    "compile_rules",
     "derive",
     "doctor",
+    "evaluate_ablation",
     "evaluate_likelihood",
     "evaluate_probe",
     "export_facts",
+    "export_sheets",
     "import_facts",
+    "import_lint",
+    "import_sheets",
     "list_models",
     "load_rules",
     "merge",
@@ -173,6 +225,7 @@ __all__ = [
     "why_not",
     "with_entailments",
     "write_dataset",
+    "write_tables",
 ]
 
 # In a checkout the rooms are links in this folder. A zip archive, or git with core.symlinks=false, turns links into
@@ -189,9 +242,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'hapax' has no attribute {name!r}")
     value = getattr(import_module(module), name)
     if module.startswith("hapax.api.") and not isinstance(value, type):
-        from hapax.api.python_calls import python_call
-
-        value = python_call(value)
+        value = import_module("hapax.api.python_calls").python_call(value)
         value.__module__ = __name__  # pickle looks for the function where it says that it is
     return globals().setdefault(name, value)
 

@@ -297,16 +297,16 @@ WRONG_ARGUMENTS = {
     "load_rules: paths is None": lambda rules, kb: hapax.load_rules(None),
     "query: kb is a str, not a KnowledgeBase": lambda rules, kb: hapax.query("is_in(A, B)", rules, "hapax.db"),
     "query: goal is a Rule": lambda rules, kb: hapax.query(rules.rules[0], rules, kb),
-    "query: assume is an? int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, assume=3),
-    "query: limits is a int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, limits=10),
+    "query: assume is an int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, assume=3),
+    "query: limits is an int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, limits=10),
     "query: .*missing a required argument: 'rules'": lambda rules, kb: hapax.query("is_in(A, B)"),
     "why: .*unexpected keyword argument 'asume'": lambda rules, kb: hapax.why("is_in(A, B)", rules, kb, asume="x"),
     "export_facts: stream is a str.*open": lambda rules, kb: hapax.export_facts(kb, "facts.csv"),
     "import_facts: source is a list": lambda rules, kb: hapax.import_facts(kb, ["facts.csv"]),
-    "derive: only is a int": lambda rules, kb: hapax.derive(rules, kb, only=1),
+    "derive: only is an int": lambda rules, kb: hapax.derive(rules, kb, only=1),
     "search: progress is a bool": lambda rules, kb: hapax.search(rules, kb, simulated(rules), progress=True),
     "search: settings is a dict": lambda rules, kb: hapax.search(rules, kb, simulated(rules), {"beam": 3}),
-    "add_facts: rows is a int": lambda rules, kb: hapax.add_facts(kb, "is_in", 3, rules),
+    "add_facts: rows is an int": lambda rules, kb: hapax.add_facts(kb, "is_in", 3, rules),
 }
 """Mistakes in types, by the pattern of the message."""
 

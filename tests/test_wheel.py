@@ -102,6 +102,39 @@ def test_the_installed_wheel_works_anywhere(installed: Path, tmp_path: Path) -> 
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
+def test_shipped_rules_stand_beside_own_ones(installed: Path, tmp_path: Path) -> None:
+    """Every way to name rule files takes `shipped`, wherever the rules are installed; an own file of that name wins."""
+    own = "is_allergic_to(Person X, Food Allergen A) & is_ingredient_in(Food Allergen A, Dish B) -> avoids(Person X, Dish B)\n"
+    (tmp_path / "my.rules").write_text(own, "utf-8")
+    (tmp_path / "facts.csv").write_text("predicate,argument1,argument2\nis_ingredient_in,milk,pancake\n", "utf-8")
+    for arguments in (
+        ("check", "my.rules", "shipped"),
+        ("compile", "my.rules", "shipped", "--rule", "rule1"),
+        ("compile", "shipped/library/locational.rules"),
+        ("import", "facts.csv"),
+        (
+            "query",
+            "avoids(tom, D)",
+            "--rules",
+            "my.rules",
+            "--rules",
+            "shipped",
+            "--assume",
+            "is_allergic_to(tom, milk)",
+        ),
+        ("derive", "my.rules", "shipped", "--rule", "rule1"),
+    ):
+        done = hapax(installed, tmp_path, *arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+    assert (
+        "is an ingredient in"
+        in hapax(installed, tmp_path, "compile", "my.rules", "shipped", "--format", "rules").stdout
+    )
+
+    (tmp_path / "shipped").mkdir()
+    assert "0 rules" in hapax(installed, tmp_path, "check", "shipped").stderr
+
+
 def write_inputs(folder: Path) -> None:
     (folder / "thin.rules").write_text(RULES, "utf-8")
     (folder / "facts.csv").write_text(FACTS, "utf-8")
