@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from hapax.evaluation.link.probing.run import ProbeOptions
     from hapax.evaluation.report.build import ReportOptions
     from hapax.evaluation.votes.exporting import SheetExportOptions
+    from hapax.evaluation.votes.items import SampleOptions
+    from hapax.evaluation.votes.questions import SheetKind
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.exchange import FactsRejected
@@ -137,6 +139,8 @@ _HOMES = {
     "hapax.evaluation.link.probing.run": ("ProbeOptions",),
     "hapax.evaluation.report.build": ("ReportOptions",),
     "hapax.evaluation.votes.exporting": ("SheetExportOptions",),
+    "hapax.evaluation.votes.items": ("SampleOptions",),
+    "hapax.evaluation.votes.questions": ("SheetKind",),
     "hapax.grammar.errors": (
         "Diagnostic",
         "GoalRejected",
@@ -190,10 +194,12 @@ __all__ = [
     "ReportPage",
     "Rule",
     "RulesRejected",
+    "SampleOptions",
     "SearchResult",
     "SearchSettings",
     "SelectionOptions",
     "SheetExportOptions",
+    "SheetKind",
     "Statement",
     "Statements",
     "Target",

@@ -243,7 +243,7 @@ def test_facts_that_others_changed_are_read_again(updates: list[tuple[int, str, 
         relations.bring_up_to_date()
         for row, change, number, predicate in updates:
             change_text = change.format(n=number, p=predicate)
-            sql = "DELETE FROM facts" if change == "delete" else f"UPDATE OR IGNORE facts SET {change_text}"
+            sql = "DELETE FROM facts" if change == "delete" else f"UPDATE OR IGNORE facts SET {change_text}"  # noqa: S608
             kb.database.conn.execute(f"{sql} WHERE rowid = ?", (row,))
         relations.bring_up_to_date()
         read = relations_of(kb)
