@@ -226,6 +226,13 @@ def test_the_conclusion_is_what_stands_after_the_last_then() -> None:
     assert list(read_conclusions(reply, ["Person A", "Vehicle B"])) == [Verb("cannot_drive", "[1] cannot drive [2]")]
 
 
+def test_lines_without_a_statement_are_passed_over() -> None:
+    """A heading and an empty line neither count as unusable nor end the reply."""
+    reply = "Here are the statements:\n\n1. If so, then Person A cannot drive Vehicle B."
+
+    assert list(read_conclusions(reply, ["Person A", "Vehicle B"])) == [Verb("cannot_drive", "[1] cannot drive [2]")]
+
+
 @pytest.mark.parametrize(
     ("line", "shown"),
     [("x" * 60, "x" * 60), ("x" * 61, "x" * 57 + "..."), ("Nobody\x1b[2J  drives\u202e.", "Nobody [2J drives .")],
