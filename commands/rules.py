@@ -26,7 +26,7 @@ def check(paths: tuple[Path, ...], database: str | None, every: bool, as_json: b
 
     \b
     hapax check my.rules
-    hapax check rules --db hapax.db
+    hapax check --db hapax.db
     """
     checked = operations.check_files(paths, None if database is None else lambda: open_kb(database, read_only=True))
     print_diagnostics(checked.diagnostics, as_json, every)

@@ -104,9 +104,12 @@ def test_the_installed_wheel_works_anywhere(installed: Path, tmp_path: Path) -> 
 
 def test_shipped_rules_stand_beside_own_ones(installed: Path, tmp_path: Path) -> None:
     """Every way to name rule files takes `shipped`, wherever the rules are installed; an own file of that name wins."""
-    own = "is_allergic_to(Person X, Food Allergen A) & is_ingredient_in(Food Allergen A, Dish B) -> avoids(Person X, Dish B)\n"
+    own = """is_allergic_to(Person X, Food Allergen A) & is_ingredient_in(Ingredient Z, Dish B)
+      & is_one_type_of(Ingredient Z, Food Allergen A) -> is_not_able_to_eat(Person X, Dish B)"""
     (tmp_path / "my.rules").write_text(own, "utf-8")
-    (tmp_path / "facts.csv").write_text("predicate,argument1,argument2\nis_ingredient_in,milk,pancake\n", "utf-8")
+    facts = "is_ingredient_in,cheese,pizza\nis_one_type_of,cheese,milk\n"
+    (tmp_path / "facts.csv").write_text(f"predicate,argument1,argument2\n{facts}", "utf-8")
+    beside = ("--rules", "my.rules", "--rules", "shipped", "--assume", "is_allergic_to(tom, milk)")
     for arguments in (
         ("check", "my.rules", "shipped"),
         ("compile", "my.rules", "shipped", "--rule", "rule1"),
