@@ -90,7 +90,14 @@ EXPECTED = {
 
 OPTION_CLASSES = (
     *("Budget", "QueryLimits", "SearchSettings", "OpeningOptions", "LikelihoodOptions", "ProbeOptions"),
-    *("ReportOptions", "SelectionOptions", "SheetExportOptions", "FlippedLabels"),
+    *(
+        "ReportOptions",
+        "SelectionOptions",
+        "SheetExportOptions",
+        "FlippedLabels",
+        "ExpansionFiles",
+        "ExpansionSettings",
+    ),
 )
 """Classes of the front door that hold options, which the annotation of an argument names."""
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         import_lint,
         report_votes,
     )
+    from hapax.api.expansion import Expansion, ExpansionFiles, expand_rules, lint_rules, suggest_rules, verbalise_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
         Progress,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from hapax.api.python_calls import ArgumentRejected
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement, Statements
     from hapax.api.sheets import export_sheets, import_sheets
+    from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
     from hapax.evaluation.dataset.blocked import BlockList
@@ -80,6 +82,14 @@ _HOMES = {
         "evaluate_probe",
         "import_lint",
         "report_votes",
+    ),
+    "hapax.api.expansion": (
+        "Expansion",
+        "ExpansionFiles",
+        "expand_rules",
+        "lint_rules",
+        "suggest_rules",
+        "verbalise_rules",
     ),
     "hapax.api.machine": (
         "Examination",
@@ -127,6 +137,7 @@ _HOMES = {
         "export_sheets",
         "import_sheets",
     ),
+    "hapax.engine.expansion.propose": ("ExpansionSettings",),
     "hapax.engine.inference.session": (
         "LimitExceeded",
         "QueryLimits",
@@ -175,6 +186,9 @@ __all__ = [
     "Distribution",
     "Evaluation",
     "Examination",
+    "Expansion",
+    "ExpansionFiles",
+    "ExpansionSettings",
     "Explanation",
     "FactsRejected",
     "FlippedLabels",
@@ -211,11 +225,13 @@ __all__ = [
     "evaluate_ablation",
     "evaluate_likelihood",
     "evaluate_probe",
+    "expand_rules",
     "export_facts",
     "export_sheets",
     "import_facts",
     "import_lint",
     "import_sheets",
+    "lint_rules",
     "list_models",
     "load_rules",
     "merge",
@@ -227,6 +243,8 @@ __all__ = [
     "report_votes",
     "search",
     "stats",
+    "suggest_rules",
+    "verbalise_rules",
     "why",
     "why_not",
     "with_entailments",
