@@ -158,6 +158,7 @@ def _described(value: Any) -> str:
 
 ARGUMENT_OF_OPTION = {
     "aliases": "aliases",
+    "answer-tokens": "settings.answer_tokens",
     "answers": "limits.answers",
     "assume": "assume",
     "compat": "settings.compat",
