@@ -48,7 +48,7 @@ class ExpansionFiles:
 
 
 @dataclass(frozen=True)
-class Expansion:
+class ProposedRules:
     """Proposals of new rules. `review` shows, decides and writes them; `left_out` are replies that gave none."""
 
     review: Review
@@ -61,7 +61,7 @@ def expand_rules(
     model: str,
     settings: ExpansionSettings,
     opening: OpeningOptions | None = None,
-) -> Expansion:
+) -> ProposedRules:
     """Ask a model for narrower data types of a variable and for fitting verbs, and write the proposals to the sheet.
 
     Decide by `review.decide(row, "accept", by)`, then call `review.write()`. The same call again asks nothing twice.
@@ -73,7 +73,7 @@ def expand_rules(
     sheet = ReviewSheet(files.sheet or files.output.with_suffix(".decisions.csv"))
     generator = _generator(kb, sources.whole, model, opening)
     review = Review(generator, sources, sources.meta_rules(files.names), sheet, settings)
-    return Expansion(review, review.propose())
+    return ProposedRules(review, review.propose())
 
 
 def lint_rules(

@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         import_lint,
         report_votes,
     )
-    from hapax.api.expansion import Expansion, ExpansionFiles, expand_rules, lint_rules, suggest_rules, verbalise_rules
+    from hapax.api.expansion import (
+        ExpansionFiles,
+        ProposedRules,
+        expand_rules,
+        lint_rules,
+        suggest_rules,
+        verbalise_rules,
+    )
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
         Progress,
@@ -84,8 +91,8 @@ _HOMES = {
         "report_votes",
     ),
     "hapax.api.expansion": (
-        "Expansion",
         "ExpansionFiles",
+        "ProposedRules",
         "expand_rules",
         "lint_rules",
         "suggest_rules",
@@ -186,7 +193,6 @@ __all__ = [
     "Distribution",
     "Evaluation",
     "Examination",
-    "Expansion",
     "ExpansionFiles",
     "ExpansionSettings",
     "Explanation",
@@ -203,6 +209,7 @@ __all__ = [
     "OpeningOptions",
     "ProbeOptions",
     "Progress",
+    "ProposedRules",
     "QueryLimits",
     "ReportOptions",
     "ReportPage",
