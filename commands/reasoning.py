@@ -28,6 +28,7 @@ from hapax.commands.options import (
     with_models,
     with_queue,
     with_rules,
+    with_thresholds,
 )
 from hapax.grammar.words import counted
 
@@ -53,6 +54,7 @@ with_entail = click.option(
 @with_entail
 @click.option("--ask", is_flag=True, help="Ask a model for missing facts.")
 @with_models
+@with_thresholds
 @with_budget
 @with_queue
 @with_limits
@@ -84,7 +86,10 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
-        answers = hapax.query(goal, rules, kb, assume=assume, models=models, limits=limits)
+        settings = hapax.SearchSettings(
+            fact_threshold=options["fact_threshold"], type_threshold=options["type_threshold"]
+        )
+        answers = hapax.query(goal, rules, kb, assume=assume, models=models, settings=settings, limits=limits)
     _print_answers(answers.result, options["as_json"])
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hapax.engine.search.account import StepAccount
 from hapax.engine.search.gates import GateCount
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
@@ -58,7 +59,7 @@ class RuleReport:
     `calls`: requests sent to the knowledge model for this rule's questions. `hits`: those that the journal or another
     rule of this run answered. Requests to the models that judge are counted for the whole run only. `in_both`:
     statements in head and long tail, which share the middle of a small pool. `skipped`: the reason why the rule was not
-    searched. `cut`: the budget ended it before it was complete.
+    searched. `cut`: the budget ended it before it was complete. `account`: a row for each step that was reached.
     """
 
     rule: str
@@ -71,6 +72,7 @@ class RuleReport:
     in_both: int = 0
     skipped: Unanswerable | None = None
     cut: bool = False
+    account: tuple[StepAccount, ...] = ()
 
     def mean_log_likelihood(self, distribution: Distribution) -> float | None:
         """Mean over the distribution's statements of the evaluator's mean token log-likelihood, in nats."""
@@ -102,6 +104,7 @@ class RuleReport:
             "hits": self.hits,
             "skipped": asdict(self.skipped) if self.skipped else None,
             "cut": self.cut,
+            "account": [step.to_json() for step in self.account],
         }
 
     def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:
