@@ -310,8 +310,8 @@ with_thresholds = together(
         "--fact-threshold",
         type=ThresholdRule(),
         metavar="P|NAME=P,...",
-        help="P(yes) that facts need: a fixed number, or a threshold that moves with the answers, by start, step, floor "
-        "and cap.  [default: start=0.85,step=0.05,floor=0.65,cap=1]",
+        help="P(yes) that facts need: a fixed number, or a threshold that moves with the scores of each question, by "
+        "start, step, floor and cap.  [default: start=0.85,step=0.05,floor=0.7,cap=1]",
     ),
     click.option(
         "--type-threshold",

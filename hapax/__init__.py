@@ -34,9 +34,18 @@ if TYPE_CHECKING:
         why,
         why_not,
     )
-    from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement, Statements
+    from hapax.api.results import (
+        Answers,
+        Derivation,
+        Explanation,
+        SearchAccount,
+        SearchResult,
+        Statement,
+        Statements,
+    )
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.exchange import FactsRejected
@@ -65,6 +74,7 @@ _HOMES = {
     ),
     "hapax.engine.inference.session": ("LimitExceeded", "QueryLimits"),
     "hapax.engine.search.settings": ("SearchSettings",),
+    "hapax.engine.search.thresholds": ("CriticRule",),
     "hapax.grammar.errors": ("Diagnostic", "GoalRejected", "HapaxError", "RulesRejected"),
     "hapax.grammar.rules": ("Library", "Rule"),
     "hapax.kb.exchange": ("FactsRejected",),
@@ -72,7 +82,15 @@ _HOMES = {
     "hapax.kb.store": ("KnowledgeBase",),
     "hapax.llm_oracle.budget": ("Budget", "BudgetReached"),
     "hapax.llm_oracle.protocols": ("Models",),
-    "hapax.api.results": ("Answers", "Derivation", "Explanation", "SearchResult", "Statement", "Statements"),
+    "hapax.api.results": (
+        "Answers",
+        "Derivation",
+        "Explanation",
+        "SearchAccount",
+        "SearchResult",
+        "Statement",
+        "Statements",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -80,6 +98,7 @@ __all__ = [
     "Answers",
     "Budget",
     "BudgetReached",
+    "CriticRule",
     "Derivation",
     "Diagnostic",
     "Distribution",
@@ -95,6 +114,7 @@ __all__ = [
     "QueryLimits",
     "Rule",
     "RulesRejected",
+    "SearchAccount",
     "SearchResult",
     "SearchSettings",
     "Statement",

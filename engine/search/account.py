@@ -57,7 +57,7 @@ class GateLoss:
 
 @dataclass(frozen=True, slots=True)
 class PremiseLoss:
-    """Partial substitutions that failed a premise: their number, the gate, and the highest P(yes) if a critic judged."""
+    """Partial substitutions that failed a premise: their number, its gate, and the highest P(yes) of a critic's."""
 
     count: int
     gate: str
@@ -154,6 +154,11 @@ class StepAccount:
     def judged(self) -> int:
         """Number of values that came to the gates and were decided."""
         return self.lines - self.dropped_count - self.unjudged
+
+    @property
+    def rejected(self) -> int:
+        """Number of values that all gates together rejected."""
+        return sum(loss.count for loss in self.losses.values())
 
     @property
     def commonest_drop(self) -> tuple[str, DroppedLines] | None:
@@ -329,9 +334,7 @@ def _lost_substitutions(row: StepAccount, compat: str | None) -> Shortage:
     """All partial substitutions failed a premise or have no likelihood."""
     if row.unranked > row.failed_count or not row.failed:
         fact = f"the likelihood model scored none of {counted(row.extended, 'substitution')}."
-        return Shortage(
-            fact, "Raise the budget, or choose another model with --likelihood; `hapax stats` has refusals."
-        )
+        return Shortage(fact, "Choose another model with --likelihood; `hapax stats` shows what this one refused.")
     premise, loss = max(row.failed.items(), key=lambda failed: failed[1].count)
     fact = f"{loss.count} of {counted(row.extended, 'substitution')} fail {premise}"
     if loss.gate == CRITIC.name and loss.highest is not None:
@@ -355,7 +358,7 @@ def _threshold_remedy(gate: str, highest: float | None, compat: str | None) -> s
 
 
 def equal_scores(account: Iterable[StepAccount]) -> tuple[int, int] | None:
-    """Numbers of ranked texts whose score another has too, and of all; None if the ranker tells enough of them apart."""
+    """Numbers of ranked texts that share their score, and of all; None if the ranker tells enough of them apart."""
     rows = list(account)
     equal, texts = sum(row.equal for row in rows), sum(row.texts for row in rows)
     return (equal, texts) if equal > EQUAL_SHARE * texts else None

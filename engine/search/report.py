@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hapax.engine.search.account import StepAccount
+from hapax.engine.search.account import Shortage, StepAccount, equal_scores, shortage
 from hapax.engine.search.gates import GateCount
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
@@ -86,6 +86,20 @@ class RuleReport:
         long_tail = self.mean_log_likelihood(Distribution.LONG_TAIL)
         return None if head is None or long_tail is None else head - long_tail
 
+    @property
+    def is_empty(self) -> bool:
+        """True if the rule was searched to its end and has no statement."""
+        return self.skipped is None and not self.cut and not any(self.statements.values())
+
+    def shortage(self, compat: str | None = None) -> Shortage | None:
+        """Where the rule ran out of values, if it has no statement; `compat` as in the settings of the search."""
+        return shortage(self.account, compat) if self.is_empty else None
+
+    @property
+    def equal_scores(self) -> tuple[int, int] | None:
+        """Numbers of ranked texts that share their score, and of all, if the ranker tells less than half apart."""
+        return equal_scores(self.account)
+
     def count(self, distribution: Distribution) -> int:
         """Number of statements of the distribution."""
         return len(self.statements.get(distribution, ()))
@@ -105,6 +119,7 @@ class RuleReport:
             "skipped": asdict(self.skipped) if self.skipped else None,
             "cut": self.cut,
             "account": [step.to_json() for step in self.account],
+            "equal_scores": self.equal_scores,
         }
 
     def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:
