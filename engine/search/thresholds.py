@@ -18,8 +18,7 @@ TYPE_FLOOR = 0.65
 FACT_FLOOR = 0.70
 """Hapax's lowest threshold for facts, a step above that for types, because critics judge facts worse (appendix C).
 
-The paper has none, so that its threshold may fall until a critic of pure noise passes everything. With the embedded
-model the best of a question without a true value reaches 0.69.
+The paper has none, so that its threshold may fall until a critic of pure noise passes everything.
 """
 
 _DIGITS = 9
