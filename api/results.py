@@ -228,7 +228,7 @@ class SearchResult(_Tabular):
 
     @property
     def account(self) -> SearchAccount:
-        """What became of questions, lines and values, by rule and step."""
+        """The account of questions, lines and values, by rule and step."""
         return SearchAccount(self.report)
 
     @property
@@ -258,7 +258,7 @@ class SearchResult(_Tabular):
 
 
 class SearchAccount(_Tabular, Sequence["StepAccount"]):
-    """What became of the questions, lines, values and substitutions of each step: a row for each rule and step.
+    """Account of a search: the questions, lines, values and substitutions of each step, a row for each rule and step.
 
     Its items are the steps with all details: reasons and an example of dropped lines, the highest P(yes) at each gate.
     """

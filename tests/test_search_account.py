@@ -346,6 +346,8 @@ def test_compat_refuses_thresholds_and_runs_remember_them() -> None:
     rule = CriticRule.parse("floor=0.5")
     with pytest.raises(HapaxError, match="LINK's own thresholds"):
         SearchSettings(compat="paper", fact_threshold=rule)
+    with pytest.raises(HapaxError, match=r"CriticRule.parse\('0.75'\)"):
+        SearchSettings(fact_threshold=0.75)  # type: ignore[arg-type]
     with pytest.raises(HapaxError, match="two caps"):
         SearchSettings(threshold_cap=0.9, fact_threshold=rule)
     result = invoke("search", "--compat", "released", "--type-threshold", "0.5")

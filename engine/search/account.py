@@ -1,4 +1,4 @@
-"""Account of a rule's search: per step, what became of its questions, lines, values and partial substitutions.
+"""Account of a rule's search: per step, its questions, lines, values and partial substitutions, and where they end.
 
 The numbers of a step add up. Every line that was read was dropped by the reader, or holds a value. Every value was
 rejected by a gate, left unjudged by a budget, or accepted. Every partial substitution failed a premise, was left
@@ -70,7 +70,7 @@ class PremiseLoss:
 
 @dataclass(frozen=True, slots=True)
 class QuestionAccount:
-    """What became of one question's lines and values. Lines that only repeat an earlier answer are not counted."""
+    """Account of one question's lines and values. Lines that only repeat an earlier answer are not counted."""
 
     calls: int = 0
     lines: int = 0

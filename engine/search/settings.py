@@ -58,6 +58,10 @@ class SearchSettings:
             raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
+        for name in THRESHOLDS:
+            rule = getattr(self, name)
+            if not isinstance(rule, CriticRule | None):
+                raise HapaxError(f"{name} is {rule!r}. Give a rule, for instance CriticRule.parse({str(rule)!r}).")
         if self.compat and (self.fact_threshold or self.type_threshold):
             raise HapaxError(f"compat {self.compat} has LINK's own thresholds. Leave out either it or the thresholds.")
         if self.fact_threshold and self.threshold_cap != 1.0:
