@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ import hapax
 from hapax.engine.search.account import EXAMPLE_WIDTH, StepAccount, equal_scores, question_account, shortage
 from hapax.engine.search.gates import CRITIC, QuestionGates
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import Oracle
 from hapax.engine.search.ranking import keep_count, kept, kept_at_ends, random_score
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
@@ -25,7 +23,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.thresholds import FACT_FLOOR, CriticRule
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.kb.records import AtomPattern, Candidate, Decision, Distribution, Question
+from hapax.kb.records import Candidate, Decision, Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.journal import Journal
@@ -199,24 +197,6 @@ def test_a_critic_of_noise_floods_nothing() -> None:
     judged, accepted = (sum(getattr(step, name) for step in steps) for name in ("judged", "accepted"))
 
     assert accepted < judged / 2
-
-
-def test_a_critic_that_states_what_it_knows_keeps_its_threshold() -> None:
-    """The embedded model is trained to be sure, so .74 is no modest yes of its; a threshold given by hand still falls."""
-    model = scripted(0.74)
-    knowing = scripted(0.74)
-    knowing.identity = replace(knowing.identity, knows=("is_in/2",))
-    library = parse_library([("food.rules", RULES)])
-    question = Question((AtomPattern("is_in", ("salt", None)),), "Dish")
-
-    def values(critic: ScriptedModel, **options: object) -> list[object]:
-        settings = SearchSettings(**options).oracle  # type: ignore[arg-type]
-        oracle = Oracle(KnowledgeBase(), library, Models(model, critic, model, model), settings)
-        return list(oracle.answer([question])[question])
-
-    assert values(model) == FOODS
-    assert values(knowing) == []
-    assert values(knowing, fact_threshold=CriticRule.parse("floor=0.6")) == FOODS
 
 
 def test_the_remedy_for_low_probabilities_is_a_threshold_and_costs_no_call() -> None:

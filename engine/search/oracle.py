@@ -8,7 +8,7 @@ thresholds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import NamedTuple, TypeVar
 
@@ -137,7 +137,6 @@ class Oracle:
         self.known = KnownFacts(kb, library)
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
-        self._rules = _rules_for(self.models.critic, self.settings.rules)
         self._answers: dict[Inquiry, QuestionAnswer] = {}
         self._probabilities: dict[Atom, float | None] = {}
 
@@ -159,7 +158,7 @@ class Oracle:
         asked: list[AskedQuestion] = []
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
-                gates = QuestionGates(self.settings.gates, self._rules, inquiry.prior)
+                gates = QuestionGates(self.settings.gates, self.settings.rules, inquiry.prior)
                 asked.append(AskedQuestion(inquiry, gates, self.settings.calls_per_question))
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
@@ -463,17 +462,6 @@ class Oracle:
     ) -> FactRecord:
         run_id = self.run_id or None
         return FactRecord(atom.predicate, atom_values(atom), types, Source.MODEL, probability, candidate_id, run_id)
-
-
-def _rules_for(critic: Critic, rules: Mapping[str, CriticRule]) -> Mapping[str, CriticRule]:
-    """The rules of thresholds for this critic.
-
-    One that states what it knows was trained to be sure of it: a score in the middle is no modest yes of its. So
-    Hapax's own threshold for facts does not fall at the end of its questions.
-    """
-    if critic.identity.knows is None or rules.get(CRITIC.name, DEFAULT_RULE) != DEFAULT_RULE:
-        return rules
-    return {**rules, CRITIC.name: replace(DEFAULT_RULE, falls_at_end=False)}
 
 
 def _lowest(probabilities: Mapping[str, float], claims: Sequence[str]) -> float | None:
