@@ -301,7 +301,8 @@ _FACT_REMEDIES = {
 _DROP_REMEDIES = {
     "cut off": "Ask for fewer values in a call with --values.",
     "no answer": "Choose another model with --knowledge, or word the predicate differently in its declaration.",
-    "repeats": "Raise --temperature, or choose another model with --knowledge.",
+    "repeats an earlier": "Raise --temperature, or choose another model with --knowledge.",
+    "repeats line": "Raise --temperature, or choose another model with --knowledge.",
     "excludes": "Raise --temperature, or choose another model with --knowledge.",
 }
 """The first remedy by a word of the reason why the reader dropped most lines."""
