@@ -87,8 +87,10 @@ def question_account(
     """The account of a question by the gates' decisions on its candidates."""
     dropped: dict[str, DroppedLines] = {}
     losses: dict[str, GateLoss] = {}
-    # A line that comes again in the same words is stored once, so it counts once.
-    unique = {candidate.id: (candidate, decision) for candidate, decision in decisions}
+    # A line that comes again in the same words is stored once, with its first reason, so it counts once.
+    unique: dict[str, tuple[Candidate, Decision]] = {}
+    for candidate, decision in decisions:
+        unique.setdefault(candidate.id, (candidate, decision))
     accepted = 0
     for candidate, decision in unique.values():
         if decision.accepted:
@@ -162,8 +164,8 @@ class StepAccount:
 
     @property
     def commonest_drop(self) -> tuple[str, DroppedLines] | None:
-        """The commonest reason for a dropped line; of equally common ones the first in the alphabet."""
-        ordered = sorted(self.dropped.items(), key=lambda reason: (-reason[1].count, reason[0]))
+        """The commonest reason for a dropped line. Lines that repeat a known value come last; the alphabet decides."""
+        ordered = sorted(self.dropped.items(), key=lambda drop: (_is_repeat(drop[0]), -drop[1].count, drop[0]))
         return ordered[0] if ordered else None
 
     def loss(self, gate: str) -> GateLoss:
@@ -298,12 +300,13 @@ _FACT_REMEDIES = {
 }
 """The first remedy by origin of a step's values, if there is none."""
 
+_REPEATS = ("repeats an earlier", "repeats line", "excludes")
+"""Words of the reasons to drop a line whose value is known already."""
+
 _DROP_REMEDIES = {
     "cut off": "Ask for fewer values in a call with --values.",
     "no answer": "Choose another model with --knowledge, or word the predicate differently in its declaration.",
-    "repeats an earlier": "Raise --temperature, or choose another model with --knowledge.",
-    "repeats line": "Raise --temperature, or choose another model with --knowledge.",
-    "excludes": "Raise --temperature, or choose another model with --knowledge.",
+    **dict.fromkeys(_REPEATS, "Raise --temperature, or choose another model with --knowledge."),
 }
 """The first remedy by a word of the reason why the reader dropped most lines."""
 
@@ -316,7 +319,10 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
     # Of equal losses the last gate's: what came so far was nearest to acceptance.
     gate = max(reversed(row.losses), key=lambda name: row.losses[name].count, default=None)
     count = row.losses[gate].count if gate else 0
-    if row.commonest_drop and row.dropped_count > count:
+    # Lines that only repeat a value explain no loss, unless there is no other.
+    fresh = row.dropped_count - sum(lines.count for reason, lines in row.dropped.items() if _is_repeat(reason))
+    is_unread = fresh > count or not (row.losses or row.unjudged)
+    if row.commonest_drop and is_unread:
         reason, lines = row.commonest_drop
         remedy = next((text for word, text in _DROP_REMEDIES.items() if word in reason), "")
         fact = f"{row.dropped_count} of {counted(row.lines, 'line')} hold no value ({_drop_text(reason, lines)})."
@@ -329,6 +335,10 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
         return Shortage(fact, "Lower --temperature, or choose another model with --knowledge.")
     fact = f"{loss.count} of {counted(row.judged, 'value')} were rejected by the {gate} gate{_score_text(loss)}."
     return Shortage(fact, _threshold_remedy(gate, loss.highest, compat))
+
+
+def _is_repeat(reason: str) -> bool:
+    return any(word in reason for word in _REPEATS)
 
 
 def _lost_substitutions(row: StepAccount, compat: str | None) -> Shortage:
