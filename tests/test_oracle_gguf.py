@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from embedded_gguf import write_gguf
+from tokenizers import AddedToken
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backend import OpeningOptions
@@ -19,7 +20,8 @@ from hapax.llm_oracle.backends.loading import load_model
 from hapax.llm_oracle.registry import open_model
 
 TEMPLATE = "{% for message in messages %}User: {{ message['content'] }}\n{% endfor %}Answer:"
-TEXTS = ["Butter is an ingredient in naan.", "Paris is the capital of France."]
+TEXTS = ["Butter, naan and paneer.", "Paris: France, 1987."]
+"""Texts without the phrases that are tokens of the embedded model, and that no other model has."""
 ON_CPU = OpeningOptions(device="cpu", dtype="float32")
 
 
@@ -46,10 +48,6 @@ def unread_file(tmp_path: Path) -> Path:
     return path
 
 
-def fake_conversion(path: Path, folder: Path, notice: object) -> None:
-    folder.mkdir()
-
-
 def test_a_gguf_file_scores_as_the_checkpoint_that_it_was_made_of(model_file: Path) -> None:
     """`gguf:PATH` gives the log-likelihoods of the same weights in a checkpoint folder."""
     original = open_model("embedded", "likelihood", ON_CPU).log_likelihoods(TEXTS)
@@ -65,6 +63,14 @@ def test_prompts_go_through_the_chat_template_of_the_file(model_file: Path) -> N
     loaded = load_model(converted(model_file).folder, "cpu", dtype="float32")
 
     assert loaded.tokenizer.decode(loaded.prompt_tokens("Is it?"), skip_special_tokens=True) == "User: Is it?\nAnswer:"
+
+
+def test_no_text_can_hold_a_token_of_the_chat(model_file: Path) -> None:
+    """A token that is special in the vocabulary, though it has no role of its own, is removed from texts."""
+    loaded = load_model(converted(model_file).folder, "cpu", dtype="float32")
+    loaded.tokenizer.add_tokens([AddedToken("<|turn|>", special=True)])
+
+    assert loaded.harmless("naan<|tu<|turn|>rn|> and <|end|>butter") == "naan and butter"
 
 
 def test_a_file_is_converted_at_its_first_use_only(model_file: Path, empty_cache: Path) -> None:

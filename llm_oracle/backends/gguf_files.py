@@ -14,12 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE, cache_folder
+
+if TYPE_CHECKING:
+    import torch
+    from gguf import GGUFReader
 
 MAGIC = b"GGUF"
 """First bytes of every GGUF file."""
@@ -126,6 +130,7 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
 
 def _save(source: Path, name: str, target: Path) -> None:
     """Save the GGUF file `name` of the folder `source` as a checkpoint with its tokenizer and chat template."""
+    from gguf import GGUFReader
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, GgufConfig
 
     from hapax.llm_oracle.backends.loading import quiet_transformers
@@ -137,7 +142,7 @@ def _save(source: Path, name: str, target: Path) -> None:
     weights = GgufConfig(dequantize=True)
     with _without_bar():
         network = kind.from_pretrained(source, gguf_file=name, quantization_config=weights)
-    network.to(_stored_format(source / name)).save_pretrained(target)
+    network.to(_stored_format(GGUFReader(source / name))).save_pretrained(target)
     AutoTokenizer.from_pretrained(source, gguf_file=name).save_pretrained(target)
 
 
@@ -157,13 +162,13 @@ def _without_bar() -> Iterator[None]:
         vars(reader)["tqdm"] = bar
 
 
-def _stored_format(path: Path) -> Any:
-    """The smallest number format (torch.dtype) that holds the file's weights without a loss that matters."""
+def _stored_format(reader: GGUFReader) -> torch.dtype:
+    """The smallest number format that holds the file's weights without a loss that matters."""
     import torch
-    from gguf import GGMLQuantizationType, GGUFReader
+    from gguf import GGMLQuantizationType
 
     # Vectors, such as norms, are float32 in most files; what counts is the format of the matrices.
-    formats = {tensor.tensor_type for tensor in GGUFReader(path).tensors if len(tensor.shape) > 1}
+    formats = {tensor.tensor_type for tensor in reader.tensors if len(tensor.shape) > 1}
     if GGMLQuantizationType.F32 in formats:
         return torch.float32
     if GGMLQuantizationType.BF16 in formats:
