@@ -95,6 +95,7 @@ def load_model(
     name: str | None = None,
     dtype: str = "auto",
     headless: bool = False,
+    *,
     revision: str | None = None,
 ) -> LoadedModel:
     """Load a checkpoint from a folder or the Hugging Face hub (its cache first).
