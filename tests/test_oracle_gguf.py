@@ -104,7 +104,7 @@ def test_a_killed_conversion_leaves_no_half_model(
 ) -> None:
     """What a killed conversion wrote is not taken for a model, and the next conversion starts anew."""
 
-    def killed(source: Path, name: str, target: Path) -> None:
+    def stopped(source: Path, name: str, target: Path) -> None:
         (target / "config.json").write_text("half")
         raise KeyboardInterrupt
 
@@ -112,8 +112,12 @@ def test_a_killed_conversion_leaves_no_half_model(
         assert (source / name).read_bytes() == unread_file.read_bytes()
         (target / "model.safetensors").write_text("whole")
 
-    monkeypatch.setattr(gguf_files, "_save", killed)
+    monkeypatch.setattr(gguf_files, "_save", stopped)
     with pytest.raises(KeyboardInterrupt):
+        converted(unread_file)
+    assert [path.suffix for path in (empty_cache / "gguf").iterdir()] == [".lock"]
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # a kill cleans nothing up
         converted(unread_file)
     monkeypatch.setattr(gguf_files, "_save", complete)
 
@@ -158,7 +162,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, unread_file: Path, e
         open_model(f"gguf:{other}", "critic")
     with pytest.raises(HapaxError, match=r"unread\.gguf cannot be converted: .*Check that the file is complete"):
         open_model(f"gguf:{unread_file}", "critic")
-    assert not [path for path in (empty_cache / "gguf").iterdir() if path.suffix not in {".lock", ".unfinished"}]
+    assert not [path for path in (empty_cache / "gguf").iterdir() if path.suffix != ".lock"]
 
 
 def test_a_cache_that_cannot_be_written_is_named(

@@ -88,7 +88,7 @@ def _content_hash(path: Path) -> str:
 @contextmanager
 def _alone(folder: Path, notice: Notice) -> Iterator[None]:
     """Hold the lock on converting into this folder, after waiting for another process that converts the same file."""
-    lock = FileLock(folder.with_suffix(".lock"))
+    lock = FileLock(folder.with_suffix(".lock"), fallback_to_soft=False)
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -114,17 +114,19 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
     (source / path.name).symlink_to(path.absolute())
     try:
         _save(source, path.name, unfinished)
-    except OSError:
-        raise  # the cache's fault, not the file's
+        shutil.rmtree(source)
+        unfinished.rename(folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
+        if isinstance(fault, OSError) and fault.errno is not None:  # the operating system's
+            raise
         reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
         raise HapaxError(
-            f"{path} cannot be converted: {reason} Check that the file is complete, and that transformers supports "
-            "its architecture; otherwise serve it with llama.cpp and use openai:MODEL@URL."
+            f"{path} cannot be converted: {reason.rstrip('.')}. Check that the file is complete, that transformers "
+            f"supports its architecture, and that {folder.parent} has room. llama.cpp can serve other architectures: "
+            "openai:MODEL@URL."
         ) from fault
     finally:
-        shutil.rmtree(source, ignore_errors=True)
-    unfinished.rename(folder)
+        shutil.rmtree(unfinished, ignore_errors=True)
     notice(f"Converted in {time.monotonic() - began:.0f} s; kept in {folder}.")
 
 
