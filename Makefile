@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON_VENV := .venv/bin/python
 ARGS ?=
 
-.PHONY: search test test-opt-in lint types docs model card lock figures mutation clean
+.PHONY: search test test-opt-in lint types docs model card results lock figures mutation clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
@@ -31,6 +31,9 @@ model: .venv/installed  ## train the embedded model anew (about an hour on two c
 
 card: .venv/installed  ## measure the embedded model and write its card
 	@$(PYTHON_VENV) -m tools.embedded.card $(ARGS)
+
+results: .venv/installed  ## measure a real model on everything (about an hour on two cores) and write docs/results.md
+	@$(PYTHON_VENV) -m tools.results $(ARGS)
 
 lock:  ## resolve the ranges in pyproject.toml anew and write requirements.lock
 	@scripts/lock.sh
