@@ -36,6 +36,8 @@ class OpeningOptions:
     batch_size: int = 16
     aliases: Path | None = None
     """File of models on servers; None: the file that HAPAX_ALIASES names, if any."""
+    proxy: str = ""
+    """URL, or name of the environment variable, of the proxy to servers on other machines; empty: none."""
     queue: BatchQueue | None = None
     """Collects the requests to servers, to be answered as a batch instead."""
     prices: Mapping[str, Price] = field(default_factory=dict)

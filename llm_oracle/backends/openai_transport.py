@@ -85,12 +85,16 @@ ReadReply = Callable[[Any, ServerRequest], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Address and key of a server. `place` names it in messages and in the journal; `key_name` is the key's source."""
+    """Address and key of a server. `place` names it in messages and in the journal; `key_name` is the key's source.
+
+    `proxy`: URL of the proxy on the way; empty: none.
+    """
 
     base_url: str
     place: str
     key: str = field(default="", repr=False)
     key_name: str = "OPENAI_API_KEY"
+    proxy: str = field(default="", repr=False)
 
     def redacted(self, text: str) -> str:
         """The text with the key replaced."""
@@ -340,10 +344,17 @@ class HttpTransport:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if server.key:
             headers["Authorization"] = f"Bearer {server.key}"
-        encrypted = server.base_url.startswith("https:")  # loading certificates takes a while; do it only for HTTPS
+        # Loading certificates takes a while; do it only for HTTPS.
+        encrypted = httpx2.create_ssl_context() if server.base_url.startswith("https:") else False
         connections = httpx2.Limits(max_connections=None, max_keepalive_connections=self.concurrency.most)
         self._client = httpx2.AsyncClient(
-            headers=headers, timeout=self.retries.timeout, verify=encrypted, limits=connections
+            headers=headers,
+            timeout=self.retries.timeout,
+            verify=encrypted,
+            limits=connections,
+            proxy=server.proxy or None,
+            # Otherwise HTTP_PROXY in the environment would get the key.
+            trust_env=False,
         )
         # The thread must not refer to `self`, or the transport would never be collected and the loop never stopped.
         threading.Thread(target=_serve, args=(self._loop, self._client), daemon=True).start()

@@ -49,7 +49,7 @@ def _connect(request: ModelRequest) -> OpenAIModel:
     aliases = options.aliases or (Path(default_aliases) if default_aliases else None)
     is_queued = options.queue is not None
     try:
-        served = served_model(request.argument, aliases, os.environ, is_queued)
+        served = served_model(request.argument, aliases, os.environ, is_queued, options.proxy)
     except KeyMissing as fault:
         raise HapaxError(f"{fault} {_HOW_TO_SEND_NOTHING}") if is_queued else fault from None
     if request.model in options.prices:
