@@ -181,7 +181,11 @@ with_models = together(
 )
 
 with_budget = together(
-    click.option("--max-calls", type=click.IntRange(0), help="Stop before the number of requests exceeds this."),
+    click.option(
+        "--max-calls",
+        type=click.IntRange(0),
+        help="Stop before the number of requests, retries and votes included, exceeds this.",
+    ),
     click.option("--max-tokens", type=click.IntRange(0), help="Stop before the number of tokens exceeds this."),
     click.option("--max-cost", type=Finite(0), help="Stop before the cost exceeds this."),
 )

@@ -304,8 +304,8 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
     sent = {role: statistics.calls for role, statistics in report.statistics.items()}
     by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     out.print(
-        f"{counted(sum(sent.values()), 'call')} sent in this run{by_role}. "
-        "The table counts calls to the knowledge model; `hapax stats` shows those of all runs."
+        f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}. "
+        "The table counts answers of the knowledge model; `hapax stats` shows those of all runs."
     )
     refused = {role: statistics.refused for role, statistics in report.statistics.items() if statistics.refused}
     if refused:

@@ -176,6 +176,8 @@ class _SearchRun:
                     reports[report.rule] = report
                 self._free(uses, start + len(group))
         reached = self.oracle.budget_reached
+        if reached is not None:
+            reached.used = self.oracle.journal.used  # smaller requests may have been sent since
         return SearchReport(
             self.oracle.run_id,
             # In the order of the job, although skipped rules were reported first.

@@ -207,7 +207,8 @@ class OpenAICritic:
         prompt = estimated_tokens(critic_prompt(claim))
         if self._critic_method.kind != VOTE:
             return Usage(prompt, 1)
-        return Usage(prompt * self._requests_per_vote, VOTE_TOKENS[self._method.endpoint] * self._votes)
+        requests = self._requests_per_vote
+        return Usage(prompt * requests, VOTE_TOKENS[self._method.endpoint] * self._votes, requests)
 
     @property
     def _requests_per_vote(self) -> int:
@@ -410,4 +411,4 @@ def _share_of_yes(replies: Sequence[Ballot | Refused]) -> CriticScore:
         completion_tokens += spent.completion_tokens
     refused = refusals[0] if refusals and len(refusals) == len(replies) else ""
     probability = sum(votes) / len(votes) if votes else NOTHING_KNOWN
-    return CriticScore(probability, Usage(prompt_tokens, completion_tokens), refused)
+    return CriticScore(probability, Usage(prompt_tokens, completion_tokens, len(replies)), refused)

@@ -90,7 +90,8 @@ class AnswerMethod:
         """A request for an answer of at most `tokens` tokens."""
         accepted = {name: value for name, value in options.items() if name not in self.dropped}
         body = request_body(self.endpoint, model, prompt, **{self.limit_name: tokens}, **accepted)
-        return ServerRequest(self.endpoint, body, estimated_tokens(prompt) + tokens)
+        samples = options.get("n", 1)
+        return ServerRequest(self.endpoint, body, Usage(estimated_tokens(prompt), tokens * samples))
 
     def sample(self, model: str, prompt: str, tokens: int, **options: Any) -> ServerRequest:
         """A request that samples by temperature and top_p alone, if the server has options for that."""
@@ -128,7 +129,7 @@ class LikelihoodMethod:
         """A request that scores the text. It asks for one token of answer, the least that all servers accept."""
         option: dict[str, Any] = {"echo": True, "logprobs": 1} if self.kind == ECHO else {"prompt_logprobs": 0}
         body = request_body(COMPLETIONS, model, text, max_tokens=1, temperature=0, **option)
-        return ServerRequest(COMPLETIONS, body, estimated_tokens(text) + 1)
+        return ServerRequest(COMPLETIONS, body, Usage(estimated_tokens(text), 1))
 
     def read(self, reply: Any, text: str) -> LogLikelihood | None:
         return echoed_likelihood(reply, text) if self.kind == ECHO else prompt_likelihood(reply)
@@ -268,7 +269,7 @@ def critic_request(model: str, prompt: str, method: AnswerMethod, top: int) -> S
 def system_one_request(model: str, prompt: str) -> ServerRequest:
     """A request for a decision between yes and no."""
     body = {"model": model, "state": prompt, "questions": {"holds": {"type": "noul"}}}
-    return ServerRequest(SYSTEM_ONE, body, estimated_tokens(prompt))
+    return ServerRequest(SYSTEM_ONE, body, Usage(estimated_tokens(prompt), 1))
 
 
 def vote_request(model: str, prompt: str, method: AnswerMethod, seed: int, samples: int = 1) -> ServerRequest:
