@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -381,9 +381,14 @@ def opening_options(
     return OpeningOptions(library=library, journal=journal, prices=dict(options["prices"]), queue=queue, **same)
 
 
-def load_models(library: Library, options: dict[str, Any], journal: Journal | None = None) -> BudgetedModels:
-    """The models of the four roles, as the options name them. The journal, if given, stores probes of servers."""
-    opening = opening_options(library, options, journal)
+def load_models(
+    library: Library, options: dict[str, Any], journal: Journal | None = None, forecast: bool = False
+) -> BudgetedModels:
+    """The models of the four roles, as the options name them. The journal, if given, stores probes of servers.
+
+    `forecast`: only their identities are needed, so nothing is loaded.
+    """
+    opening = replace(opening_options(library, options, journal), forecast=forecast)
     names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
     with err.status("Loading models"):
         return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})

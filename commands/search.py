@@ -164,7 +164,7 @@ def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any
     # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
-        models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)))
+        models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
         return plan_run(library, rules, kb, models, search_settings(options), prices=price_table(models))
 
 

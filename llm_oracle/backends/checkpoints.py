@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.extras import missing_of
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
+from hapax.llm_oracle.backends.identities import forecast_identity
 from hapax.llm_oracle.budget import FREE
-from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE
+from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
 
 if TYPE_CHECKING:
     from hapax.llm_oracle.backends.loading import LoadedModel
@@ -35,6 +36,15 @@ def _open_hugging_face(request: ModelRequest) -> Any:
     return _in_role(request.once(lambda: _load(request.argument, f"hf/{request.argument}", request)), request)
 
 
+def _identify_embedded(request: ModelRequest) -> ModelIdentity:
+    return forecast_identity(EMBEDDED_FOLDER, "embedded", request.options.device, request.options.dtype)
+
+
+def _identify_hugging_face(request: ModelRequest) -> ModelIdentity:
+    name = request.argument
+    return forecast_identity(name, f"hf/{name}", request.options.device, request.options.dtype)
+
+
 def _load(source: str | Path, name: str, request: ModelRequest) -> LoadedModel:
     from hapax.llm_oracle.backends.loading import load_model
 
@@ -54,6 +64,7 @@ EMBEDDED = Backend(
     roles=ALL_ROLES,
     abilities="Hapax's own small model of its atlas; excludes given values while decoding; no network",
     missing=_embedded_missing,
+    identify=_identify_embedded,
     price=FREE,
 )
 
@@ -63,5 +74,6 @@ HUGGING_FACE = Backend(
     roles=ALL_ROLES,
     abilities="a Hugging Face checkpoint in this process: causal in all roles, sequence-to-sequence as critic",
     missing=_libraries_missing,
+    identify=_identify_hugging_face,
     price=FREE,
 )

@@ -6,8 +6,6 @@ prompt or text are removed, so that a value cannot speak for the other side of a
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +15,11 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 from transformers.utils import logging as transformers_logging
 
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.identities import checkpoint_identity
 from hapax.llm_oracle.protocols import ModelIdentity
 
 LONGEST_INPUT = 4096
 """Tokens, for models without a limit in their configuration."""
-
-DESCRIBING = frozenset({"README.md", "measurements.json"})
-"""Files of a folder that describe its model and change none of its answers."""
-
-HASHED_BYTES = 200 * 2**20
-"""A folder up to this size is identified by its content, a larger one by names, sizes and dates."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +80,8 @@ def load_model(
     # No progress bars and notices of transformers on the user's screen.
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers types it in part
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    place = _device(device)
-    torch_dtype = _dtype(dtype, place)
+    place = place_of(device)
+    torch_dtype = precision(dtype, place)
     try:
         config = AutoConfig.from_pretrained(source)
         with_head = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
@@ -103,15 +96,14 @@ def load_model(
             "downloaded."
         ) from fault
     network.to(place)  # type: ignore[arg-type]  # typed for the class, not for its instances
-    revision = _revision(Path(source), config)
-    # Scores in another dtype differ, so that the journal must keep them apart.
-    if torch_dtype != torch.float32:
-        revision = f"{revision} {str(torch_dtype).removeprefix('torch.')}".strip()
-    identity = ModelIdentity(name or f"hf/{source}", revision, *_abilities(Path(source)))
+    commit = getattr(config, "_commit_hash", None)
+    precision_name = str(torch_dtype).removeprefix("torch.")
+    identity = checkpoint_identity(source, name or f"hf/{source}", precision_name, commit)
     return LoadedModel(network.eval(), tokenizer, identity)
 
 
-def _device(device: str) -> torch.device:
+def place_of(device: str) -> torch.device:
+    """The device of this name; `auto`: the GPU if there is one."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -120,40 +112,11 @@ def _device(device: str) -> torch.device:
         raise HapaxError(f"There is no device {device} on this machine. Use --device auto or --device cpu.") from fault
 
 
-def _dtype(dtype: str, place: torch.device) -> torch.dtype:
+def precision(dtype: str, place: torch.device) -> torch.dtype:
+    """The number format of this name on a device; `auto`: bfloat16 on a GPU that supports it, else float32."""
     if dtype == "auto":
         return torch.bfloat16 if place.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
     if dtype not in known:
         raise HapaxError(f"Unknown dtype {dtype!r}. Use --dtype auto, float32 or bfloat16.")
     return known[dtype]
-
-
-def _abilities(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """The predicates and data types that a folder's model declares in `hapax.json`; None: no declared limit."""
-    listing = folder / "hapax.json"
-    if not listing.is_file():
-        return None, None
-    try:
-        declared = json.loads(listing.read_text("utf-8"))
-        predicates, types = declared["predicates"], declared.get("types")
-        return tuple(map(str, predicates)), None if types is None else tuple(map(str, types))
-    except (ValueError, KeyError, TypeError) as fault:
-        raise HapaxError(
-            f'{listing} is malformed. Write {{"predicates": ["name/arity", ...], "types": [...]}}, or rebuild the '
-            "model."
-        ) from fault
-
-
-def _revision(folder: Path, config: Any) -> str:
-    """Version of the weights: the hub's commit, or a hash of a local folder."""
-    if not folder.is_dir():
-        return str(getattr(config, "_commit_hash", None) or "")
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in DESCRIBING)
-    by_content = sum(path.stat().st_size for path in files) <= HASHED_BYTES
-    digest = hashlib.sha256()
-    for path in files:
-        status = path.stat()
-        digest.update(f"{path.name} {status.st_size}\n".encode())
-        digest.update(path.read_bytes() if by_content else str(status.st_mtime_ns).encode())
-    return digest.hexdigest()[:16]

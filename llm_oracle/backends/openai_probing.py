@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -313,40 +314,53 @@ def _found(transport: Transport, request: ServerRequest, read: Callable[[Any], F
 class Prober:
     """Probes one model on one server; with a journal, once for all commands that use the same journal.
 
-    `again`: probe even if the journal holds findings; the new ones then replace them.
+    `again`: probe even if the journal holds findings; the new ones then replace them. `stated`: where the journal holds
+    none, believe what the alias states instead of probing, if it states anything.
     """
 
     served: ServedModel
     transport: Transport
     journal: Journal | None = None
     again: bool = False
+    stated: bool = False
 
     def answer_method(self) -> AnswerMethod:
         ability = {"ability": "manner", "completion": self.served.completion}
-        return self._kept(ability, lambda transport: probe_answer_method(transport, self.served), AnswerMethod)
+        probe = partial(probe_answer_method, served=self.served)
+        return self._kept(ability, probe, AnswerMethod, stated_answer_method)
 
     def critic_method(self, method: AnswerMethod) -> CriticMethod:
         ability = {"ability": "critic", **asdict(method)}
-        return self._kept(ability, lambda transport: probe_critic_method(transport, self.served, method), CriticMethod)
+        probe = partial(probe_critic_method, served=self.served, method=method)
+        return self._kept(ability, probe, CriticMethod, stated_critic_method)
 
     def likelihood_method(self) -> LikelihoodMethod:
         ability = {"ability": "likelihood"}
-        return self._kept(ability, lambda transport: probe_likelihood_method(transport, self.served), LikelihoodMethod)
+        probe = partial(probe_likelihood_method, served=self.served)
+        return self._kept(ability, probe, LikelihoodMethod, stated_likelihood_method)
 
     def _kept(
-        self, ability: Mapping[str, Any], probe: Callable[[Transport], Method], kind: Callable[..., Method]
+        self,
+        ability: Mapping[str, Any],
+        probe: Callable[[Transport], Method],
+        kind: Callable[..., Method],
+        stated: Callable[[ServedModel], Method],
     ) -> Method:
         """The finding in the journal, else that of the probe, which is stored there."""
+        is_stated = self.stated and self.served.logprobs is not None
         if self.journal is None:
-            return probe(self.transport)
+            return stated(self.served) if is_stated else probe(self.transport)
         asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.revision), 1)
+        call = self._call(self.journal, asker, ability)
+        if is_stated and not self.journal.store.calls([call.id]):
+            return stated(self.served)
 
         def send(_: Sequence[int]) -> Stream[StoredAnswer]:
             metered = MeteredTransport(self.transport)
             fields = asdict(probe(metered))
             yield [(0, StoredAnswer({_STORED_NAMES.get(name, name): fields[name] for name in fields}, metered.spent))]
 
-        (record,) = self.journal.answers(asker, [self._call(self.journal, asker, ability)], send)
+        (record,) = self.journal.answers(asker, [call], send)
         fields: dict[str, Any] = {}
         for name, value in record.response.items():
             # JSON has no tuples.
