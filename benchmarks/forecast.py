@@ -3,8 +3,8 @@
     python -m benchmarks.forecast -o forecast.json
     python -m benchmarks.forecast --set development --worlds 1 2 3
 
-The figures of the forecast (`engine/search/expectation.py`) were measured on the development rules alone; the evaluation
-rules are spread evenly over the library, and none of them is a development rule.
+The figures of the forecast (`engine/search/expectation.py`) were measured on the development rules alone. The
+evaluation rules are spread evenly over the library, and none of them is a development rule.
 """
 
 from __future__ import annotations
