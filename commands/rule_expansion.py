@@ -109,6 +109,12 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
     # Before any question is asked and paid.
     refuse_overwrite(output)
     sources = Sources.read(meta, paths or (SHIPPED_RULES,), output)
+    if sources.own:
+        err.print(
+            f"[yellow]own types[/] {escape(', '.join(sources.own))}: {escape(str(meta))} has other types than the "
+            "library of --rules, and its own are used. Use the new rules without the files that declare others.",
+            soft_wrap=True,
+        )
     sheet = ReviewSheet(options["decisions"] or output.with_suffix(".decisions.csv"))
     settings = ExpansionSettings(options["variable"], options["types"], options["verbs"], options["seed"])
     with open_kb(options["database"]) as kb:
