@@ -150,6 +150,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
             report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))
+    _warn_of_no_bias(models)
     _print_search(report, library, options)
     executor.print_report()
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
@@ -256,6 +257,14 @@ def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
     if reasons:
         remedy = f"Results go to {options['database']}; use --db to keep such a run separate."
         err.print(f"[yellow]warning[/] {escape(' '.join(reasons))} {escape(remedy)}", soft_wrap=True)
+
+
+def _warn_of_no_bias(models: Models) -> None:
+    """Warn if --compat wanted a logit bias that could not be sent."""
+    reason = getattr(models.knowledge, "bias_refused", "")
+    if reason:
+        message = f"no logit bias was sent to {models.knowledge.identity.name}: {reason}"
+        err.print(f"[yellow]warning[/] {escape(message)}", soft_wrap=True)
 
 
 def print_skipped(skipped: Mapping[str, Unanswerable]) -> None:

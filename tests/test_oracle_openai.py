@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from hapax import cli
 from hapax.grammar.errors import HapaxError
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.backends import openai_aliases, openai_transport
+from hapax.llm_oracle.backends import openai_aliases, openai_models, openai_tokens, openai_transport
 from hapax.llm_oracle.backends.openai_aliases import ServedModel, served_model
 from hapax.llm_oracle.backends.openai_models import OpenAIModel
 from hapax.llm_oracle.backends.openai_probing import Prober
@@ -112,6 +113,31 @@ def test_tokens_of_rejected_values_get_a_bias() -> None:
 
     assert bias == {str(ord(letter)): -100 for letter in "zap"}
     assert "logit_bias" not in untold
+
+
+@pytest.mark.parametrize("is_at_hand", [True, False])
+def test_openais_own_models_get_a_bias_from_their_tokenizer(is_at_hand: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenAI's server has no tokenizer: tiktoken tells the tokens if it can without a download, else a line says why."""
+    load = SimpleNamespace(read_file=lambda path: b"")
+
+    def encoding_for_model(model: str) -> Any:
+        if not is_at_hand:
+            load.read_file("https://elsewhere/o200k_base.tiktoken")
+        return SimpleNamespace(encode=lambda text, disallowed_special: [ord(letter) for letter in text])
+
+    tiktoken = SimpleNamespace(encoding_for_model=encoding_for_model, load=load)
+    monkeypatch.setattr(openai_tokens, "missing_of", lambda extra: "")
+    monkeypatch.setitem(sys.modules, "tiktoken", tiktoken)
+    with FakeServer() as fake:
+        monkeypatch.setattr(openai_models, "OPENAI", fake.url)
+        generator = opened(fake).generator()
+        generator.generate([GenerationRequest(PROMPT, banned_tokens_of=("zap1",))], PARAMETERS)
+
+        assert not any("tokenize" in path for path in fake.paths())
+        bias = fake.asked[-1].body.get("logit_bias")
+
+    assert bias == ({str(ord(letter)): -100 for letter in "zap"} if is_at_hand else None)
+    assert ("not on this machine" in generator.bias_refused) == (not is_at_hand)
 
 
 @pytest.mark.parametrize("lacks", [frozenset(), frozenset({"chat"})])

@@ -38,8 +38,7 @@ _SNAKE = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 _VERB_WORDS = re.compile(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
 _CONTRACTIONS = ((r"\bcan['’]t\b", "cannot"), (r"\bwon['’]t\b", "will not"), (r"n['’]t\b", " not"))
 _SUBJECTS = frozenset(
-    ("a", "an", "each", "every", "he", "i", "if", "it", "nobody", "people", "she", "some", "somebody", "someone")
-    + ("sure", "that", "the", "then", "these", "they", "this", "those", "we", "yes", "you")
+    ("a", "an", "each", "every", "i", "if", "it", "people", "someone", "sure", "that", "the", "they", "this", "you")
 )
 """Words with which sentences begin, and verbs do not."""
 
