@@ -204,8 +204,24 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     costs = []
     for role, need in estimate.roles.items():
         money = "price unknown" if need.cost is None else f"{need.cost[0]:.2f} to {need.cost[1]:.2f}"
-        costs.append((role, need.model, _total([need.calls]), _total([need.tokens]), money))
-    print_table(("role", "model", "calls", "tokens", "money"), costs, title="The whole run, as expected and at most")
+        seconds = "-" if need.seconds is None else f"{_duration(need.seconds[0])}, at most {_duration(need.seconds[1])}"
+        costs.append((role, need.model, _total([need.calls]), _total([need.tokens]), money, seconds))
+    columns = ("role", "model", "calls", "tokens", "money", "wall time")
+    print_table(columns, costs, title="The whole run, as expected and at most")
+    untimed = [role for role, need in estimate.roles.items() if need.seconds is None and "openai/" in need.model]
+    if untimed:
+        err.print(
+            f"[dim]The wall time of {', '.join(untimed)} is unknown: state latency, or rpm or tpm, in the model's "
+            "alias.[/]",
+            soft_wrap=True,
+        )
+
+
+def _duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _total(ranges: Iterable[Range]) -> str:

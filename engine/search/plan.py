@@ -35,7 +35,9 @@ from hapax.grammar.terms import Atom, Literal, Term, Variable
 from hapax.kb.records import Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, Price
+from hapax.llm_oracle.calls import TokenReserving
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.pace import Pace
 from hapax.llm_oracle.prompts import knowledge_prompt
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Models, Usage
 
@@ -94,12 +96,17 @@ class RuleEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RoleEstimate:
-    """Calls, tokens and money of one role. `cost`: expected and most; None if the model's price is unknown."""
+    """Calls, tokens, money and time of one role.
+
+    `cost`: expected and most; None if the model's price is unknown. `seconds`: likewise the wall time of requests to a
+    server; None if its alias states neither limits nor latency, and for a model in this process.
+    """
 
     model: str
     calls: Range = Range()
     tokens: Range = Range()
     cost: tuple[float, float] | None = None
+    seconds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +131,12 @@ class RunEstimate:
             expected += role.cost[0]
             most += role.cost[1]
         return expected, most
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Expected and most wall time of the requests whose pace is known: the roles are asked one after the other."""
+        known = [role.seconds for role in self.roles.values() if role.seconds is not None]
+        return sum(expected for expected, _ in known), sum(most for _, most in known)
 
 
 def plan_run(
@@ -454,9 +467,13 @@ def _roles(
             calls[CRITIC] += step.claims
             calls[LIKELIHOOD] += step.texts
         calls[EVALUATOR] += Range(max(0, rule.statements.expected - rule.scored), rule.statements.most)
+    # A vote takes several requests for a claim.
+    votes = models.critic.reserved("") if isinstance(models.critic, TokenReserving) else Usage(0, 1)
+    claims = calls[CRITIC]
+    calls[CRITIC] = Range(claims.expected * votes.requests, claims.most * votes.requests)
     usage_per_call = {
         KNOWLEDGE: Usage(usage.mean, settings.values_per_call * TOKENS_PER_VALUE),
-        CRITIC: Usage(usage.mean, 1),
+        CRITIC: Usage(usage.mean, ceil(votes.completion_tokens / votes.requests)),
         LIKELIHOOD: Usage(usage.mean, 0),
         EVALUATOR: Usage(usage.mean, 0),
     }
@@ -470,8 +487,27 @@ def _roles(
     for role, model in by_role.items():
         count, per_call = calls[role], usage_per_call[role]
         tokens_per_call = per_call.prompt_tokens + per_call.completion_tokens
+        pace: Pace | None = getattr(model, "pace", None)
+        rounds = _rounds(estimates, role, settings)
+        seconds = None
+        if pace is not None:
+            expected = pace.seconds(count.expected, per_call, rounds)
+            most = pace.seconds(count.most, per_call, rounds)
+            seconds = None if expected is None or most is None else (expected, most)
         price = prices.get(model.identity.name)
         cost = None if price is None else (price.of(per_call) * count.expected, price.of(per_call) * count.most)
         tokens = Range(count.expected * tokens_per_call, count.most * tokens_per_call)
-        needs[role] = RoleEstimate(model.identity.name, count, tokens, cost)
+        needs[role] = RoleEstimate(model.identity.name, count, tokens, cost, seconds)
     return needs
+
+
+def _rounds(estimates: Sequence[RuleEstimate], role: str, settings: SearchSettings) -> int:
+    """Number of batches of a role that wait for each other: the steps of rules side by side, and a step's calls."""
+    steps = [len(estimate.steps) for estimate in estimates if estimate.skipped is None]
+    groups = range(0, len(steps), settings.rules_together)
+    longest = sum(max(steps[start : start + settings.rules_together]) for start in groups)
+    if role == EVALUATOR:
+        return len(steps)
+    # Values are judged call by call, and then the literals that a step closes.
+    per_step = {KNOWLEDGE: settings.calls_per_question, CRITIC: settings.calls_per_question + 1, LIKELIHOOD: 1}
+    return longest * per_step[role]

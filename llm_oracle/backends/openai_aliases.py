@@ -20,6 +20,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.openai_proxy import is_this_machine, named_proxy
 from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy, Server
 from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.pace import Pace
 
 OPENAI = "https://api.openai.com/v1"
 KEY_NAME, URL_NAME = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -44,9 +45,19 @@ class ServedModel:
     logprobs: str | None = None
     """Log-probabilities that the user says the server gives: `none`, `output`, `echo` or `prompt`. Used only if nothing
     can be probed."""
+    latency: float | None = None
+    """Seconds of a request apart from its answer's tokens, and tokens per second of an answer, as the user states them
+    for forecasts."""
+    speed: float | None = None
     votes: int = 10
     revision: str = ""
     """The user's own name for this version of the model. A new one asks everything anew."""
+
+    @property
+    def pace(self) -> Pace:
+        """The limits and the stated speed of the server."""
+        limits = self.limits
+        return Pace(limits.max_concurrency, limits.rpm, limits.tpm, self.latency, self.speed)
 
     @property
     def name(self) -> str:
@@ -132,7 +143,7 @@ def _from_alias(alias: Alias, environment: Mapping[str, str]) -> ServedModel:
         Limits(**stated("max_concurrency", "rpm", "tpm")),
         RetryPolicy(**stated("timeout", "attempts")),
         price,
-        **stated("completion", "logprobs", "votes", "revision"),
+        **stated("completion", "logprobs", "votes", "revision", "latency", "speed"),
     )
 
 
@@ -198,6 +209,8 @@ class Alias(BaseModel):
     max_concurrency: int | None = Field(None, ge=1, le=1024, description="a whole number from 1 to 1024")
     rpm: float | None = Field(None, ge=0.001, le=1e9, description="requests per minute, above 0")
     tpm: float | None = Field(None, ge=1, le=1e12, description="tokens per minute, from 1")
+    latency: float | None = Field(None, ge=0, le=86_400, description="seconds of a request, from 0")
+    speed: float | None = Field(None, ge=0.001, le=1e9, description="tokens per second of one answer, above 0")
     timeout: float | None = Field(None, ge=0.001, le=86_400, description="seconds, above 0 and at most 86400")
     attempts: int | None = Field(None, ge=1, le=100, description="a whole number from 1 to 100")
     price_in: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the prompt")

@@ -130,6 +130,7 @@ class OpenAIGenerator:
     ) -> None:
         self.identity = ModelIdentity(served.name, "; ".join(method.revision(served)))
         self.price = served.price
+        self.pace = served.pace
         self._model = served.model
         self._transport = transport
         self._method = method
@@ -186,6 +187,7 @@ class OpenAICritic:
         revision = [*method.revision(served), critic_method.revision(served.votes)]
         self.identity = ModelIdentity(served.name, "; ".join(revision))
         self.price = served.price
+        self.pace = served.pace
         self._model = served.model
         self._votes = served.votes
         self._transport = transport
@@ -235,6 +237,7 @@ class OpenAILikelihood:
         version = served.revision or (method.reported if method.reported != served.model else "")
         self.identity = ModelIdentity(served.name, "; ".join(part for part in (version, method.kind) if part))
         self.price = served.price
+        self.pace = served.pace
         self._model = served.model
         self._transport = transport
         self._method = method
