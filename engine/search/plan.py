@@ -44,6 +44,8 @@ from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD,
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 5
 """Tokens of an item of a list: number, value, full stop and line end."""
+ROOM_OF_A_VOTE = 64
+"""Ratio of the tokens that a vote may use, so that a model can think aloud, to those that a plain yes or no uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,11 +471,12 @@ def _roles(
         calls[EVALUATOR] += Range(max(0, rule.statements.expected - rule.scored), rule.statements.most)
     # A vote takes several requests for a claim.
     votes = models.critic.reserved("") if isinstance(models.critic, TokenReserving) else Usage(0, 1)
+    vote_tokens = ceil(votes.completion_tokens / votes.requests)
     claims = calls[CRITIC]
     calls[CRITIC] = Range(claims.expected * votes.requests, claims.most * votes.requests)
     usage_per_call = {
         KNOWLEDGE: Usage(usage.mean, settings.values_per_call * TOKENS_PER_VALUE),
-        CRITIC: Usage(usage.mean, ceil(votes.completion_tokens / votes.requests)),
+        CRITIC: Usage(usage.mean, ceil(vote_tokens / ROOM_OF_A_VOTE)),
         LIKELIHOOD: Usage(usage.mean, 0),
         EVALUATOR: Usage(usage.mean, 0),
     }
@@ -485,20 +488,27 @@ def _roles(
     }
     needs = {}
     for role, model in by_role.items():
-        count, per_call = calls[role], usage_per_call[role]
-        tokens_per_call = per_call.prompt_tokens + per_call.completion_tokens
+        count, expected_use = calls[role], usage_per_call[role]
+        most_use = Usage(usage.mean, vote_tokens) if role == CRITIC else expected_use
         pace: Pace | None = getattr(model, "pace", None)
         rounds = _rounds(estimates, role, settings)
-        seconds = None
-        if pace is not None:
-            expected = pace.seconds(count.expected, per_call, rounds)
-            most = pace.seconds(count.most, per_call, rounds)
-            seconds = None if expected is None or most is None else (expected, most)
+        seconds = _both(
+            None if pace is None else pace.seconds(count.expected, expected_use, rounds),
+            None if pace is None else pace.seconds(count.most, most_use, rounds),
+        )
         price = prices.get(model.identity.name)
-        cost = None if price is None else (price.of(per_call) * count.expected, price.of(per_call) * count.most)
-        tokens = Range(count.expected * tokens_per_call, count.most * tokens_per_call)
+        cost = None if price is None else (price.of(expected_use) * count.expected, price.of(most_use) * count.most)
+        tokens = Range(count.expected * _tokens(expected_use), count.most * _tokens(most_use))
         needs[role] = RoleEstimate(model.identity.name, count, tokens, cost, seconds)
     return needs
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.prompt_tokens + usage.completion_tokens
+
+
+def _both(expected: float | None, most: float | None) -> tuple[float, float] | None:
+    return None if expected is None or most is None else (expected, most)
 
 
 def _rounds(estimates: Sequence[RuleEstimate], role: str, settings: SearchSettings) -> int:
