@@ -48,6 +48,8 @@ class OpeningOptions:
     """Probe servers even if the journal holds findings."""
     forecast: bool = False
     """Only identities are needed: nothing is loaded, and what an alias states is believed instead of probed."""
+    notice: Callable[[str], None] | None = None
+    """Receives lines for the user about slow preparations, such as a conversion at a model's first use."""
     sharers: int = 1
     """Number of processes that open the same models and share each server's limits."""
 

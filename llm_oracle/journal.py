@@ -56,6 +56,14 @@ class SharedStore(Protocol):
         """Counter that changes when another process writes to the store."""
 
 
+@runtime_checkable
+class RevisionStore(Protocol):
+    """A store that knows which revisions of a model answered."""
+
+    def newest_revision(self, model: str) -> str | None:
+        """Revision of the model of this name that gave the newest answer, maybe empty; None if none did."""
+
+
 class ReadOnlyCallStore:
     """A store that answers from another one and discards what is recorded, for plans that must not change a file."""
 
@@ -67,6 +75,9 @@ class ReadOnlyCallStore:
 
     def record_calls(self, calls: Sequence[CallRecord]) -> None:
         """Discard the calls."""
+
+    def newest_revision(self, model: str) -> str | None:
+        return self._store.newest_revision(model) if isinstance(self._store, RevisionStore) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +157,10 @@ class Journal:
     def used(self) -> CallStatistics:
         """The statistics that count in the budget."""
         return self._ledger.used
+
+    def newest_revision(self, model: str) -> str | None:
+        """Revision of the model of this name that gave the newest stored answer; None if none did."""
+        return self.store.newest_revision(model) if isinstance(self.store, RevisionStore) else None
 
     def answers(self, asker: Asker, calls: Sequence[PreparedCall], send: Send) -> list[CallRecord]:
         """One record per call, in order; equal calls are sent once.

@@ -261,10 +261,10 @@ def test_writing_the_card_keeps_the_models_revision(tmp_path: Path, measured: Me
     from hapax.llm_oracle.backends import identities
 
     (tmp_path / "config.json").write_text("{}")
-    before = identities._content_revision(tmp_path)
+    before = identities.content_revision(tmp_path)
     write_card(measured, tmp_path)
 
-    assert identities._content_revision(tmp_path) == before
+    assert identities.content_revision(tmp_path) == before
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:

@@ -484,10 +484,10 @@ def test_large_folder_is_known_by_names_and_dates(tmp_path: Path, monkeypatch: p
 
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"12345")
-    by_content = identities._content_revision(tmp_path)
+    by_content = identities.content_revision(tmp_path)
     monkeypatch.setattr(identities, "HASHED_BYTES", 4)
 
-    assert identities._content_revision(tmp_path) != by_content
+    assert identities.content_revision(tmp_path) != by_content
 
 
 def test_excluded_lines_are_left_out_whole() -> None:

@@ -23,7 +23,6 @@ from hapax.engine.search.inquiry import (
     filled,
     pattern_atom,
     question_words,
-    slot_name,
 )
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
@@ -32,7 +31,6 @@ from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import Assessment, Candidate, Decision, FactRecord, Question, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.answers import parse_values
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
@@ -41,12 +39,14 @@ from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
     Critic,
+    Generation,
     GenerationParameters,
     GenerationRequest,
     Generator,
     LikelihoodModel,
     Models,
 )
+from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read_strictly
 
 GENERATION_BATCH = 64
 """Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""
@@ -292,11 +292,19 @@ class Oracle:
                 asker.cut = True
                 continue
             asker.sent += call.id in self.journal.missed
-            wanted = asker.inquiry.question
-            numeric = self.library.is_numeric(wanted.data_type)
-            values = parse_values(generation.text, slot_name(wanted.patterns[0]), wanted.data_type, numeric)
-            replies[asker].append(ParsedGeneration(call.id, values))
+            reply = self._read(asker.inquiry.question, generation)
+            replies[asker].append(ParsedGeneration(call.id, reply.entries))
         return replies
+
+    def _read(self, question: Question, generation: Generation) -> Reply:
+        """The reply to a question, read as models write or, under `--compat`, by LINK's rules."""
+        variable, words = question_words(question, self.library)
+        numeric = self.library.is_numeric(question.data_type)
+        # Values of earlier calls are not forbidden here: they are known to be accepted or not, and count once.
+        asked = ReplyQuestion(variable, question.data_type, words, numeric)
+        if self.settings.link_exclusion:
+            return read_strictly(generation.text, asked)
+        return read_reply(generation.text, asked, generation.finish_reason)
 
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
         """The next requests of a question: all samples if one value is right, otherwise one for further values."""

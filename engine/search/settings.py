@@ -25,6 +25,7 @@ class SearchSettings:
     `beam`: partial substitutions kept at each step and distribution. `keep_share`: share of a step's beams that the
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
+    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
     `rules_together`: number of rules that share batches, and so are cut together when a budget ends.
     """
 
@@ -39,12 +40,13 @@ class SearchSettings:
     plan: Preset = "cheapest"
     seed: int = 0
     temperature: float = 0.7
+    answer_tokens: int = 1000
     max_statements: int | None = None
     threshold_cap: float = 1.0
     rules_together: int = 8
 
     def __post_init__(self) -> None:
-        for name in ("beam", "calls_per_question", "values_per_call", "rules_together"):
+        for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
             number = getattr(self, name)
             if number < 1:
                 raise HapaxError(f"{name} is {number}. Set it to at least 1.")
@@ -67,7 +69,9 @@ class SearchSettings:
             gates=gates_in_order(self.compat),
             rules=rules,
             link_exclusion=is_link,
-            parameters=GenerationParameters(temperature=self.temperature, seed=self.seed),
+            parameters=GenerationParameters(
+                temperature=self.temperature, max_tokens=self.answer_tokens, seed=self.seed
+            ),
         )
 
     def to_json(self) -> dict[str, Any]:

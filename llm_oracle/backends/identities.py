@@ -18,8 +18,6 @@ DESCRIBING = frozenset({"README.md", "measurements.json"})
 HASHED_BYTES = 200 * 2**20
 """A folder up to this size is identified by its content, a larger one by names, sizes and dates."""
 
-GPU = Path("/dev/nvidiactl")
-
 
 @dataclass(frozen=True, slots=True)
 class ForecastModel:
@@ -40,30 +38,24 @@ class ForecastModel:
         raise HapaxError(f"{self.identity.name} was opened for a forecast. Open it without `forecast` to ask it.")
 
 
-def checkpoint_identity(source: str | Path, name: str, precision: str, commit: str | None = None) -> ModelIdentity:
-    """The identity of a checkpoint in a folder or, with `commit`, of the Hugging Face hub.
+def checkpoint_identity(source: str | Path, name: str, revision: str, precision: str) -> ModelIdentity:
+    """The identity of a checkpoint. `precision`: its number format, such as `bfloat16`.
 
-    `precision`: as `loading` uses it, such as `bfloat16`. Scores in another one than float32 differ, so that the
-    journal must keep them apart.
+    Scores in another format than float32 differ, so that the journal must keep them apart.
     """
-    folder = Path(source)
-    revision = _content_revision(folder) if folder.is_dir() else commit or ""
     if precision != "float32":
         revision = f"{revision} {precision}".strip()
-    return ModelIdentity(name, revision, *_abilities(folder))
+    return ModelIdentity(name, revision, *_abilities(Path(source)))
 
 
-def forecast_identity(source: str | Path, name: str, device: str, dtype: str) -> ModelIdentity:
-    """The identity that loading the checkpoint would give it, without torch where there is no GPU."""
-    return checkpoint_identity(source, name, _precision(device, dtype), _cached_commit(str(source)))
+def forecast_identity(source: str | Path, name: str, dtype: str, newest_revision: str | None) -> ModelIdentity:
+    """The identity that loading the checkpoint would give it. `newest_revision`: that of its newest stored answers.
 
-
-def _precision(device: str, dtype: str) -> str:
-    if dtype != "auto" or device == "cpu" or not GPU.exists():
-        return "float32" if dtype == "auto" else dtype
-    from hapax.llm_oracle.backends import loading
-
-    return str(loading.precision(dtype, loading.place_of(device))).removeprefix("torch.")
+    Without stored answers the number format makes no difference to a forecast, so `auto` is not looked into.
+    """
+    stored = "bfloat16" if (newest_revision or "").endswith("bfloat16") else "float32"
+    revision = content_revision(source, _cached_commit(str(source)))
+    return checkpoint_identity(source, name, revision, stored if dtype == "auto" else dtype)
 
 
 def _cached_commit(name: str) -> str:
@@ -93,8 +85,11 @@ def _abilities(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...] | 
         ) from fault
 
 
-def _content_revision(folder: Path) -> str:
-    """A hash of the files of a folder."""
+def content_revision(source: str | Path, commit: str | None = None) -> str:
+    """Version of the weights: a hash of a local folder, or the hub's commit."""
+    folder = Path(source)
+    if not folder.is_dir():
+        return commit or ""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in DESCRIBING)
     by_content = sum(path.stat().st_size for path in files) <= HASHED_BYTES
     digest = hashlib.sha256()
