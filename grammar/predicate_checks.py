@@ -98,7 +98,7 @@ def clashing_declarations(library: Library) -> Iterator[Diagnostic]:
 
 TOLERANCE_WITHOUT_QUANTITY: Final = RuleFault.error(
     "HPX117", "tolerance without a quantity",
-    'functional was_invented_by(Invention, Inventor) within 2: "[1] was invented by [2]"',
+    "functional was_invented_by(Invention, Inventor) within 2",
 )  # fmt: skip
 
 
