@@ -303,7 +303,9 @@ class _RuleEstimator:
             return
         numeric = self.oracle.library.is_numeric(step.variable.data_type)
         ground = _names(step.generators[0]) <= set(self.search.names)
-        types = 0.0 if numeric else self.common.shared.more(("type", step.variable.data_type), proposed)
+        # A value is judged once by its type, and the questions of a step propose the same values again and again.
+        different = min(proposed, self.common.experience.of(OPEN).proposed)
+        types = 0.0 if numeric else self.common.shared.more(("type", step.variable.data_type), different)
         # LINK asks with all literals at once, and each of them may become ground.
         claimed = 1 if self.settings.compat is None else 1 + len(self.plan.rule.literals)
         values = most * self._most_values(step)
