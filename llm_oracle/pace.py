@@ -8,7 +8,7 @@ from hapax.llm_oracle.protocols import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ServerPace:
     """Limits and speed of a server. None: no limit, or unknown.
 
     `latency`: seconds of a request apart from its answer's tokens; `speed`: tokens per second of one answer.

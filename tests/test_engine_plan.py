@@ -23,7 +23,7 @@ from hapax.grammar.parser import load_library
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Price
-from hapax.llm_oracle.pace import Pace
+from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.protocols import ModelIdentity, Models, Usage
 from hapax.llm_oracle.registry import open_model
 from hapax.llm_oracle.simulated import SimulatedModel
@@ -255,15 +255,15 @@ def test_a_forecast_names_the_checkpoint_as_loading_does():
 @pytest.mark.parametrize(
     ("pace", "requests", "rounds", "seconds"),
     [
-        (Pace(1, latency=0.5), 100, 4, 50.0),
-        (Pace(10, latency=0.5), 100, 1, 5.225),
-        (Pace(10, latency=0.5), 4, 4, 2.0),
-        (Pace(10, latency=0.5, speed=10), 100, 1, 15.675),
-        (Pace(10, rpm=60), 100, 1, 100.0),
-        (Pace(10, rpm=60, latency=0.5), 100, 1, 100.0),
-        (Pace(10, tpm=600), 10, 1, 50.0),
-        (Pace(10), 100, 1, None),
-        (Pace(10), 0, 1, 0.0),
+        (ServerPace(1, latency=0.5), 100, 4, 50.0),
+        (ServerPace(10, latency=0.5), 100, 1, 5.225),
+        (ServerPace(10, latency=0.5), 4, 4, 2.0),
+        (ServerPace(10, latency=0.5, speed=10), 100, 1, 15.675),
+        (ServerPace(10, rpm=60), 100, 1, 100.0),
+        (ServerPace(10, rpm=60, latency=0.5), 100, 1, 100.0),
+        (ServerPace(10, tpm=600), 10, 1, 50.0),
+        (ServerPace(10), 100, 1, None),
+        (ServerPace(10), 0, 1, 0.0),
     ],
 )
 def test_wall_time_follows_from_limits_and_latency(pace, requests, rounds, seconds):

@@ -37,7 +37,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.calls import TokenReserving
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.pace import Pace
+from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.prompts import knowledge_prompt
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Models, Usage
 
@@ -492,7 +492,7 @@ def _roles(
     for role, model in by_role.items():
         count, expected_use = calls[role], usage_per_call[role]
         most_use = Usage(usage.mean, vote_tokens) if role == CRITIC else expected_use
-        pace: Pace | None = getattr(model, "pace", None)
+        pace: ServerPace | None = getattr(model, "pace", None)
         rounds = _rounds(estimates, role, settings)
         seconds = _both(
             None if pace is None else pace.seconds(count.expected, expected_use, rounds),

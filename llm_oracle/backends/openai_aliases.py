@@ -20,7 +20,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.openai_proxy import is_this_machine, named_proxy
 from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy, Server
 from hapax.llm_oracle.budget import Price
-from hapax.llm_oracle.pace import Pace
+from hapax.llm_oracle.pace import ServerPace
 
 OPENAI = "https://api.openai.com/v1"
 KEY_NAME, URL_NAME = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -54,10 +54,10 @@ class ServedModel:
     """The user's own name for this version of the model. A new one asks everything anew."""
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> ServerPace:
         """The limits and the stated speed of the server."""
         limits = self.limits
-        return Pace(limits.max_concurrency, limits.rpm, limits.tpm, self.latency, self.speed)
+        return ServerPace(limits.max_concurrency, limits.rpm, limits.tpm, self.latency, self.speed)
 
     @property
     def name(self) -> str:
