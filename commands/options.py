@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -167,6 +167,12 @@ with_opening = together(
         metavar="MODEL=IN,OUT",
         help="Price of a million tokens of prompts and of answers; overrides the alias.",
     ),
+    click.option(
+        "--proxy",
+        default="",
+        metavar="URL",
+        help="Proxy to servers on other machines, or the environment variable with its URL; default: none.",
+    ),
     click.option("--probe-again", is_flag=True, help="Probe servers again for their capabilities and versions."),
     click.option("--seed", default=0, show_default=True, help="Seed of all random choices."),
     _priced,
@@ -181,7 +187,11 @@ with_models = together(
 )
 
 with_budget = together(
-    click.option("--max-calls", type=click.IntRange(0), help="Stop before the number of requests exceeds this."),
+    click.option(
+        "--max-calls",
+        type=click.IntRange(0),
+        help="Stop before the number of requests, retries and votes included, exceeds this.",
+    ),
     click.option("--max-tokens", type=click.IntRange(0), help="Stop before the number of tokens exceeds this."),
     click.option("--max-cost", type=Finite(0), help="Stop before the cost exceeds this."),
 )
@@ -412,7 +422,7 @@ def opening_options(
     # `_queueing` has put the opened queue in the place of the path.
     queueing: Queueing | None = options.get("queue")
 
-    same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "probe_again")}
+    same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "proxy", "probe_again")}
     queue = None if queueing is None else queueing.queue
     return OpeningOptions(
         library=library, journal=journal, prices=dict(options["prices"]), queue=queue, notice=_print_notice, **same
@@ -423,9 +433,14 @@ def _print_notice(line: str) -> None:
     err.print(escape(line), soft_wrap=True)
 
 
-def load_models(library: Library, options: dict[str, Any], journal: Journal | None = None) -> BudgetedModels:
-    """The models of the four roles, as the options name them. The journal, if given, stores probes of servers."""
-    opening = opening_options(library, options, journal)
+def load_models(
+    library: Library, options: dict[str, Any], journal: Journal | None = None, forecast: bool = False
+) -> BudgetedModels:
+    """The models of the four roles, as the options name them. The journal, if given, stores probes of servers.
+
+    `forecast`: only their identities are needed, so nothing is loaded.
+    """
+    opening = replace(opening_options(library, options, journal), forecast=forecast)
     names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
     with err.status("Loading models"):
         return operations.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})

@@ -101,11 +101,17 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
         raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
     # Before any question is asked and paid.
     files = expansion.ExpansionFiles(meta, output, paths, chosen, options["decisions"])
-    library = files.read().whole
+    sources = files.read()
+    if sources.own:
+        err.print(
+            f"[yellow]own types[/] {escape(', '.join(sources.own))}: {escape(str(meta))} has other types than the "
+            "library of --rules, and its own are used. Use the new rules without the files that declare others.",
+            soft_wrap=True,
+        )
     settings = hapax.ExpansionSettings(options["variable"], options["types"], options["verbs"], options["seed"])
     with open_kb(options["database"]) as kb:
         with err.status("Asking"):
-            opening = opening_options(library, options, open_journal(kb, options))
+            opening = opening_options(sources.whole, options, open_journal(kb, options))
             expanded = expansion.expand_rules(files, kb, options["model"], settings, opening)
         review, left_out = expanded.review, expanded.left_out
         if not options["as_json"]:

@@ -162,6 +162,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
             report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))
+    _warn_of_no_bias(models)
     _print_search(report, library, options)
     executor.print_report()
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
@@ -176,7 +177,7 @@ def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any
     # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
-        models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)))
+        models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
         return plan_run(library, rules, kb, models, search_settings(options), prices=price_table(models))
 
 
@@ -215,8 +216,24 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     costs = []
     for role, need in estimate.roles.items():
         money = "price unknown" if need.cost is None else f"{need.cost[0]:.2f} to {need.cost[1]:.2f}"
-        costs.append((role, need.model, _total([need.calls]), _total([need.tokens]), money))
-    print_table(("role", "model", "calls", "tokens", "money"), costs, title="The whole run, as expected and at most")
+        seconds = "-" if need.seconds is None else f"{_duration(need.seconds[0])}, at most {_duration(need.seconds[1])}"
+        costs.append((role, need.model, _total([need.calls]), _total([need.tokens]), money, seconds))
+    columns = ("role", "model", "calls", "tokens", "money", "wall time")
+    print_table(columns, costs, title="The whole run, as expected and at most")
+    untimed = [role for role, need in estimate.roles.items() if need.seconds is None and "openai/" in need.model]
+    if untimed:
+        err.print(
+            f"[dim]The wall time of {', '.join(untimed)} is unknown: state latency, or rpm or tpm, in the model's "
+            "alias.[/]",
+            soft_wrap=True,
+        )
+
+
+def _duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _total(ranges: Iterable[Range]) -> str:
@@ -282,6 +299,14 @@ def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
     if reasons:
         remedy = f"Results go to {options['database']}; use --db to keep such a run separate."
         err.print(f"[yellow]warning[/] {escape(' '.join(reasons))} {escape(remedy)}", soft_wrap=True)
+
+
+def _warn_of_no_bias(models: Models) -> None:
+    """Warn if --compat wanted a logit bias that could not be sent."""
+    reason = getattr(models.knowledge, "bias_refused", "")
+    if reason:
+        message = f"no logit bias was sent to {models.knowledge.identity.name}: {reason}"
+        err.print(f"[yellow]warning[/] {escape(message)}", soft_wrap=True)
 
 
 def print_skipped(skipped: Mapping[str, Unanswerable]) -> None:
@@ -360,8 +385,8 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
     sent = {role: statistics.calls for role, statistics in report.statistics.items()}
     by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     out.print(
-        f"{counted(sum(sent.values()), 'call')} sent in this run{by_role}. "
-        "The table counts calls to the knowledge model; `hapax stats` shows those of all runs."
+        f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}. "
+        "The table counts answers of the knowledge model; `hapax stats` shows those of all runs."
     )
     refused = {role: statistics.refused for role, statistics in report.statistics.items() if statistics.refused}
     if refused:

@@ -23,7 +23,7 @@ from hapax.grammar.attributes import (
 )
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.hints import hint
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
 from hapax.grammar.syntax import (
     AttributeLine,
     BrokenLine,
@@ -199,7 +199,10 @@ class _Assembly:
             kind = PredicateKind(line.kind)
             place = Place(self.file, *line.at)
             kept = parameters if kind is PredicateKind.COMPUTED else ()
-            self.signatures.append(PredicateSignature(name, types, kind, templates, kept, definition, place=place))
+            tolerance = None if line.tolerance is None else Tolerance.parsed(line.tolerance)
+            self.signatures.append(
+                PredicateSignature(name, types, kind, templates, kept, definition, place=place, tolerance=tolerance)
+            )
 
     def _parameters(self, line: DeclarationLine) -> tuple[tuple[str, ...], tuple[Variable, ...]]:
         """Argument types and formal variables. Only computed predicates need variables; others may leave them out."""

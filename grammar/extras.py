@@ -18,6 +18,7 @@ EXTRAS = {
     "vectors": ("gensim",),
     "wordnet": ("wn",),
     "retrieval": ("sklearn",),
+    "openai": ("tiktoken",),
 }
 """The import names that each extra of pyproject.toml installs."""
 

@@ -407,6 +407,7 @@ _TERMINAL_NAMES = {
     "ARROW": '"->"',
     "NECK": '":-"',
     "COLON": '":"',
+    "TOLERANCE": "a tolerance",
     "DEFINE": '":="',
     "LESS": '"<"',
     "COMPARE": "a comparison sign",
@@ -425,8 +426,9 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
         return syntax.SubtypeLine(lower, upper, _at(keyword))
 
     def declaration(self, parts: list[Any]) -> syntax.DeclarationLine:
-        keyword, atom, _, templates = parts
-        return syntax.DeclarationLine(str(keyword), atom, templates or (), None, _at(keyword))
+        keyword, atom, tolerance, _, templates = parts
+        amount = None if tolerance is None else str(tolerance).removeprefix("within").strip()
+        return syntax.DeclarationLine(str(keyword), atom, templates or (), None, _at(keyword), amount)
 
     def computed(self, parts: list[Any]) -> syntax.DeclarationLine:
         keyword, atom, _, definition, _, templates = parts

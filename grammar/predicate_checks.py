@@ -96,6 +96,33 @@ def clashing_declarations(library: Library) -> Iterator[Diagnostic]:
             )
 
 
+TOLERANCE_WITHOUT_QUANTITY: Final = RuleFault.error(
+    "HPX117", "tolerance without a quantity",
+    "functional was_invented_by(Invention, Inventor) within 2",
+)  # fmt: skip
+
+
+@check(TOLERANCE_WITHOUT_QUANTITY)
+def tolerance_without_quantity(library: Library) -> Iterator[Diagnostic]:
+    """Tolerances of predicates that are not functional, or whose last argument is no number."""
+    for signature in library.signatures:
+        if signature.tolerance is None:
+            continue
+        is_functional = signature.kind is PredicateKind.FUNCTIONAL
+        if is_functional and library.is_numeric(signature.argument_types[-1]):
+            continue
+        fact = (
+            f"its last argument, {signature.argument_types[-1]}, is no number"
+            if is_functional
+            else f'it is declared as "{signature.kind}"'
+        )
+        yield TOLERANCE_WITHOUT_QUANTITY.at(
+            signature.place,
+            f"{signature.indicator} has a tolerance, but {fact}",
+            'Remove "within", or declare the predicate as functional with a number as its last argument',
+        )
+
+
 def _declaration(signature: PredicateSignature) -> str:
     return f'"{signature.kind} {signature.name}({", ".join(signature.argument_types)})"'
 
@@ -414,6 +441,7 @@ def faulty_opposites(library: Library) -> Iterator[Diagnostic]:
 
 PREDICATE_CHECKS: tuple[Check, ...] = (
     clashing_declarations,
+    tolerance_without_quantity,
     uses_of_predicates,
     names_with_two_arities,
     templates,

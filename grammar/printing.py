@@ -35,6 +35,8 @@ def signature_text(signature: PredicateSignature) -> str:
     text = f"{signature.kind} {signature.name}({', '.join(arguments)})"
     if signature.definition is not None:
         text += f" := {signature.definition}"
+    if signature.tolerance is not None:
+        text += f" within {signature.tolerance}"
     if signature.templates is not None:
         text += f": {_templates_text(signature.templates)}"
     return text

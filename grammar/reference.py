@@ -20,8 +20,10 @@ continues on the next line inside parentheses, after an operator and before one.
 
 ```
 type Food Allergen < Object                     # a subtype; Year and Age are built-in subtypes of Number
+type Height < Number
 oracle is_ingredient_in(Ingredient, Dish): "[1] is an ingredient in [2]" / "[1] is not an ingredient in [2]"
 functional was_invented_in(Invention, Year): "[1] was invented in [2]"        # a single right last argument
+functional has_height(Mountain, Height) within 2%: "[1] is [2] metres high"   # two answers agree within 2 percent
 computed is_earlier_than(Year A, Year B) := A < B                             # arithmetic; no model is asked
 given was_born_in(Person, Year)                                               # your facts; no model is asked
 opposite can_plant cannot_plant
@@ -49,6 +51,10 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   arithmetic on texts, is false.
 - The escapes in quoted texts are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
 - Blanks beside `_` in a predicate's name are ignored, because LINK prints them.
+
+A functional predicate is asked twice, and its value is believed if both answers agree. They have to be equal, unless
+the declaration says `within 2` (a difference of at most 2) or `within 5%` (5 percent of the larger one); the first
+answer is then taken. A tolerance is for predicates whose last argument is a number.
 
 ## Attributes
 

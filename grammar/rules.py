@@ -8,14 +8,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations
 
 from hapax.grammar.attributes import GenericBy, Polarity, Principle, default_polarity, default_principle
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.notebook import html_table
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Term, Variable, quoted, variable_names
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Literal,
+    Term,
+    Value,
+    Variable,
+    quoted,
+    variable_names,
+)
 from hapax.grammar.words import counted
 
 NUMBER = "Number"
@@ -53,11 +66,38 @@ class Templates:
 
 
 @dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The difference within which two quantities agree: `amount` itself, or `amount` percent of the larger one."""
+
+    amount: Decimal
+    is_relative: bool = False
+
+    @classmethod
+    def parsed(cls, text: str) -> Tolerance:
+        """The tolerance of a text such as `2` or `5%`."""
+        return cls(Decimal(text.removesuffix("%").strip()), text.endswith("%"))
+
+    def __str__(self) -> str:
+        return f"{self.amount:f}%" if self.is_relative else f"{self.amount:f}"
+
+    def covers(self, first: Value, second: Value) -> bool:
+        """Tell if two values agree. Texts do only if they are equal."""
+        if isinstance(first, str) or isinstance(second, str):
+            return first == second
+        one, other = Fraction(first), Fraction(second)
+        limit = Fraction(self.amount)
+        if self.is_relative:
+            limit *= max(abs(one), abs(other)) / 100
+        return abs(one - other) <= limit
+
+
+@dataclass(frozen=True, slots=True)
 class PredicateSignature:
     """A predicate's name, argument types, kind and templates.
 
     Computed predicates have `parameters`, their formal variables, and `definition`, a comparison over these.
-    `declared` is false for a signature inferred from the predicate's uses.
+    `declared` is false for a signature inferred from the predicate's uses. `tolerance`: of two answers about a
+    functional predicate; None: they have to be equal.
     """
 
     name: str
@@ -68,6 +108,8 @@ class PredicateSignature:
     definition: Comparison | None = None
     declared: bool = True
     place: Place = field(default=Place(), compare=False)
+    # Not in the representation, which identifies runs: those of before tolerances stay the same runs.
+    tolerance: Tolerance | None = field(default=None, repr=False)
 
     @property
     def indicator(self) -> str:

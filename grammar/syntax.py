@@ -95,13 +95,17 @@ class SubtypeLine:
 
 @dataclass(frozen=True, slots=True)
 class DeclarationLine:
-    """`oracle atom: templates` and the like. `kind` is the keyword; only computed predicates have a `definition`."""
+    """`oracle atom: templates` and the like. `kind` is the keyword; only computed predicates have a `definition`.
+
+    `tolerance`: the text behind `within`, such as `2` or `5%`.
+    """
 
     kind: str
     atom: RawAtom
     templates: tuple[RawText, ...]
     definition: RawComparison | None
     at: Spot
+    tolerance: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 if TYPE_CHECKING:
     from hapax.grammar.rules import Library
@@ -36,6 +36,8 @@ class OpeningOptions:
     batch_size: int = 16
     aliases: Path | None = None
     """File of models on servers; None: the file that HAPAX_ALIASES names, if any."""
+    proxy: str = ""
+    """URL, or name of the environment variable, of the proxy to servers on other machines; empty: none."""
     queue: BatchQueue | None = None
     """Collects the requests to servers, to be answered as a batch instead."""
     prices: Mapping[str, Price] = field(default_factory=dict)
@@ -44,6 +46,8 @@ class OpeningOptions:
     """Learns the prices of opened models, counts the probes of servers and keeps their findings."""
     probe_again: bool = False
     """Probe servers even if the journal holds findings."""
+    forecast: bool = False
+    """Only identities are needed: nothing is loaded, and what an alias states is believed instead of probed."""
     notice: Callable[[str], None] | None = None
     """Receives lines for the user about slow preparations, such as a conversion at a model's first use."""
     sharers: int = 1
@@ -104,6 +108,9 @@ class Backend:
     """Form of the text after the colon: `PATH` if it is required, `[SEED]` if optional; empty: no colon."""
     missing: Callable[[], str] = _nothing_missing
     """Returns why the backend cannot be used here and the command that helps; empty if it can be used."""
+    identify: Callable[[ModelRequest], ModelIdentity] | None = None
+    """Returns the identity that an opened model will have, without loading it, for forecasts; None: models are opened
+    for a forecast, too."""
     price: Price | None = None
     """Price of its models unless the user gives one; `FREE` for models in this process; None: unknown."""
 

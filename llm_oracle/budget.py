@@ -1,7 +1,9 @@
-"""Prices, limits and statistics of model calls, and the exceptions that stop asking."""
+"""Prices, limits and statistics of model calls, their ledger, and the exceptions that stop asking."""
 
 from __future__ import annotations
 
+import threading
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,9 +73,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class CallStatistics:
-    """Counts of calls sent (`calls`) and of calls answered by the journal (`hits`), with tokens and cost.
+    """Counts of requests sent (`calls`) and of calls answered by the journal (`hits`), with tokens and cost.
 
-    `cost` is None as soon as one price in it is unknown. `refused` counts the refusals among both.
+    A model on a server counts every request that left: repeated ones, refused ones and each vote. `cost` is None as
+    soon as one price in it is unknown. `refused` counts the refusals among both.
     """
 
     calls: int = 0
@@ -91,7 +94,7 @@ class CallStatistics:
     def of_call(cls, usage: Usage, price: Price | None, refused: int = 0) -> CallStatistics:
         """Statistics of one call that was sent."""
         cost = None if price is None else price.of(usage)
-        return cls(1, 0, usage.prompt_tokens, usage.completion_tokens, cost, refused)
+        return cls(usage.requests, 0, usage.prompt_tokens, usage.completion_tokens, cost, refused)
 
     def __add__(self, other: CallStatistics) -> CallStatistics:
         return CallStatistics(
@@ -113,14 +116,18 @@ class BudgetReached(HapaxError):  # noqa: N818  # an expected outcome, with its 
     """
 
     def __init__(self, limit: str, allowed: float, used: CallStatistics) -> None:
+        HapaxError.__init__(self)  # not super(): Deferred has another base, whose message this is not
         self.limit = limit
         self.allowed = allowed
         self.used = used
         self.answers: tuple[Any, ...] = ()
-        cost = "unknown" if used.cost is None else f"{used.cost:.4f}"
-        super().__init__(
-            f"Budget reached: the next request would exceed the limit of {allowed:g} on {limit}; so far "
-            f"{counted(used.calls, 'call')}, {counted(used.tokens, 'token')}, cost {cost}. "
+
+    def __str__(self) -> str:
+        # Not a fixed text: requests under way end after the exception is raised, and count in `used`.
+        cost = "unknown" if self.used.cost is None else f"{self.used.cost:.4f}"
+        return (
+            f"Budget reached: the next request would exceed the limit of {self.allowed:g} on {self.limit}; so far "
+            f"{counted(self.used.calls, 'call')}, {counted(self.used.tokens, 'token')}, cost {cost}. "
             "Raise the limit and run the same command: nothing is asked twice."
         )
 
@@ -129,9 +136,99 @@ class Deferred(BudgetReached, PartlyAnswered):
     """Requests were recorded, to be answered elsewhere, instead of being sent. Other requests may still be sent."""
 
     def __init__(self, message: str) -> None:
-        # Not BudgetReached.__init__: no limit was reached, and its message would say so.
-        PartlyAnswered.__init__(self, message)
-        self.limit, self.allowed, self.used = "requests sent", 0.0, CallStatistics()
+        super().__init__("requests sent", 0.0, CallStatistics())
+        self._message = message
+
+    def __str__(self) -> str:
+        return self._message  # no limit was reached, and the other message would say so
+
+
+class Ledger:
+    """The requests of one invocation: what was used, by role, and what is reserved for requests under way.
+
+    A request is reserved before it is sent, so that many at a time cannot exceed the budget. Thread-safe.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._lock = threading.RLock()
+        self._statistics: dict[str, CallStatistics] = {}
+        self._reserved: dict[Reservation, CallStatistics] = {}
+        self._reached: dict[Account, tuple[str, float]] = {}
+
+    @property
+    def statistics(self) -> dict[str, CallStatistics]:
+        """Statistics by role, in order of first use."""
+        with self._lock:
+            return dict(self._statistics)
+
+    @property
+    def used(self) -> CallStatistics:
+        """The sum over the roles that count in the budget."""
+        counting = (spent for role, spent in self.statistics.items() if self.budget.counts(role))
+        return sum(counting, CallStatistics())
+
+    def count(self, role: str, more: CallStatistics) -> None:
+        with self._lock:
+            self._statistics[role] = self._statistics.get(role, CallStatistics()) + more
+
+    def reserve(self, account: Account, most: Usage) -> Reservation | None:
+        """Reserve a request that uses at most so much; None if it has to wait for the end of another one.
+
+        Raises BudgetReached if it would exceed the budget with none under way, and from then on for this account.
+        """
+        wanted = CallStatistics.of_call(most, account.price)
+        with self._lock:
+            used = self.used  # under the lock: a settlement in between would be in neither sum
+            limit = self._reached.get(account)
+            if limit is None and self.budget.counts(account.role):
+                limit = self.budget.exceeded(sum(self._reserved.values(), used + wanted))
+                if limit is not None and self._reserved:
+                    return None
+            if limit is not None:
+                self._reached[account] = limit
+                raise BudgetReached(*limit, used)
+            reservation = Reservation(account, most)
+            if self.budget.counts(account.role):
+                self._reserved[reservation] = wanted
+            return reservation
+
+    def settle(self, reservation: Reservation, spent: Usage | None) -> None:
+        """End a reservation and count what the request used; None: it was not sent."""
+        account = reservation.account
+        with self._lock:
+            self._reserved.pop(reservation, None)
+            if spent is not None:
+                self.count(account.role, CallStatistics.of_call(spent, account.price))
+
+
+class Account:
+    """One batch in a ledger: the role and price of its requests. `is_metered`: its model counts them one by one."""
+
+    def __init__(self, ledger: Ledger, role: str, price: Price | None) -> None:
+        self.ledger, self.role, self.price = ledger, role, price
+        self.is_metered = False
+
+    def reserve(self, most: Usage) -> Reservation | None:
+        """As `Ledger.reserve`."""
+        return self.ledger.reserve(self, most)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservation:
+    """The place of one request in a ledger, and the most that it can use."""
+
+    account: Account
+    most: Usage
+
+    def settle(self, spent: Usage | None) -> None:
+        """As `Ledger.settle`."""
+        self.account.ledger.settle(self, spent)
+
+
+ACCOUNT: ContextVar[Account | None] = ContextVar("ACCOUNT", default=None)
+"""The account of the batch that a journal is sending. A model that sends several requests for an answer, or repeats
+them, sets its `is_metered` and reserves and settles each request; otherwise the journal counts one for each answer."""
 
 
 class DeferralCollector:

@@ -17,7 +17,17 @@ from typing import Any, Protocol, runtime_checkable
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.kb.records import CallRecord
-from hapax.llm_oracle.budget import Budget, BudgetReached, CallStatistics, DeferralCollector, Deferred, Price
+from hapax.llm_oracle.budget import (
+    ACCOUNT,
+    Account,
+    Budget,
+    BudgetReached,
+    CallStatistics,
+    DeferralCollector,
+    Deferred,
+    Ledger,
+    Price,
+)
 from hapax.llm_oracle.protocols import ModelIdentity, Stream, Usage
 
 PROBE = "probe"
@@ -132,16 +142,21 @@ class Journal:
         self.prices = dict(prices or {})
         self.on_batch = on_batch
         self.missed: frozenset[str] = frozenset()
-        self._statistics: dict[str, CallStatistics] = {}
+        self._ledger = Ledger(self.budget)
 
     @property
     def statistics(self) -> dict[str, CallStatistics]:
         """Statistics by role, in order of first use."""
-        return dict(self._statistics)
+        return self._ledger.statistics
 
     @property
     def total(self) -> CallStatistics:
-        return sum(self._statistics.values(), CallStatistics())
+        return sum(self.statistics.values(), CallStatistics())
+
+    @property
+    def used(self) -> CallStatistics:
+        """The statistics that count in the budget."""
+        return self._ledger.used
 
     def newest_revision(self, model: str) -> str | None:
         """Revision of the model of this name that gave the newest stored answer; None if none did."""
@@ -186,25 +201,41 @@ class Journal:
             while waiting:
                 batch = self._affordable(asker, calls, waiting[: asker.batch_size])
                 with deferrals:
-                    # Each group is stored as it arrives, so an interruption loses no answer that was paid for.
-                    for group in send(batch):
-                        answered = [(calls[batch[position]], answer) for position, answer in group]
-                        for record in self._keep(asker, answered):
-                            known[record.request_id] = record
+                    self._send(asker, calls, batch, known, send)
                 waiting = waiting[len(batch) :]
             # Only now, when all other requests have been sent.
             deferrals.raise_first()
         except BudgetReached as reached:
             reached.answers = tuple(known.get(call.id) for call in calls)
+            reached.used = self.used  # requests that were under way have ended
             raise
         return [known[call.id] for call in calls]
+
+    def _send(
+        self,
+        asker: Asker,
+        calls: Sequence[PreparedCall],
+        batch: Sequence[int],
+        known: dict[str, CallRecord],
+        send: Send,
+    ) -> None:
+        """Send a batch and complete the known records with its answers."""
+        account = Account(self._ledger, asker.role, self.prices.get(asker.model.name))
+        token = ACCOUNT.set(account)
+        try:
+            # Each group is stored as it arrives, so an interruption loses no answer that was paid for.
+            for group in send(batch):
+                answered = [(calls[batch[position]], answer) for position, answer in group]
+                for record in self._keep(asker, answered, account):
+                    known[record.request_id] = record
+        finally:
+            ACCOUNT.reset(token)
 
     def _affordable(self, asker: Asker, calls: Sequence[PreparedCall], batch: Sequence[int]) -> Sequence[int]:
         """The longest beginning of the batch that fits the budget. Raises BudgetReached if not even one call fits."""
         if self.budget.is_unlimited or not self.budget.counts(asker.role):
             return batch
-        counting = (spent for role, spent in self._statistics.items() if self.budget.counts(role))
-        used = sum(counting, CallStatistics())
+        used = self.used
         price = self._price(asker.model)
         wanted = used
         for fitting, position in enumerate(batch):
@@ -226,10 +257,11 @@ class Journal:
             )
         return price
 
-    def _keep(self, asker: Asker, answered: Sequence[tuple[PreparedCall, StoredAnswer]]) -> list[CallRecord]:
-        """Store the answers and count them."""
-        price = self.prices.get(asker.model.name)
-        records = [_record(asker, call, answer, price) for call, answer in answered]
+    def _keep(
+        self, asker: Asker, answered: Sequence[tuple[PreparedCall, StoredAnswer]], account: Account
+    ) -> list[CallRecord]:
+        """Store the answers and count them, or only the refusals of a model that counts its requests itself."""
+        records = [_record(asker, call, answer, account.price) for call, answer in answered]
         # Stored before anything is counted or returned: an answer in use is an answer that survives a kill.
         try:
             self.store.record_calls(records)
@@ -240,13 +272,17 @@ class Journal:
             ) from fault
         spent = CallStatistics()
         for _, answer in answered:
-            spent += CallStatistics.of_call(answer.usage, price, refused=int(REFUSED in answer.response))
+            refused = int(REFUSED in answer.response)
+            if account.is_metered:
+                spent += CallStatistics(refused=refused)
+            else:
+                spent += CallStatistics.of_call(answer.usage, account.price, refused)
         self._count(asker, spent)
         self._report(asker, sent=len(records), hits=0)
         return records
 
     def _count(self, asker: Asker, more: CallStatistics) -> None:
-        self._statistics[asker.role] = self._statistics.get(asker.role, CallStatistics()) + more
+        self._ledger.count(asker.role, more)
 
     def _report(self, asker: Asker, sent: int, hits: int) -> None:
         if self.on_batch is not None and (sent or hits):

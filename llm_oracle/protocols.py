@@ -45,10 +45,11 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request, as counted by the backend."""
+    """Tokens of one answer, as counted by the backend, and the number of requests that it takes (a vote: several)."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    requests: int = 1
 
 
 @dataclass(frozen=True, slots=True)

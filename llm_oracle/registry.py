@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
+from hapax.llm_oracle.backends.identities import ForecastModel
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.protocols import (
     CRITIC,
@@ -97,11 +98,7 @@ def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
     if role not in backend.roles:
         forms = ", ".join(backend.form(name) for name, backend in _usable_backends() if role in backend.roles)
         raise HapaxError(f"{model} cannot be the {role} model. Choose one of {forms}.")
-    # Before `open`, whose import error would not name the command that helps.
-    missing = backend.missing()
-    if missing:
-        raise HapaxError(missing)
-    found = backend.open(ModelRequest(model, argument, role, opened))
+    found = _opened(backend, ModelRequest(model, argument, role, opened))
     if not isinstance(found, _PROTOCOLS[role]):
         raise HapaxError(
             f"{model} opened as {type(found).__name__}, which is not a {_PROTOCOLS[role].__name__}. "
@@ -109,6 +106,17 @@ def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
         )
     opened.learn_price(found.identity.name, getattr(found, "price", None) or backend.price)
     return found
+
+
+def _opened(backend: Backend, request: ModelRequest) -> Any:
+    """The model, or for a forecast one that has its identity alone."""
+    if request.options.forecast and backend.identify is not None:
+        return ForecastModel(backend.identify(request))
+    # Before `open`, whose import error would not name the command that helps.
+    missing = backend.missing()
+    if missing:
+        raise HapaxError(missing)
+    return backend.open(request)
 
 
 def open_instructed(model: str, role: str, options: OpeningOptions | None = None) -> Any:

@@ -21,6 +21,7 @@ FENCES = {
     "torch": ("llm_oracle/backends/", "llm_oracle/embedded/", "llm_oracle/finetuning.py"),
     "transformers": ("llm_oracle/backends/", "llm_oracle/embedded/", "llm_oracle/finetuning.py"),
     "httpx2": ("llm_oracle/backends/openai_transport.py",),
+    "tiktoken": ("llm_oracle/backends/openai_tokens.py",),
     "tenacity": ("llm_oracle/backends/openai_transport.py",),
     "aiolimiter": ("llm_oracle/backends/openai_transport.py",),
     "pydantic": ("evaluation/link/baselines/config.py", "llm_oracle/backends/openai_aliases.py"),

@@ -232,9 +232,9 @@ def test_search_and_stats_agree_on_calls(tmp_path: Path) -> None:
     roles = counts["calls_by_role"]
     by_role = [f"{role} {roles[role]}" for role in ("knowledge", "critic", "likelihood", "evaluator")]
     assert sum(roles.values()) == counts["calls"]
-    assert f"{counts['calls']} calls sent in this run: " in first
+    assert f"{counts['calls']} requests sent in this run, retries and votes included: " in first
     assert all(one in first and one in shown for one in by_role)
-    assert "\n0 calls sent in this run. " in again
+    assert "\n0 requests sent in this run, retries and votes included. " in again
 
 
 def test_progress_without_a_terminal_is_lines_on_stderr(tmp_path: Path) -> None:

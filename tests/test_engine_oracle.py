@@ -12,7 +12,7 @@ from hapax.kb.records import AtomPattern, FactRecord, Question, Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, BudgetReached
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.protocols import Generation, Models
 from hapax.llm_oracle.scripted import ScriptedModel
 
 RULES = """
@@ -157,6 +157,40 @@ def test_functional_samples_must_agree():
     assert oracle.answer([PHONE]) == {PHONE: []}
     assert {decision.gate for decision in oracle.kb.decisions(run_id="run")} == {"agreement"}
     assert oracle_of(differing, oracle.kb, run_id="later").answer([PHONE]) == {PHONE: []}
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "years", "taken"),
+    [
+        ("", (1876, 1877), []),
+        (" within 2", (1876, 1877), [1876]),
+        (" within 2", (1878, 1876), [1878]),
+        (" within 2", (1876, 1879), []),
+        (" within 0.5", (1876, 1877), []),
+        (" within 0.1%", (1876, 1877), [1876]),
+        (" within 0.1 %", (1876, 1879), []),
+    ],
+)
+def test_samples_agree_within_the_declared_tolerance(tolerance, years, taken):
+    """The first of two answers that lie near enough is taken; the other is rejected, with the reason."""
+    library = parse_library([("test.rules", RULES.replace("(Object, Year)", f"(Object, Year){tolerance}"))])
+    model = scripted()
+    answers = iter([f"1. {year}.\n" for year in years])
+    model._generation = lambda request: Generation(next(answers))
+    kb = KnowledgeBase()
+
+    def asked(library, run_id):
+        oracle = Oracle(kb, library, Models(model, model, model, model), run_id=run_id, journal=Journal(kb))
+        return oracle.answer([PHONE])[PHONE]
+
+    assert asked(library, "first") == taken
+    reasons = {decision.reason for decision in kb.decisions(run_id="first") if not decision.accepted}
+    assert len(reasons) == 1
+    assert ("first and is taken" in next(iter(reasons))) == bool(taken)
+    assert asked(library, "again") == taken
+    # The stored answers are judged by the tolerance of the rules that ask.
+    assert asked(parse_library([("test.rules", RULES.replace("(Object, Year)", "(Object, Year) within 9"))]), "wide")
+    assert asked(LIBRARY, "strict") == []
 
 
 def test_numbers_are_judged_by_the_fact_alone():

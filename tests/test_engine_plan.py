@@ -1,8 +1,12 @@
 """Estimates of a run before anything is asked."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_engine_search import ALLERGY, HARMLESS, OLDER, RECURSIVE, SMALL, library_of
@@ -14,10 +18,14 @@ from hapax.engine.search.job import SearchJob
 from hapax.engine.search.plan import Range, plan_run
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Price
-from hapax.llm_oracle.protocols import ModelIdentity, Models
+from hapax.llm_oracle.pace import ServerPace
+from hapax.llm_oracle.protocols import ModelIdentity, Models, Usage
+from hapax.llm_oracle.registry import open_model
 from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld
 
@@ -195,3 +203,71 @@ def test_a_rule_that_would_be_skipped_costs_nothing():
 
     assert estimate.rules[0].skipped.model == "limited"
     assert estimate.calls == Range()
+
+
+def test_a_forecast_needs_no_server_key_or_library(tmp_path, monkeypatch):
+    """An alias that states its abilities is believed; checkpoints are not loaded, and torch is not imported."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HAPAX_ALIASES"):
+        monkeypatch.delenv(name, raising=False)
+    aliases = tmp_path / "models.yaml"
+    served = "model_name: m, api_base: 'http://127.0.0.1:9/v1', latency: 0.5, max_concurrency: 10"
+    aliases.write_text(
+        f"- {{model_id: big, {served}, logprobs: output, price_in: 1, price_out: 2}}\n"
+        f"- {{model_id: voting, {served}, logprobs: none, rpm: 60}}\n"
+        f"- {{model_id: unstated, {served}, attempts: 1}}\n",
+        encoding="utf-8",
+    )
+    rules = tmp_path / "a.rules"
+    rules.write_text(ALLERGY, encoding="utf-8")
+    options = (rules, "--aliases", aliases, "--db", tmp_path / "none.db", "--json", "--likelihood", "frequency")
+
+    told = json.loads(invoke("plan", *options, "-m", "openai:big").stdout)["roles"]
+    voted = json.loads(invoke("plan", *options, "-m", "openai:big", "--critic", "openai:voting").stdout)["roles"]
+    unstated = invoke("plan", *options, "-m", "openai:unstated")
+    unkeyed = invoke("plan", *options, "-m", "openai:gpt-x")
+
+    knowledge, critic = told["knowledge"], told["critic"]
+    assert knowledge["cost"][0] > 0
+    # Ten at a time, half a second each, and no faster than the rounds of the calls allow.
+    assert knowledge["calls"]["expected"] * 0.05 <= knowledge["seconds"][0] <= knowledge["calls"]["expected"] * 0.5
+    assert voted["critic"]["calls"] == critic["calls"]  # ten votes in one request
+    assert voted["critic"]["seconds"][0] == critic["calls"]["expected"]  # one a second
+    assert unstated.exit_code == unkeyed.exit_code == 1
+    assert "state `logprobs` in an alias" in unstated.output
+    assert "state `logprobs` in an alias" in unkeyed.output
+    code = "import sys; from hapax.cli import main; sys.argv[1:] = ['plan', '--rule', 'allergy', '--db', sys.argv[1]]\n"
+    code += "try: main()\nexcept SystemExit as end: print('torch' in sys.modules, end.code)"
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path / "x.db"], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "False 0"
+
+
+def test_a_forecast_names_the_checkpoint_as_loading_does():
+    """The identity that is read from the files is the one of the loaded model, or the journal would not be found."""
+    pytest.importorskip("torch")
+    forecast = open_model("embedded", "knowledge", OpeningOptions(forecast=True, device="cpu"))
+    loaded = open_model("embedded", "knowledge", OpeningOptions(device="cpu"))
+
+    assert forecast.identity == loaded.identity
+    with pytest.raises(HapaxError, match="opened for a forecast"):
+        forecast.generate([], None)
+
+
+@pytest.mark.parametrize(
+    ("pace", "requests", "rounds", "seconds"),
+    [
+        (ServerPace(1, latency=0.5), 100, 4, 50.0),
+        (ServerPace(10, latency=0.5), 100, 1, 5.225),
+        (ServerPace(10, latency=0.5), 4, 4, 2.0),
+        (ServerPace(10, latency=0.5, speed=10), 100, 1, 15.675),
+        (ServerPace(10, rpm=60), 100, 1, 100.0),
+        (ServerPace(10, rpm=60, latency=0.5), 100, 1, 100.0),
+        (ServerPace(10, tpm=600), 10, 1, 50.0),
+        (ServerPace(10), 100, 1, None),
+        (ServerPace(10), 0, 1, 0.0),
+    ],
+)
+def test_wall_time_follows_from_limits_and_latency(pace, requests, rounds, seconds):
+    """The slowest of requests per minute, tokens per minute, and rounds of as many at a time as are allowed."""
+    found = pace.seconds(requests, Usage(40, 10), rounds)
+
+    assert found == (None if seconds is None else pytest.approx(seconds))

@@ -258,13 +258,13 @@ def test_card_and_figures_are_written(tmp_path: Path, measured: Measurements) ->
 
 def test_writing_the_card_keeps_the_models_revision(tmp_path: Path, measured: Measurements) -> None:
     """Card and figures are no part of what answers, so the journal of a model with a new card stays valid."""
-    from hapax.llm_oracle.backends import loading
+    from hapax.llm_oracle.backends import identities
 
     (tmp_path / "config.json").write_text("{}")
-    before = loading._revision(tmp_path, None)
+    before = identities.content_revision(tmp_path)
     write_card(measured, tmp_path)
 
-    assert loading._revision(tmp_path, None) == before
+    assert identities.content_revision(tmp_path) == before
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hapax.grammar.attributes import Polarity, Principle, default_generic, defau
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.hints import DIAGNOSTICS_PER_FILE, FORM_HINTS, TOO_MANY, UNREADABLE, Hint
 from hapax.grammar.parser import KEYWORDS, load_library, parse_library, parse_rule
-from hapax.grammar.printing import format_library
+from hapax.grammar.printing import format_library, signature_text
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
 
@@ -366,3 +366,32 @@ def test_the_first_rule_of_a_name_is_named_beside_the_second() -> None:
     }
 
     assert related == {"HPX050": [], "HPX053": [4]}
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ('functional p(A, Year) within 2: "[1] is [2]"', "within 2:"),
+        ('functional p(A, Year) within 2.50 %: "[1] is [2]"', "within 2.50%:"),
+        ("functional p(A, Year) within 5%", "within 5%"),
+        ("functional p(A, Year) within 5% # a note", "within 5%"),
+        ("functional p(A, Year) within 5 % a note", "within 5"),
+        ("functional p(A, Year) within 5.", "within 5"),
+    ],
+)
+def test_a_tolerance_is_read_and_printed(text: str, printed: str) -> None:
+    """`within` is an amount or, with a sign that is no comment, a share; a printed declaration reads back the same."""
+    (signature,) = parse_library([("a.rules", text)]).signatures
+    again = parse_library([("b.rules", signature_text(signature))]).signatures
+
+    assert printed in signature_text(signature) + ":"
+    assert again == (signature,)
+
+
+@pytest.mark.parametrize(
+    "text", ["functional p(A, Year) within", "functional p(A, Year) within five", 'functional p(A, Year) 5: "[1]"']
+)
+def test_a_malformed_tolerance_is_refused(text: str) -> None:
+    """Nothing but a number may follow `within`."""
+    with pytest.raises(RulesRejected):
+        parse_library([("a.rules", text)])

@@ -480,14 +480,14 @@ def test_missing_checkpoint_and_device_are_named(tmp_path: Path, monkeypatch: py
 
 def test_large_folder_is_known_by_names_and_dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the size that is hashed, a changed date changes the revision."""
-    from hapax.llm_oracle.backends import loading
+    from hapax.llm_oracle.backends import identities
 
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"12345")
-    by_content = loading._revision(tmp_path, None)
-    monkeypatch.setattr(loading, "HASHED_BYTES", 4)
+    by_content = identities.content_revision(tmp_path)
+    monkeypatch.setattr(identities, "HASHED_BYTES", 4)
 
-    assert loading._revision(tmp_path, None) != by_content
+    assert identities.content_revision(tmp_path) != by_content
 
 
 def test_excluded_lines_are_left_out_whole() -> None:

@@ -59,10 +59,12 @@ def test_probes_are_asked_once_and_a_resumed_run_needs_no_server(rules: Path, tm
     database = tmp_path / "kb.db"
     with FakeServer(WORLD) as fake:
         first = search(rules, database, fake, "--evaluator", f"openai:tiny@{fake.url}", "--json")
+        sent = len(fake.asked)
     again = search(rules, database, fake, "--evaluator", f"openai:tiny@{fake.url}", "--json")
 
     assert (first.exit_code, again.exit_code) == (0, 0), again.output
-    assert calls(first)[PROBE]["calls"] == 3  # manner, critic, likelihood
+    assert calls(first)[PROBE]["calls"] == 4  # manner, critic, likelihood with two texts
+    assert sum(role["calls"] for role in calls(first).values()) == sent
     assert calls(first)[PROBE]["prompt_tokens"] > 20
     assert calls(again)[PROBE] == {
         **dict.fromkeys(calls(again)[PROBE], 0),

@@ -205,7 +205,59 @@ def test_data_types_are_read_out_of_lists(reply: str, types: list[str]) -> None:
 )
 def test_a_predicate_is_read_out_of_a_reply(reply: str, name: str | None) -> None:
     """One name in letters, digits and underscores; anything else is none."""
-    assert read_predicate(reply) == (None if name is None else Verb(name))
+    found = read_predicate(reply)
+    assert found == Verb(name) if name else isinstance(found, UnusableReply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "name"),
+    [
+        ("Furniture A cannot be placed in Bag B.", None),
+        ("furniture_a_cannot_be_placed_in_bag_b", None),
+        ("Furniture cannot be placed in a drawer", None),
+        ("The sofa does not fit in the drawer.", None),
+        ("cannot be placed in Drawer B", None),
+        ("If it is large, it cannot be placed", None),
+        ("cannot be placed in", "cannot_be_placed_in"),
+        ("is a kind of", "is_a_kind_of"),
+        ("cannot_be_placed_in(Furniture A, Bag B)", "cannot_be_placed_in"),
+    ],
+)
+def test_a_sentence_is_no_verb(reply: str, name: str | None) -> None:
+    """A reply with a subject or an argument in it is refused, with the reason."""
+    found = read_predicate(reply, ["Furniture A", "Drawer B"])
+    if name:
+        assert found == Verb(name)
+    else:
+        assert isinstance(found, UnusableReply)
+        assert "is a sentence, where a verb" in found.reason
+
+
+def test_a_sentence_for_a_verb_makes_no_predicate() -> None:
+    """The next verb is used, and the proposal says what was refused; a person's sentence without slots is, too."""
+    script = {"generate": {**SCRIPT["generate"], "[mask](Person A, Vehicle B)": "Person A cannot drive Vehicle B."}}
+    asking, _, library = expander({**SCRIPT, **script})
+    proposal = asking.expand(library.rule("operating_age")).proposals[0]
+    reworded = asking.reworded(proposal.addition, "person A cannot drive vehicle B")
+
+    assert proposal.rule.conclusion.atom.predicate == "cannot_steer"
+    assert any("Person A cannot drive Vehicle B" in note and "is a sentence" in note for note in proposal.notes)
+    assert isinstance(reworded, UnusableReply)
+
+
+def test_a_meta_rule_keeps_its_own_types_beside_a_library_that_has_others(place: Path) -> None:
+    """A predicate of the user's file with the name of a shipped one is judged by the user's types."""
+    shipped = 'oracle requires_a_minimal_age_of(Ride, Age): "[1] is for people from [2]"\ngiven rides(Person, Ride)\n'
+    shipped += "rides(Person A, Ride B) & requires_a_minimal_age_of(Ride B, Age Y) -> waits_for(Person A, Ride B)\n"
+    (place / "library" / "rides.rules").write_text(shipped, encoding="utf-8")
+    beside = expand("--review", "accept-all", "--json")
+    (place / "library" / "rides.rules").unlink()
+    alone = expand("--review", "accept-all", "--json", "--decisions", "alone.csv", "-o", "alone.rules")
+
+    assert (beside.exit_code, alone.exit_code) == (0, 0), beside.output
+    assert "own types requires_a_minimal_age_of/2" in beside.stderr
+    types = [[row["type"] for row in json.loads(result.stdout)["proposals"]] for result in (beside, alone)]
+    assert types[0] == types[1] == SIX
 
 
 def test_conclusions_give_verbs_with_their_sentences() -> None:

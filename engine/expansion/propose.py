@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
-from hapax.engine.expansion.replies import UnusableReply, Verb, read_conclusions, read_predicate, read_types, read_verb
+from hapax.engine.expansion.replies import (
+    UnusableReply,
+    Verb,
+    is_sentence,
+    read_conclusions,
+    read_predicate,
+    read_types,
+    read_verb,
+)
 from hapax.engine.expansion.sentences import guessed_kind, sentences_for
 from hapax.engine.expansion.verdicts import check_addition, objection_to, with_additions
 from hapax.grammar.attributes import GenericBy, default_polarity
@@ -136,7 +144,8 @@ class Expander:
     def reworded(self, addition: Library, words: str) -> Library | UnusableReply:
         """The addition with another verb in its conclusion. `words`: the verb, or a sentence with slots."""
         old = addition.rules[0].conclusion.atom
-        verb = read_verb(words, len(old.arguments))
+        arguments = _spelled(old)
+        verb = None if is_sentence(words, arguments) else read_verb(words, len(arguments))
         if verb is None:
             return UnusableReply(
                 words, "is not a verb: write words such as 'cannot drive', or a sentence with all slots"
@@ -198,7 +207,8 @@ class Expander:
         """The rule over the narrower type with the first verb that makes it acceptable."""
         narrow = Variable(variable.name, data_type)
         narrowed, notes = self._narrowed(meta, variable, narrow)
-        verbs = self._conclusion_verbs(meta, narrowed, narrow)
+        verbs, unusable = self._conclusion_verbs(meta, narrowed, narrow)
+        notes += unusable
         old = narrowed.rules[0].conclusion.atom
         signature = self._signature(meta.conclusion.atom, variable, narrow)
         refused: dict[str, str] = {}
@@ -257,15 +267,21 @@ class Expander:
         """The atom over the narrower type, with the model's verb if that can be used, else with its own."""
         narrowed = _substituted(atom, variable, narrow)
         signature = self._signature(atom, variable, narrow)
+        notes: tuple[str, ...] = ()
         if self._settings.verbs and narrowed != atom and signature.kind is not PredicateKind.COMPUTED:
             verb = self._ask_verb(atom, narrowed)
-            reworded = None if verb is None else self._reworded_atom(narrowed, verb, signature, subtypes)
-            if isinstance(reworded, _RewordedAtom):
-                return reworded
+            if isinstance(verb, UnusableReply):
+                notes = _notes(verb)
+            else:
+                reworded = self._reworded_atom(narrowed, verb, signature, subtypes)
+                if isinstance(reworded, _RewordedAtom):
+                    return reworded
         # The verb that is kept was declared for the wide type.
         own = self._signature(atom, variable, variable)
         kept = self._reworded_atom(narrowed, Verb(atom.predicate), own, subtypes)
-        return kept if isinstance(kept, _RewordedAtom) else _RewordedAtom(narrowed)
+        if not isinstance(kept, _RewordedAtom):
+            return _RewordedAtom(narrowed, notes=notes)
+        return replace(kept, notes=(*notes, *kept.notes))
 
     def _reworded_atom(
         self, atom: Atom, verb: Verb, signature: PredicateSignature, subtypes: Sequence[tuple[str, str]]
@@ -324,27 +340,46 @@ class Expander:
 
     # Verbs
 
-    def _conclusion_verbs(self, meta: Rule, narrowed: Library, narrow: Variable) -> tuple[Verb, ...]:
-        """Verbs for the conclusion: the one that the model prefers, those of its sentences, and the meta-rule's own."""
+    def _conclusion_verbs(
+        self, meta: Rule, narrowed: Library, narrow: Variable
+    ) -> tuple[tuple[Verb, ...], tuple[str, ...]]:
+        """Verbs for the conclusion: the one that the model prefers, those of its sentences, and the meta-rule's own.
+
+        Then notes about replies that are none.
+        """
+        notes: tuple[str, ...] = ()
         old, atom = meta.conclusion.atom, narrowed.rules[0].conclusion.atom
         found: dict[str, Verb] = {}
         if self._settings.verbs and narrow in atom.variables:
-            arguments = [str(term) if isinstance(term, Variable) else str(term.value) for term in atom.arguments]
+            arguments = _spelled(atom)
             reply = self._ask(conclusion_prompt(rule_sentence(narrowed, self.library, "[mask]").rstrip(".")))
             sentences = {verb.name: verb for verb in read_conclusions(reply, arguments) if isinstance(verb, Verb)}
             best = self._ask_verb(old, atom)
-            found = {} if best is None else {best.name: sentences.get(best.name, best)}
+            if isinstance(best, UnusableReply):
+                notes = _notes(best)
+            else:
+                found = {best.name: sentences.get(best.name, best)}
             found |= sentences
         # The meta-rule's own verb comes last, as the fallback.
-        return tuple({**found, old.predicate: Verb(old.predicate)}.values())
+        return tuple({**found, old.predicate: Verb(old.predicate)}.values()), notes
 
-    def _ask_verb(self, old: Atom, new: Atom) -> Verb | None:
-        return read_predicate(self._ask(verb_prompt(str(old), str(Atom("[mask]", new.arguments)))))
+    def _ask_verb(self, old: Atom, new: Atom) -> Verb | UnusableReply:
+        return read_predicate(self._ask(verb_prompt(str(old), str(Atom("[mask]", new.arguments)))), _spelled(new))
 
     def _ask(self, prompt: str) -> str:
         parameters = GenerationParameters(temperature=0.7, max_tokens=REPLY_TOKENS, seed=self._settings.seed)
         (reply,) = self._model.generate([GenerationRequest(prompt)], parameters)
         return reply.text
+
+
+def _spelled(atom: Atom) -> list[str]:
+    """The arguments as prompts name them: `Person A`, or a constant's text."""
+    return [str(term) if isinstance(term, Variable) else str(term.value) for term in atom.arguments]
+
+
+def _notes(reply: UnusableReply) -> tuple[str, ...]:
+    """A note about a reply that is no verb; none about an empty one."""
+    return (f"not '{reply.said}': {reply.reason}",) if reply.said else ()
 
 
 def _substituted(atom: Atom, variable: Variable, narrow: Variable) -> Atom:

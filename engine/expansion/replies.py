@@ -37,6 +37,11 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _SNAKE = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 _VERB_WORDS = re.compile(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
 _CONTRACTIONS = ((r"\bcan['’]t\b", "cannot"), (r"\bwon['’]t\b", "will not"), (r"n['’]t\b", " not"))
+_SUBJECTS = frozenset(
+    ("a", "an", "each", "every", "i", "if", "it", "people", "someone", "sure", "that", "the", "they", "this", "you")
+)
+"""Words with which sentences begin, and verbs do not."""
+
 _SLOT = re.compile(r"\[\d{1,3}\]")
 
 
@@ -98,17 +103,49 @@ def _singular(noun: str) -> str:
     return str(inflect.engine().singular_noun(noun) or noun)
 
 
-def read_predicate(reply: str) -> Verb | None:
-    """The predicate of a reply such as `cannot_drive`, `cannot_drive(Person A, Vehicle B)` or `cannot drive`."""
+def read_predicate(reply: str, arguments: Sequence[str] = ()) -> Verb | UnusableReply:
+    """The predicate of a reply such as `cannot_drive`, `cannot_drive(Person A, Vehicle B)` or `cannot drive`.
+
+    `arguments`: as the prompt named them; a reply with one of them in the verb's place is a sentence, and unusable.
+    """
     lines = [line for line in reply[:MAX_REPLY_CHARACTERS].splitlines() if line.strip()]
     if not lines:
-        return None
-    line = lines[0].lower()
-    named = dict.fromkeys(_SNAKE.findall(line))
+        return UnusableReply("", "is no verb")
+    named = dict.fromkeys(_SNAKE.findall(lines[0].lower()))
     if len(named) > 1:
-        return None  # it is ambiguous
-    text = next(iter(named), None) or without_numbering(line.split("(")[0].strip(_MARKS)).strip(_MARKS)
-    return read_verb(text.replace("_", " "))
+        return UnusableReply(_shown(lines[0]), "names several verbs")
+    plain = without_numbering(lines[0].split("(")[0].strip(_MARKS)).strip(_MARKS)
+    words = (next(iter(named), None) or plain).replace("_", " ")
+    if is_sentence(words, arguments):
+        return UnusableReply(_shown(lines[0]), "is a sentence, where a verb such as 'cannot drive' is wanted")
+    return read_verb(words.lower()) or UnusableReply(_shown(lines[0]), "is no verb")
+
+
+def is_sentence(words: str, arguments: Sequence[str]) -> bool:
+    """Tell if words that should be a verb have a subject or an argument, such as `Person A cannot drive a car`.
+
+    `arguments`: as the prompt named them, such as `Person A`.
+    """
+    plain = words.split()
+    lower = [word.casefold() for word in plain]
+    if not lower or lower[0] in _SUBJECTS:
+        return True
+    variables: set[str] = set()
+    for position, argument in enumerate(arguments):
+        *type_words, name = argument.casefold().split() or [""]
+        if not type_words:  # a constant: its whole text
+            type_words, name = [name], ""
+        variables.add(name)
+        if position == 0 and lower[: len(type_words)] == type_words:
+            return True
+        # The article `a` is a variable only behind a type or as a capital letter.
+        if f" {' '.join(filter(None, [*type_words, name]))} " in f" {' '.join(lower)} ":
+            return True
+    for place, word in enumerate(lower):
+        is_capital = place > 0 and VARIABLE_NAME.fullmatch(plain[place]) is not None
+        if is_capital or (word in variables and word not in ("a", "")):
+            return True
+    return False
 
 
 def read_verb(words: str, slots: int = 0) -> Verb | None:

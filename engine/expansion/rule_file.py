@@ -21,22 +21,35 @@ _FIRST_LINE = "# Written by `hapax rules expand`, {checksum}. Once it is changed
 class Sources:
     """The files of an expansion.
 
-    `beside`: the library with which the new rules will be used; `whole`: that library with the meta-rules.
+    `beside`: the library with which the new rules will be used; `whole`: that library with the meta-rules. `own`:
+    predicates that the meta-rules use for other types than the library; the library's are left out of both.
     """
 
     whole: Library
     beside: Library
     meta_file: Path
     output: Path
+    own: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, meta_file: Path, paths: Sequence[Path], output: Path) -> Sources:
         """Load the rule files, without the output of an earlier run. Raises RulesRejected for errors."""
         files = [file for file in rule_files(paths) if file.resolve() != output.resolve()]
         inside = any(file.resolve() == meta_file.resolve() for file in files)
-        whole = load_library(files if inside else [meta_file, *files])
+        if inside:
+            whole = load_library(files)
+            _refuse_errors(whole)
+            return cls(whole, whole, meta_file, output)
+        meta, beside = load_library([meta_file]), load_library(files)
+        own = _own_predicates(meta, beside)
+        if not own:
+            whole = load_library([meta_file, *files])
+            _refuse_errors(whole)
+            return cls(whole, beside, meta_file, output)
+        beside = _without(beside, own)
+        whole = with_additions(beside, [meta])
         _refuse_errors(whole)
-        return cls(whole, whole if inside else load_library(files), meta_file, output)
+        return cls(whole, beside, meta_file, output, own)
 
     def meta_rules(self, names: Sequence[str]) -> tuple[Rule, ...]:
         """The meta-rules of these names; without names all of them."""
@@ -48,6 +61,35 @@ class Sources:
         if not known:
             raise HapaxError(f"{self.meta_file} has no rule to expand. Add a meta-rule over a wide type to it.")
         return tuple(known[name] for name in names or known)
+
+
+def _own_predicates(meta: Library, beside: Library) -> tuple[str, ...]:
+    """Indicators of predicates that the meta-rules declare or use with types that the library's do not cover."""
+    joined = replace(beside, subtypes=(*beside.subtypes, *meta.subtypes))
+    known = {signature.indicator: signature for signature in beside.completed().signatures}
+    own: list[str] = []
+    for signature in meta.completed().signatures:
+        other = known.get(signature.indicator)
+        if other is None:
+            continue
+        pairs = zip(signature.argument_types, other.argument_types, strict=True)
+        if signature.declared:
+            is_covered = signature.kind is other.kind and all(type_key(a) == type_key(b) for a, b in pairs)
+        else:
+            is_covered = all(joined.is_subtype(a, b) for a, b in pairs)
+        if not is_covered:
+            own.append(signature.indicator)
+    return tuple(own)
+
+
+def _without(library: Library, indicators: Sequence[str]) -> Library:
+    """The library without these predicates, and without the rules and facts that use them."""
+    return replace(
+        library,
+        rules=tuple(rule for rule in library.rules if not {atom.indicator for atom in rule.atoms} & set(indicators)),
+        signatures=tuple(item for item in library.signatures if item.indicator not in indicators),
+        facts=tuple(fact for fact in library.facts if fact.indicator not in indicators),
+    )
 
 
 def refuse_overwrite(path: Path) -> None:

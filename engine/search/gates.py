@@ -120,8 +120,12 @@ def _unreadable(candidate: Candidate, _: QuestionGates) -> str | None:
     return candidate.rejected_by_parser
 
 
-def _disagreeing(_: Candidate, question: QuestionGates) -> str | None:
-    return None if question.agreed else "the answers to a question with one right value differ"
+def _disagreeing(candidate: Candidate, question: QuestionGates) -> str | None:
+    if not question.agreed:
+        return "the answers to a question with one right value differ"
+    if question.taken is not None and candidate.value != question.taken and type(candidate.value) is not str:
+        return f"agrees within the tolerance with {question.taken}, which came first and is taken"
+    return None
 
 
 def _type_claims(value: Value, data_type: str, _: Sequence[Atom], library: Library) -> Sequence[str]:
@@ -250,7 +254,7 @@ class QuestionGates:
 
     `rules`: of thresholds by gate, where they differ from the gate's own. `prior`: probabilities of the values before
     in the beam, which LINK's released code averages with the new one. `agreed`: all samples of a question with one
-    right value gave the same value.
+    right value gave the same value, or one within the predicate's tolerance; `taken` is then the first one.
     """
 
     def __init__(
@@ -262,6 +266,7 @@ class QuestionGates:
         gates = gates_in_order() if order is None else order
         self.order = [gate for gate in gates if gate.judges(Subject.VALUES)]
         self.agreed = True
+        self.taken: Value | None = None
         self.scores: dict[Candidate, Scores] = {}
         self._prior = prior
         self._rules: dict[str, CriticRule] = {}

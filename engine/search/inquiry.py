@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hapax.engine.search.account import QuestionAccount, question_account
 from hapax.engine.search.gates import CRITIC, GateCount, QuestionGates, Scores, count_by_gate
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, Tolerance
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import AtomPattern, Candidate, Decision, Question, QuestionState
@@ -77,6 +77,7 @@ class ParsedGeneration:
 class AskedQuestion:
     """State of one question: its gates, the candidates so far, and whether it is finished.
 
+    `tolerance`: within which the samples about a functional predicate agree; None: they have to be equal.
     `empty`: consecutive calls without an accepted value. `cut`: the budget ended it. `restored`: its candidates come
     from an earlier run. `unread`: candidates that the parser rejected.
     """
@@ -84,6 +85,7 @@ class AskedQuestion:
     inquiry: Inquiry
     gates: QuestionGates
     calls_allowed: int
+    tolerance: Tolerance | None = None
     calls: int = 0
     sent: int = 0
     empty: int = 0
@@ -119,9 +121,9 @@ class AskedQuestion:
         question = self.inquiry.question
         self.calls += len(replies)
         new: list[Candidate] = []
-        first_values: list[Key | None] = []
+        first_values: list[Value | None] = []
         for reply in replies:
-            first: Key | None = None
+            first: Value | None = None
             for parsed in reply.parsed:
                 rejected = parsed.rejected
                 if rejected is None and question.functional and first is not None:
@@ -133,13 +135,13 @@ class AskedQuestion:
                     continue
                 key = value_key(parsed.value)
                 # The first readable value; later ones of a functional predicate are rejected above.
-                first = first or key
+                first = parsed.value if first is None else first
                 if key not in self._seen:
                     self._seen.add(key)
                     new.append(candidate)
             first_values.append(first)
         # All samples of such a question come in one round, so these are all replies that have to agree.
-        self.gates.agreed = not question.functional or (None not in first_values and len(set(first_values)) == 1)
+        self.gates.agreed = not question.functional or self._agree(first_values)
         self.values += new
         return new
 
@@ -163,7 +165,21 @@ class AskedQuestion:
         # Only exhausted questions are restored.
         self.calls, self.finished, self.restored = state.calls, True, True
         functional = self.inquiry.question.functional
-        self.gates.agreed = not functional or state.calls_without_acceptance < FUNCTIONAL_SAMPLES
+        # Values that differ are judged by the tolerance of today, whatever it was when they were asked.
+        first_values = [candidate.value for candidate in self.values]
+        agreed = state.calls_without_acceptance < FUNCTIONAL_SAMPLES
+        self.gates.agreed = not functional or (self._agree(first_values) if len(first_values) > 1 else agreed)
+
+    def _agree(self, first_values: Sequence[Value | None]) -> bool:
+        """Tell if the samples agree, and have the gates take the first of values that are not equal."""
+        values = [value for value in first_values if value is not None]
+        if not values or len(values) < len(first_values):
+            return False
+        taken, *others = values
+        self.gates.taken = taken
+        if self.tolerance is None:
+            return all(value_key(value) == value_key(taken) for value in others)
+        return all(self.tolerance.covers(taken, value) for value in others)
 
     def unstored(self) -> list[Candidate]:
         """Candidates added since the last call of this method."""

@@ -26,7 +26,7 @@ from hapax.engine.search.inquiry import (
 )
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import Assessment, Candidate, Decision, FactRecord, Question, Source, TypeFact, content_id
@@ -159,7 +159,8 @@ class Oracle:
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
                 gates = QuestionGates(self.settings.gates, self.settings.rules, inquiry.prior)
-                asked.append(AskedQuestion(inquiry, gates, self.settings.calls_per_question))
+                tolerance = self._tolerance(inquiry.question)
+                asked.append(AskedQuestion(inquiry, gates, self.settings.calls_per_question, tolerance))
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
             self._round(open_questions)
@@ -170,6 +171,13 @@ class Oracle:
             given = self._given_values(question.inquiry)
             self._answers[question.inquiry] = question.answer(given, decisions[question])
         return {inquiry: self._answers[inquiry] for inquiry in inquiries}
+
+    def _tolerance(self, question: Question) -> Tolerance | None:
+        """The tolerance of a functional question's predicate."""
+        if not question.functional:
+            return None
+        pattern = question.patterns[0]
+        return self.library.signature(f"{pattern.predicate}/{len(pattern.arguments)}").tolerance
 
     def keep_only(self, indicators: Collection[str]) -> None:
         """Free the answers and probabilities about all other predicates."""

@@ -35,13 +35,17 @@ from hapax.grammar.terms import Atom, Literal, Term, Variable
 from hapax.kb.records import Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, Price
+from hapax.llm_oracle.calls import TokenReserving
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.prompts import knowledge_prompt
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Models, Usage
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 5
 """Tokens of an item of a list: number, value, full stop and line end."""
+ROOM_OF_A_VOTE = 64
+"""Ratio of the tokens that a vote may use, so that a model can think aloud, to those that a plain yes or no uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +98,17 @@ class RuleEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RoleEstimate:
-    """Calls, tokens and money of one role. `cost`: expected and most; None if the model's price is unknown."""
+    """Calls, tokens, money and time of one role.
+
+    `cost`: expected and most; None if the model's price is unknown. `seconds`: likewise the wall time of requests to a
+    server; None if its alias states neither limits nor latency, and for a model in this process.
+    """
 
     model: str
     calls: Range = Range()
     tokens: Range = Range()
     cost: tuple[float, float] | None = None
+    seconds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,12 @@ class RunEstimate:
             expected += role.cost[0]
             most += role.cost[1]
         return expected, most
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Expected and most wall time of the requests whose pace is known: the roles are asked one after the other."""
+        known = [role.seconds for role in self.roles.values() if role.seconds is not None]
+        return sum(expected for expected, _ in known), sum(most for _, most in known)
 
 
 def plan_run(
@@ -288,7 +303,9 @@ class _RuleEstimator:
             return
         numeric = self.oracle.library.is_numeric(step.variable.data_type)
         ground = _names(step.generators[0]) <= set(self.search.names)
-        types = 0.0 if numeric else self.common.shared.more(("type", step.variable.data_type), proposed)
+        # A value is judged once by its type, and the questions of a step propose the same values again and again.
+        different = min(proposed, self.common.experience.of(OPEN).proposed)
+        types = 0.0 if numeric else self.common.shared.more(("type", step.variable.data_type), different)
         # LINK asks with all literals at once, and each of them may become ground.
         claimed = 1 if self.settings.compat is None else 1 + len(self.plan.rule.literals)
         values = most * self._most_values(step)
@@ -454,9 +471,14 @@ def _roles(
             calls[CRITIC] += step.claims
             calls[LIKELIHOOD] += step.texts
         calls[EVALUATOR] += Range(max(0, rule.statements.expected - rule.scored), rule.statements.most)
+    # A vote takes several requests for a claim.
+    votes = models.critic.reserved("") if isinstance(models.critic, TokenReserving) else Usage(0, 1)
+    vote_tokens = ceil(votes.completion_tokens / votes.requests)
+    claims = calls[CRITIC]
+    calls[CRITIC] = Range(claims.expected * votes.requests, claims.most * votes.requests)
     usage_per_call = {
         KNOWLEDGE: Usage(usage.mean, settings.values_per_call * TOKENS_PER_VALUE),
-        CRITIC: Usage(usage.mean, 1),
+        CRITIC: Usage(usage.mean, ceil(vote_tokens / ROOM_OF_A_VOTE)),
         LIKELIHOOD: Usage(usage.mean, 0),
         EVALUATOR: Usage(usage.mean, 0),
     }
@@ -468,10 +490,36 @@ def _roles(
     }
     needs = {}
     for role, model in by_role.items():
-        count, per_call = calls[role], usage_per_call[role]
-        tokens_per_call = per_call.prompt_tokens + per_call.completion_tokens
+        count, expected_use = calls[role], usage_per_call[role]
+        most_use = Usage(usage.mean, vote_tokens) if role == CRITIC else expected_use
+        pace: ServerPace | None = getattr(model, "pace", None)
+        rounds = _rounds(estimates, role, settings)
+        seconds = _both(
+            None if pace is None else pace.seconds(count.expected, expected_use, rounds),
+            None if pace is None else pace.seconds(count.most, most_use, rounds),
+        )
         price = prices.get(model.identity.name)
-        cost = None if price is None else (price.of(per_call) * count.expected, price.of(per_call) * count.most)
-        tokens = Range(count.expected * tokens_per_call, count.most * tokens_per_call)
-        needs[role] = RoleEstimate(model.identity.name, count, tokens, cost)
+        cost = None if price is None else (price.of(expected_use) * count.expected, price.of(most_use) * count.most)
+        tokens = Range(count.expected * _tokens(expected_use), count.most * _tokens(most_use))
+        needs[role] = RoleEstimate(model.identity.name, count, tokens, cost, seconds)
     return needs
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.prompt_tokens + usage.completion_tokens
+
+
+def _both(expected: float | None, most: float | None) -> tuple[float, float] | None:
+    return None if expected is None or most is None else (expected, most)
+
+
+def _rounds(estimates: Sequence[RuleEstimate], role: str, settings: SearchSettings) -> int:
+    """Number of batches of a role that wait for each other: the steps of rules side by side, and a step's calls."""
+    steps = [len(estimate.steps) for estimate in estimates if estimate.skipped is None]
+    groups = range(0, len(steps), settings.rules_together)
+    longest = sum(max(steps[start : start + settings.rules_together]) for start in groups)
+    if role == EVALUATOR:
+        return len(steps)
+    # Values are judged call by call, and then the literals that a step closes.
+    per_step = {KNOWLEDGE: settings.calls_per_question, CRITIC: settings.calls_per_question + 1, LIKELIHOOD: 1}
+    return longest * per_step[role]

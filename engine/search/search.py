@@ -102,7 +102,9 @@ def run_record(job: SearchJob) -> RunRecord:
     roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
     names = [model_name(model) for model in roles]
     # The place is where the rule file lies: moving a file does not make another run.
-    predicates = sorted(repr(replace(signature, place=Place())) for signature in library.completed().signatures)
+    signatures = library.completed().signatures
+    predicates = sorted(repr(replace(signature, place=Place())) for signature in signatures)
+    predicates += sorted(f"{item.indicator} within {item.tolerance}" for item in signatures if item.tolerance)
     # The order of facts and subtypes in the files has no meaning, so it must not make another run.
     given = sorted(map(str, library.facts))
     subtypes = sorted(map(list, library.subtypes))
@@ -176,6 +178,8 @@ class _SearchRun:
                     reports[report.rule] = report
                 self._free(uses, start + len(group))
         reached = self.oracle.budget_reached
+        if reached is not None:
+            reached.used = self.oracle.journal.used  # smaller requests may have been sent since
         return SearchReport(
             self.oracle.run_id,
             # In the order of the job, although skipped rules were reported first.

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.extras import missing_of
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
+from hapax.llm_oracle.backends.identities import forecast_identity
 from hapax.llm_oracle.budget import FREE
-from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE
+from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
 
 if TYPE_CHECKING:
     from hapax.llm_oracle.backends.loading import LoadedModel
@@ -45,6 +46,31 @@ def _open_embedded(request: ModelRequest) -> Any:
 
 def _open_hugging_face(request: ModelRequest) -> Any:
     return _in_role(request.once(lambda: _load(request.argument, f"hf/{request.argument}", request)), request)
+
+
+def _identify_embedded(request: ModelRequest) -> ModelIdentity:
+    return _identity(EMBEDDED_FOLDER, "embedded", request)
+
+
+def _identify_hugging_face(request: ModelRequest) -> ModelIdentity:
+    return _identity(request.argument, f"hf/{request.argument}", request)
+
+
+def _identify_gguf(request: ModelRequest) -> ModelIdentity:
+    return ModelIdentity(name := f"gguf/{Path(request.argument).name}", _newest_revision(name, request) or "")
+
+
+def _identify_smollm2(request: ModelRequest) -> ModelIdentity:
+    return ModelIdentity("smollm2", _newest_revision("smollm2", request) or "")
+
+
+def _identity(source: str | Path, name: str, request: ModelRequest) -> ModelIdentity:
+    return forecast_identity(source, name, request.options.dtype, _newest_revision(name, request))
+
+
+def _newest_revision(name: str, request: ModelRequest) -> str | None:
+    journal = request.options.journal
+    return None if journal is None else journal.newest_revision(name)
 
 
 def _open_gguf(request: ModelRequest) -> Any:
@@ -102,6 +128,7 @@ EMBEDDED = Backend(
     roles=ALL_ROLES,
     abilities="Hapax's own small model of its atlas; excludes given values while decoding; no network",
     missing=_embedded_missing,
+    identify=_identify_embedded,
     price=FREE,
 )
 
@@ -111,6 +138,7 @@ HUGGING_FACE = Backend(
     roles=ALL_ROLES,
     abilities="a Hugging Face checkpoint in this process: causal in all roles, sequence-to-sequence as critic",
     missing=_libraries_missing,
+    identify=_identify_hugging_face,
     price=FREE,
 )
 
@@ -120,6 +148,7 @@ GGUF = Backend(
     roles=ALL_ROLES,
     abilities="a GGUF file in this process, converted once into the cache; roles as for hf:",
     missing=_gguf_missing,
+    identify=_identify_gguf,
     price=FREE,
 )
 
@@ -128,5 +157,6 @@ SMOLLM2 = Backend(
     roles=ALL_ROLES,
     abilities="SmolLM2-135M-Instruct, a small pretrained language model in this process; no network",
     missing=_smollm2_missing,
+    identify=_identify_smollm2,
     price=FREE,
 )

@@ -6,8 +6,6 @@ prompt or text are removed, so that a value cannot speak for the other side of a
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,17 +16,12 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 from transformers.utils import logging as transformers_logging
 
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.identities import checkpoint_identity, content_revision
 from hapax.llm_oracle.backends.processor import processor_speed
 from hapax.llm_oracle.protocols import ModelIdentity
 
 LONGEST_INPUT = 4096
 """Tokens, for models without a limit in their configuration."""
-
-DESCRIBING = frozenset({"README.md", "measurements.json"})
-"""Files of a folder that describe its model and change none of its answers."""
-
-HASHED_BYTES = 200 * 2**20
-"""A folder up to this size is identified by its content, a larger one by names, sizes and dates."""
 
 DTYPES = {"auto": None, "float32": torch.float32, "bfloat16": torch.bfloat16}
 """The number formats by name; None: the fastest."""
@@ -124,12 +117,10 @@ def load_model(
             "downloaded."
         ) from fault
     network.to(place)  # type: ignore[arg-type]  # typed for the class, not for its instances
-    if revision is None:
-        revision = _revision(Path(source), config)
-    # Scores in another dtype differ, so that the journal must keep them apart.
-    if torch_dtype != torch.float32:
-        revision = f"{revision} {str(torch_dtype).removeprefix('torch.')}".strip()
-    identity = ModelIdentity(name or f"hf/{source}", revision, *_abilities(Path(source)))
+    commit = getattr(config, "_commit_hash", None)
+    revision = content_revision(source, commit) if revision is None else revision
+    precision = str(torch_dtype).removeprefix("torch.")
+    identity = checkpoint_identity(source, name or f"hf/{source}", revision, precision)
     return LoadedModel(network.eval(), tokenizer, identity)
 
 
@@ -158,33 +149,3 @@ def _fastest(place: torch.device, config: Any, headless: bool) -> torch.dtype:
     if headless or place.type != "cpu" or width < NARROWEST:
         return torch.float32
     return torch.bfloat16 if processor_speed().prefers_bfloat16 else torch.float32
-
-
-def _abilities(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """The predicates and data types that a folder's model declares in `hapax.json`; None: no declared limit."""
-    listing = folder / "hapax.json"
-    if not listing.is_file():
-        return None, None
-    try:
-        declared = json.loads(listing.read_text("utf-8"))
-        predicates, types = declared["predicates"], declared.get("types")
-        return tuple(map(str, predicates)), None if types is None else tuple(map(str, types))
-    except (ValueError, KeyError, TypeError) as fault:
-        raise HapaxError(
-            f'{listing} is malformed. Write {{"predicates": ["name/arity", ...], "types": [...]}}, or rebuild the '
-            "model."
-        ) from fault
-
-
-def _revision(folder: Path, config: Any) -> str:
-    """Version of the weights: the hub's commit, or a hash of a local folder."""
-    if not folder.is_dir():
-        return str(getattr(config, "_commit_hash", None) or "")
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in DESCRIBING)
-    by_content = sum(path.stat().st_size for path in files) <= HASHED_BYTES
-    digest = hashlib.sha256()
-    for path in files:
-        status = path.stat()
-        digest.update(f"{path.name} {status.st_size}\n".encode())
-        digest.update(path.read_bytes() if by_content else str(status.st_mtime_ns).encode())
-    return digest.hexdigest()[:16]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -17,13 +17,17 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.openai_proxy import is_this_machine, named_proxy
 from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy, Server
 from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.pace import ServerPace
 
 OPENAI = "https://api.openai.com/v1"
 KEY_NAME, URL_NAME = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
-_WITH_URL = re.compile(r"(?P<model>.+)@(?P<url>https?://.+)")
+_WITH_URL = re.compile(r"(?P<model>.+)@(?P<url>https?://.+)", re.IGNORECASE)
+_VERSION = re.compile(r"[0-9-]+")
+_HOST = re.compile(r"(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])(:\d+)?(/.*)?", re.IGNORECASE)
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]*")
 
 
@@ -41,9 +45,19 @@ class ServedModel:
     logprobs: str | None = None
     """Log-probabilities that the user says the server gives: `none`, `output`, `echo` or `prompt`. Used only if nothing
     can be probed."""
+    latency: float | None = None
+    """Seconds of a request apart from its answer's tokens, and tokens per second of an answer, as the user states them
+    for forecasts."""
+    speed: float | None = None
     votes: int = 10
     revision: str = ""
     """The user's own name for this version of the model. A new one asks everything anew."""
+
+    @property
+    def pace(self) -> ServerPace:
+        """The limits and the stated speed of the server."""
+        limits = self.limits
+        return ServerPace(limits.max_concurrency, limits.rpm, limits.tpm, self.latency, self.speed)
 
     @property
     def name(self) -> str:
@@ -56,13 +70,18 @@ class KeyMissing(HapaxError):  # noqa: N818  # named after the situation, as all
 
 
 def served_model(
-    argument: str, aliases: Path | None, environment: Mapping[str, str], queued: bool = False
+    argument: str, aliases: Path | None, environment: Mapping[str, str], queued: bool = False, proxy: str = ""
 ) -> ServedModel:
     """The model that follows `openai:`. Raises HapaxError with place and remedy for a string that has no meaning.
 
     `queued`: requests are recorded and not sent, so a model whose alias states `logprobs` needs no key.
+    `proxy`: URL, or name of the environment variable, of the proxy to servers on other machines, unless an alias names
+    another one.
     """
     served = _find(argument, aliases, environment)
+    if proxy and not served.server.proxy and not is_this_machine(served.server.base_url):
+        url = named_proxy(proxy, environment, "--proxy")
+        served = replace(served, server=replace(served.server, proxy=url))
     server = served.server
     if server.base_url == OPENAI and not server.key and not (queued and served.logprobs is not None):
         raise KeyMissing(f"OpenAI requires a key. Set {server.key_name}, or {URL_NAME} for a server of your own.")
@@ -75,6 +94,8 @@ def _find(argument: str, aliases: Path | None, environment: Mapping[str, str]) -
         return _from_alias(known[argument], environment)
     default_url = environment.get(URL_NAME) or OPENAI
     match = _WITH_URL.fullmatch(argument)
+    if not match:
+        _refuse_address(argument)
     if known and not match and default_url == OPENAI and not environment.get(KEY_NAME):
         raise KeyMissing(
             f"{aliases} has no alias {argument}, and OpenAI, which may have such a model, requires a key. "
@@ -86,6 +107,18 @@ def _find(argument: str, aliases: Path | None, environment: Mapping[str, str]) -
     return ServedModel(model, _server(url, KEY_NAME if owns_key else "", environment, "the model"))
 
 
+def _refuse_address(argument: str) -> None:
+    """Raise HapaxError for a name with an address in it: the name, and the key, would go to the default server."""
+    model, at, place = argument.rpartition("@")
+    is_version = bool(_VERSION.fullmatch(place))  # claude-3@20240229 is the name of a model
+    if (model and at and not is_version) or "://" in argument or _HOST.fullmatch(argument):
+        raise HapaxError(
+            f"openai:{argument} is not MODEL@URL: the address has to be a URL, and the name of a model comes before "
+            "it. Write it like openai:my-model@http://localhost:8000/v1. For a model whose own name contains such "
+            "an @, write an alias (--aliases)."
+        )
+
+
 def _from_alias(alias: Alias, environment: Mapping[str, str]) -> ServedModel:
     default_url = environment.get(URL_NAME) or OPENAI
     url = alias.api_base or default_url
@@ -95,16 +128,22 @@ def _from_alias(alias: Alias, environment: Mapping[str, str]) -> ServedModel:
     if alias.price_in is not None and alias.price_out is not None:
         price = Price(alias.price_in, alias.price_out)
 
+    server = _server(url, alias.api_key_name or default_key, environment, where)
+    if alias.proxy:
+        if is_this_machine(server.base_url):
+            raise HapaxError(f"{where}: a proxy is named for a server on this machine. Remove `proxy`.")
+        server = replace(server, proxy=named_proxy(alias.proxy, environment, where))
+
     def stated(*names: str) -> dict[str, Any]:
         return alias.model_dump(include=set(names), exclude_none=True)
 
     return ServedModel(
         alias.model_name,
-        _server(url, alias.api_key_name or default_key, environment, where),
+        server,
         Limits(**stated("max_concurrency", "rpm", "tpm")),
         RetryPolicy(**stated("timeout", "attempts")),
         price,
-        **stated("completion", "logprobs", "votes", "revision"),
+        **stated("completion", "logprobs", "votes", "revision", "latency", "speed"),
     )
 
 
@@ -160,6 +199,7 @@ class Alias(BaseModel):
     model_name: Text = Field(description="the server's name of the model, a text")
     api_base: Text | None = Field(None, description="a base URL such as http://localhost:8000/v1")
     api_key_name: Text | None = Field(None, description="the name of an environment variable")
+    proxy: Text | None = Field(None, description="a URL such as http://proxy:3128, or an environment variable with one")
     completion: bool | None = Field(None, description="true or false")
     logprobs: Literal["none", "output", "echo", "prompt"] | None = Field(
         None, description="none, output, echo or prompt"
@@ -169,6 +209,8 @@ class Alias(BaseModel):
     max_concurrency: int | None = Field(None, ge=1, le=1024, description="a whole number from 1 to 1024")
     rpm: float | None = Field(None, ge=0.001, le=1e9, description="requests per minute, above 0")
     tpm: float | None = Field(None, ge=1, le=1e12, description="tokens per minute, from 1")
+    latency: float | None = Field(None, ge=0, le=86_400, description="seconds of a request, from 0")
+    speed: float | None = Field(None, ge=0.001, le=1e9, description="tokens per second of one answer, above 0")
     timeout: float | None = Field(None, ge=0.001, le=86_400, description="seconds, above 0 and at most 86400")
     attempts: int | None = Field(None, ge=1, le=100, description="a whole number from 1 to 100")
     price_in: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the prompt")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
-from hapax.llm_oracle.backends.openai_aliases import ServedModel
+from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
 from hapax.llm_oracle.backends.openai_probing import (
     LOGPROBS,
     VOTE,
@@ -26,6 +26,7 @@ from hapax.llm_oracle.backends.openai_probing import (
     system_one_request,
     vote_request,
 )
+from hapax.llm_oracle.backends.openai_tokens import Tokenizer, own_tokenizer
 from hapax.llm_oracle.backends.openai_transport import (
     ReadReply,
     Refused,
@@ -102,7 +103,7 @@ class OpenAIModel:
 
     def generator(self) -> OpenAIGenerator:
         # The bias asks the server for its tokens, and a stated model sends nothing.
-        bias = None if self._is_stated else TokenBias(self.served.model, self._prober.transport)
+        bias = None if self._is_stated else TokenBias(self.served, self._prober.transport)
         transport = same_version(self._transport, self.served, self.method.reported)
         return OpenAIGenerator(self.served, transport, self.method, bias)
 
@@ -129,10 +130,16 @@ class OpenAIGenerator:
     ) -> None:
         self.identity = ModelIdentity(served.name, "; ".join(method.revision(served)))
         self.price = served.price
+        self.pace = served.pace
         self._model = served.model
         self._transport = transport
         self._method = method
         self._bias = bias
+
+    @property
+    def bias_refused(self) -> str:
+        """Why a logit bias that was wanted could not be sent; empty if it was sent or not wanted."""
+        return "" if self._bias is None else self._bias.refused
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         return in_request_order(self.stream(requests, parameters), len(requests))
@@ -180,6 +187,7 @@ class OpenAICritic:
         revision = [*method.revision(served), critic_method.revision(served.votes)]
         self.identity = ModelIdentity(served.name, "; ".join(revision))
         self.price = served.price
+        self.pace = served.pace
         self._model = served.model
         self._votes = served.votes
         self._transport = transport
@@ -207,7 +215,8 @@ class OpenAICritic:
         prompt = estimated_tokens(critic_prompt(claim))
         if self._critic_method.kind != VOTE:
             return Usage(prompt, 1)
-        return Usage(prompt * self._requests_per_vote, VOTE_TOKENS[self._method.endpoint] * self._votes)
+        requests = self._requests_per_vote
+        return Usage(prompt * requests, VOTE_TOKENS[self._method.endpoint] * self._votes, requests)
 
     @property
     def _requests_per_vote(self) -> int:
@@ -228,6 +237,7 @@ class OpenAILikelihood:
         version = served.revision or (method.reported if method.reported != served.model else "")
         self.identity = ModelIdentity(served.name, "; ".join(part for part in (version, method.kind) if part))
         self.price = served.price
+        self.pace = served.pace
         self._model = served.model
         self._transport = transport
         self._method = method
@@ -251,12 +261,16 @@ class OpenAILikelihood:
 class TokenBias:
     """Logit bias against the tokens of texts, which the server is asked for once per text.
 
-    A server without a tokenizer endpoint gets no bias.
+    For OpenAI's own models tiktoken tells them, if it is installed. Otherwise, and from a server without a tokenizer
+    endpoint, there is no bias, and `refused` says why.
     """
 
-    def __init__(self, model: str, transport: Transport) -> None:
-        self._model = model
+    def __init__(self, served: ServedModel, transport: Transport) -> None:
+        self.refused = ""
+        self._model = served.model
         self._transport = transport
+        self._is_openai = served.server.base_url == OPENAI
+        self._tokenizer: Tokenizer | None = None
         self._path: str | None = None
         self._known: dict[str, list[int]] = {}
 
@@ -278,6 +292,8 @@ class TokenBias:
         unknown = [text for text in dict.fromkeys(["", LIST_TEXT, *spellings]) if text not in self._known]
         if not unknown:
             return True
+        if self._is_openai:
+            return self._learn_own(unknown)
         for path in TOKENIZER_PATHS if self._path is None else (self._path,):
             try:
                 replies = self._transport.ask([self._request(path, text) for text in unknown], _tokens)
@@ -288,7 +304,17 @@ class TokenBias:
                 self._path = path
                 self._known.update(zip(unknown, found, strict=True))
                 return True
+        self.refused = "The server does not tell the tokens of a text (/tokenize)."
         return False
+
+    def _learn_own(self, texts: Sequence[str]) -> bool:
+        """Learn the tokens from tiktoken; False if the model's tokenizer is not at hand."""
+        if self._tokenizer is None and not self.refused:
+            self._tokenizer, self.refused = own_tokenizer(self._model)
+        if self._tokenizer is None:
+            return False
+        self._known.update({text: self._tokenizer(text) for text in texts})
+        return True
 
     def _request(self, path: str, text: str) -> ServerRequest:
         # vLLM reads `prompt`, llama.cpp `content`, llama-cpp-python `input`; each ignores the others' names.
@@ -410,4 +436,4 @@ def _share_of_yes(replies: Sequence[Ballot | Refused]) -> CriticScore:
         completion_tokens += spent.completion_tokens
     refused = refusals[0] if refusals and len(refusals) == len(replies) else ""
     probability = sum(votes) / len(votes) if votes else NOTHING_KNOWN
-    return CriticScore(probability, Usage(prompt_tokens, completion_tokens), refused)
+    return CriticScore(probability, Usage(prompt_tokens, completion_tokens, len(replies)), refused)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -90,7 +91,8 @@ class AnswerMethod:
         """A request for an answer of at most `tokens` tokens."""
         accepted = {name: value for name, value in options.items() if name not in self.dropped}
         body = request_body(self.endpoint, model, prompt, **{self.limit_name: tokens}, **accepted)
-        return ServerRequest(self.endpoint, body, estimated_tokens(prompt) + tokens)
+        samples = options.get("n", 1)
+        return ServerRequest(self.endpoint, body, Usage(estimated_tokens(prompt), tokens * samples))
 
     def sample(self, model: str, prompt: str, tokens: int, **options: Any) -> ServerRequest:
         """A request that samples by temperature and top_p alone, if the server has options for that."""
@@ -128,7 +130,7 @@ class LikelihoodMethod:
         """A request that scores the text. It asks for one token of answer, the least that all servers accept."""
         option: dict[str, Any] = {"echo": True, "logprobs": 1} if self.kind == ECHO else {"prompt_logprobs": 0}
         body = request_body(COMPLETIONS, model, text, max_tokens=1, temperature=0, **option)
-        return ServerRequest(COMPLETIONS, body, estimated_tokens(text) + 1)
+        return ServerRequest(COMPLETIONS, body, Usage(estimated_tokens(text), 1))
 
     def read(self, reply: Any, text: str) -> LogLikelihood | None:
         return echoed_likelihood(reply, text) if self.kind == ECHO else prompt_likelihood(reply)
@@ -268,7 +270,7 @@ def critic_request(model: str, prompt: str, method: AnswerMethod, top: int) -> S
 def system_one_request(model: str, prompt: str) -> ServerRequest:
     """A request for a decision between yes and no."""
     body = {"model": model, "state": prompt, "questions": {"holds": {"type": "noul"}}}
-    return ServerRequest(SYSTEM_ONE, body, estimated_tokens(prompt))
+    return ServerRequest(SYSTEM_ONE, body, Usage(estimated_tokens(prompt), 1))
 
 
 def vote_request(model: str, prompt: str, method: AnswerMethod, seed: int, samples: int = 1) -> ServerRequest:
@@ -312,40 +314,53 @@ def _found(transport: Transport, request: ServerRequest, read: Callable[[Any], F
 class Prober:
     """Probes one model on one server; with a journal, once for all commands that use the same journal.
 
-    `again`: probe even if the journal holds findings; the new ones then replace them.
+    `again`: probe even if the journal holds findings; the new ones then replace them. `stated`: where the journal holds
+    none, believe what the alias states instead of probing, if it states anything.
     """
 
     served: ServedModel
     transport: Transport
     journal: Journal | None = None
     again: bool = False
+    stated: bool = False
 
     def answer_method(self) -> AnswerMethod:
         ability = {"ability": "manner", "completion": self.served.completion}
-        return self._kept(ability, lambda transport: probe_answer_method(transport, self.served), AnswerMethod)
+        probe = partial(probe_answer_method, served=self.served)
+        return self._kept(ability, probe, AnswerMethod, stated_answer_method)
 
     def critic_method(self, method: AnswerMethod) -> CriticMethod:
         ability = {"ability": "critic", **asdict(method)}
-        return self._kept(ability, lambda transport: probe_critic_method(transport, self.served, method), CriticMethod)
+        probe = partial(probe_critic_method, served=self.served, method=method)
+        return self._kept(ability, probe, CriticMethod, stated_critic_method)
 
     def likelihood_method(self) -> LikelihoodMethod:
         ability = {"ability": "likelihood"}
-        return self._kept(ability, lambda transport: probe_likelihood_method(transport, self.served), LikelihoodMethod)
+        probe = partial(probe_likelihood_method, served=self.served)
+        return self._kept(ability, probe, LikelihoodMethod, stated_likelihood_method)
 
     def _kept(
-        self, ability: Mapping[str, Any], probe: Callable[[Transport], Method], kind: Callable[..., Method]
+        self,
+        ability: Mapping[str, Any],
+        probe: Callable[[Transport], Method],
+        kind: Callable[..., Method],
+        stated: Callable[[ServedModel], Method],
     ) -> Method:
         """The finding in the journal, else that of the probe, which is stored there."""
+        is_stated = self.stated and self.served.logprobs is not None
         if self.journal is None:
-            return probe(self.transport)
+            return stated(self.served) if is_stated else probe(self.transport)
         asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.revision), 1)
+        call = self._call(self.journal, asker, ability)
+        if is_stated and not self.journal.store.calls([call.id]):
+            return stated(self.served)
 
         def send(_: Sequence[int]) -> Stream[StoredAnswer]:
             metered = MeteredTransport(self.transport)
             fields = asdict(probe(metered))
             yield [(0, StoredAnswer({_STORED_NAMES.get(name, name): fields[name] for name in fields}, metered.spent))]
 
-        (record,) = self.journal.answers(asker, [self._call(self.journal, asker, ability)], send)
+        (record,) = self.journal.answers(asker, [call], send)
         fields: dict[str, Any] = {}
         for name, value in record.response.items():
             # JSON has no tuples.

@@ -12,7 +12,7 @@ import math
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import httpx2
 from aiolimiter import AsyncLimiter
@@ -35,8 +35,10 @@ from hapax.llm_oracle.backends.openai_wire import (
     is_of_one_request,
     one_line,
     refusal,
+    texts,
     usage,
 )
+from hapax.llm_oracle.budget import ACCOUNT, Account, BudgetReached
 from hapax.llm_oracle.protocols import PartlyAnswered, Stream, Usage, in_request_order
 
 AHEAD = 256
@@ -56,6 +58,7 @@ COOL_DOWN = 2.0
 
 _TEMPORARY = frozenset({408, 409, 425, 429})
 _NEVER = frozenset({501, 505})  # server errors that a repetition cannot cure
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -65,11 +68,23 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class ServerRequest:
-    """A request: path below the base URL (below the host if it begins with /), body, and most tokens it can use."""
+    """A request: path below the base URL (below the host if it begins with /), body, and most tokens it can use.
+
+    Nothing is charged for a request that can use no tokens, such as one to a tokenizer.
+    """
 
     path: str
     body: Mapping[str, Any]
-    tokens: int = 1
+    most: Usage = field(default_factory=Usage)
+
+    @property
+    def is_charged(self) -> bool:
+        return self.most.prompt_tokens + self.most.completion_tokens > 0
+
+    @property
+    def tokens(self) -> int:
+        """Most tokens, for a limit per minute."""
+        return max(1, self.most.prompt_tokens + self.most.completion_tokens)
 
     @property
     def prompt(self) -> str:
@@ -85,12 +100,16 @@ ReadReply = Callable[[Any, ServerRequest], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Address and key of a server. `place` names it in messages and in the journal; `key_name` is the key's source."""
+    """Address and key of a server. `place` names it in messages and in the journal; `key_name` is the key's source.
+
+    `proxy`: URL of the proxy on the way; empty: none.
+    """
 
     base_url: str
     place: str
     key: str = field(default="", repr=False)
     key_name: str = "OPENAI_API_KEY"
+    proxy: str = field(default="", repr=False)
 
     def redacted(self, text: str) -> str:
         """The text with the key replaced."""
@@ -295,6 +314,32 @@ class Throttle:
             self._freed.notify(max(0, int(self.concurrency.allowed) - self._in_flight))
 
 
+@dataclass(slots=True)
+class Attempt:
+    """One sending of a request. `spent`: what it used; None: it did not leave.
+
+    Until a reply says otherwise, a request that left has used as much as it can: the answer may be charged though it
+    was lost on the way.
+    """
+
+    request: ServerRequest
+    spent: Usage | None
+
+    def replied(self, status: int, reply: Any = None) -> None:
+        """Learn what a reply with this status charges: nothing for an error."""
+        if status != 200 or not self.request.is_charged:
+            self.spent = Usage()
+        elif reply is not None:
+            self.spent = usage(reply, self.request.prompt, _said(reply))
+
+
+def _said(reply: Any) -> Sequence[str]:
+    """The texts of a reply, by which its tokens are estimated; none if it cannot be read."""
+    with suppress(TransientFault):
+        return texts(reply)
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """The place of one request among those in flight."""
@@ -314,6 +359,57 @@ class Slot:
         elif isinstance(fault, TransientFault) and fault.is_congestion:
             concurrency.refused(fault.retry_after)
         await self.throttle.leave()
+
+
+class UnderWay(Generic[Answer]):
+    """The requests of one stream that are prepared or sent, by their positions, as tasks of the transport's loop."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, answer: Callable[[ServerRequest], Coroutine[Any, Any, Answer]]
+    ) -> None:
+        self.count = 0
+        self._loop = loop
+        self._answer = answer
+        self._finished: SimpleQueue[tuple[int, asyncio.Task[Answer]]] = SimpleQueue()
+        self._tasks: set[asyncio.Task[Answer]] = set()  # used in the loop's thread only
+
+    def start(self, requests: Sequence[tuple[int, ServerRequest]]) -> None:
+        self.count += len(requests)
+        if requests:
+            self._loop.call_soon_threadsafe(self._start, requests)
+
+    def finished(self) -> tuple[list[tuple[int, Answer]], list[BaseException]]:
+        """The answers and exceptions of the tasks that are finished; waits for the first."""
+        answers: list[tuple[int, Answer]] = []
+        faults: list[BaseException] = []
+        group = _available(self._finished)
+        self.count -= len(group)
+        for position, task in group:
+            fault = task.exception()
+            if fault is None:
+                answers.append((position, task.result()))
+            else:
+                faults.append(fault)
+        return answers, faults
+
+    def cancel(self) -> None:
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def _start(self, requests: Sequence[tuple[int, ServerRequest]]) -> None:
+        for position, request in requests:
+            task = self._loop.create_task(self._answer(request))
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._end, position))
+
+    def _end(self, position: int, task: asyncio.Task[Answer]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # without this, asyncio warns of exceptions that nobody retrieves after a cancel
+        self._finished.put((position, task))
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
 
 
 class HttpTransport:
@@ -336,14 +432,22 @@ class HttpTransport:
         self._prepared = self.concurrency.most + AHEAD
         self._throttle = Throttle(limits, self.concurrency, sleep)
         self._sleep = sleep
+        self._settled = asyncio.Condition()
         self._loop = asyncio.new_event_loop()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if server.key:
             headers["Authorization"] = f"Bearer {server.key}"
-        encrypted = server.base_url.startswith("https:")  # loading certificates takes a while; do it only for HTTPS
+        # Loading certificates takes a while; do it only for HTTPS.
+        encrypted = httpx2.create_ssl_context() if server.base_url.startswith("https:") else False
         connections = httpx2.Limits(max_connections=None, max_keepalive_connections=self.concurrency.most)
         self._client = httpx2.AsyncClient(
-            headers=headers, timeout=self.retries.timeout, verify=encrypted, limits=connections
+            headers=headers,
+            timeout=self.retries.timeout,
+            verify=encrypted,
+            limits=connections,
+            proxy=server.proxy or None,
+            # Otherwise HTTP_PROXY in the environment would get the key.
+            trust_env=False,
         )
         # The thread must not refer to `self`, or the transport would never be collected and the loop never stopped.
         threading.Thread(target=_serve, args=(self._loop, self._client), daemon=True).start()
@@ -357,46 +461,40 @@ class HttpTransport:
         return in_request_order(self.stream(requests, read), len(requests))
 
     def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
-        """As `ask`, as the answers arrive. Closing the stream cancels the requests in flight."""
-        finished_tasks: SimpleQueue[tuple[int, asyncio.Task[Answer | Refused]]] = SimpleQueue()
-        tasks: set[asyncio.Task[Answer | Refused]] = set()  # used in the loop's thread only
+        """As `ask`, as the answers arrive. Closing the stream cancels the requests in flight.
 
-        def start(more: Sequence[tuple[int, ServerRequest]]) -> None:
-            for position, request in more:
-                task = self._loop.create_task(self._answer(request, read))
-                tasks.add(task)
-                task.add_done_callback(partial(finished, position))
-
-        def finished(position: int, task: asyncio.Task[Answer | Refused]) -> None:
-            tasks.discard(task)
-            if not task.cancelled():
-                task.exception()  # without this, asyncio warns of exceptions that nobody retrieves after a cancel
-            finished_tasks.put((position, task))
-
-        def cancel() -> None:
-            for task in tasks:
-                task.cancel()
-
-        waiting, in_progress = enumerate(requests), 0
+        When the budget is reached, requests in flight are still answered; then BudgetReached is raised.
+        """
+        account = ACCOUNT.get()
+        if account is not None:
+            account.is_metered = True
+        under_way = UnderWay(self._loop, lambda request: self._answer(request, read, account))
+        waiting = enumerate(requests)
+        reached: BudgetReached | None = None
         try:
             while True:
-                if more := list(islice(waiting, self._prepared - in_progress)):
-                    self._loop.call_soon_threadsafe(start, more)
-                    in_progress += len(more)
-                if not in_progress:
-                    return
-                group = _available(finished_tasks)
-                in_progress -= len(group)
-                yield from _outcome(group)
+                if reached is None:
+                    more, reached = _taken(waiting, self._prepared - under_way.count)
+                    under_way.start(more)
+                if not under_way.count:
+                    break
+                answers, faults = under_way.finished()
+                if answers:
+                    yield answers
+                reached = reached or _budget_reached(faults)
+            if reached is not None:
+                raise reached
         finally:
-            self._loop.call_soon_threadsafe(cancel)
+            under_way.cancel()
 
-    async def _answer(self, request: ServerRequest, read: ReadReply[Answer]) -> Answer | Refused:
+    async def _answer(
+        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None
+    ) -> Answer | Refused:
         try:
             async for attempt in self.retries.retrying(self._sleep):
                 with attempt:
                     async with self._throttle.slot(request.tokens):
-                        reply = await self._post(request)
+                        reply = await self._metered(request, account)
                         return refused_reply(reply, request, self.server.place) or read(reply, request)
         except Refused as refused:
             if not refused.of_this_request:
@@ -410,7 +508,24 @@ class HttpTransport:
             ) from None
         raise AssertionError("retrying ends by an answer or a fault")
 
-    async def _post(self, request: ServerRequest) -> Any:
+    async def _metered(self, request: ServerRequest, account: Account | None) -> Any:
+        """The reply, reserved in the account before it is sent and settled whatever comes."""
+        attempt = Attempt(request, request.most)
+        if account is None:
+            return await self._post(attempt)
+        while (reservation := account.reserve(request.most)) is None:
+            # The next request to end may leave room: it has probably used less than it could.
+            async with self._settled:
+                await self._settled.wait()
+        try:
+            return await self._post(attempt)
+        finally:
+            reservation.settle(attempt.spent)
+            async with self._settled:
+                self._settled.notify_all()
+
+    async def _post(self, attempt: Attempt) -> Any:
+        request = attempt.request
         # `join` follows the rules of links: `/tokenize` is below the host, `completions` below the base URL.
         url = str(httpx2.URL(f"{self.server.base_url}/").join(request.path))
         try:
@@ -422,14 +537,19 @@ class HttpTransport:
         except TimeoutError:
             raise TransientFault(f"no reply within {self.retries.timeout:g} seconds", None) from None
         except httpx2.HTTPError as fault:
+            if isinstance(fault, _NOT_SENT):
+                attempt.spent = None
             reason = one_line(self.server.redacted(str(fault))) or "no connection"
             raise TransientFault(f"{type(fault).__name__}: {reason}", None) from None
+        attempt.replied(response.status_code)
         if response.status_code != 200:
             raise self._fault(response, content)
         try:
-            return self.server.redacted_json(json.loads(content))
+            reply = self.server.redacted_json(json.loads(content))
         except (ValueError, RecursionError):
             raise TransientFault("a reply that is not JSON" if content.strip() else "an empty reply") from None
+        attempt.replied(200, reply)
+        return reply
 
     def _fault(self, response: httpx2.Response, content: bytes) -> Exception:
         """The exception for a reply with an error status."""
@@ -466,14 +586,25 @@ def _available(queue: SimpleQueue[Item]) -> list[Item]:
     return group
 
 
-def _outcome(group: Sequence[tuple[int, asyncio.Task[Answer]]]) -> Stream[Answer]:
-    """The answers of finished tasks; then raises the exception of one that failed."""
-    faults = {position: task.exception() for position, task in group}
-    if answers := [(position, task.result()) for position, task in group if faults[position] is None]:
-        yield answers
-    for fault in faults.values():
-        if fault is not None:
+def _taken(waiting: Iterator[Item], room: int) -> tuple[list[Item], BudgetReached | None]:
+    """The next items, at most `room`; fewer, with the exception, if making one asks for tokens beyond the budget."""
+    taken: list[Item] = []
+    try:
+        for item in islice(waiting, room):
+            taken.append(item)  # not `list(...)`: the items before an exception are needed, too
+    except BudgetReached as reached:
+        return taken, reached
+    return taken, None
+
+
+def _budget_reached(faults: Iterable[BaseException]) -> BudgetReached | None:
+    """The first BudgetReached; raises any other fault."""
+    reached: BudgetReached | None = None
+    for fault in faults:
+        if not isinstance(fault, BudgetReached):
             raise fault
+        reached = reached or fault
+    return reached
 
 
 def refused_reply(reply: Any, request: ServerRequest, place: str) -> Refused | None:

@@ -22,6 +22,8 @@ _HOW_TO_SEND_NOTHING = (
     "With --queue only probes are sent. To send none, state `logprobs` in an alias of the model (--aliases)."
 )
 
+_HOW_TO_FORECAST = "For a forecast without a server or key, state `logprobs` in an alias of the model (--aliases)."
+
 
 def _open_openai(request: ModelRequest) -> Any:
     model = request.once(lambda: _connect(request))
@@ -33,9 +35,10 @@ def _open_openai(request: ModelRequest) -> Any:
     except BudgetReached:
         raise
     except HapaxError as fault:
-        if request.options.queue is None or model.served.logprobs is not None:
+        if model.served.logprobs is not None or not (request.options.queue or request.options.forecast):
             raise
-        raise HapaxError(f"{fault} {_HOW_TO_SEND_NOTHING}") from fault
+        remedy = _HOW_TO_SEND_NOTHING if request.options.queue else _HOW_TO_FORECAST
+        raise HapaxError(f"{fault} {remedy}") from fault
 
 
 def _connect(request: ModelRequest) -> OpenAIModel:
@@ -48,16 +51,17 @@ def _connect(request: ModelRequest) -> OpenAIModel:
     default_aliases = os.environ.get(ALIASES_NAME)
     aliases = options.aliases or (Path(default_aliases) if default_aliases else None)
     is_queued = options.queue is not None
+    remedy = _HOW_TO_SEND_NOTHING if is_queued else _HOW_TO_FORECAST if options.forecast else ""
     try:
-        served = served_model(request.argument, aliases, os.environ, is_queued)
+        served = served_model(request.argument, aliases, os.environ, is_queued or options.forecast, options.proxy)
     except KeyMissing as fault:
-        raise HapaxError(f"{fault} {_HOW_TO_SEND_NOTHING}") if is_queued else fault from None
+        raise HapaxError(f"{fault} {remedy}".strip()) from None
     if request.model in options.prices:
         served = replace(served, price=options.prices[request.model])
     # Before the first probe, which counts in the budget.
     request.opened.learn_price(served.name, served.price)
     transport = HttpTransport(served.server, served.limits.shared(options.sharers), served.retries)
-    prober = Prober(served, transport, options.journal, options.probe_again)
+    prober = Prober(served, transport, options.journal, options.probe_again, options.forecast)
     return OpenAIModel(prober, None if options.queue is None else options.queue.to(served.server))
 
 
