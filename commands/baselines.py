@@ -128,7 +128,7 @@ def grid(config: Path, **options: Any) -> None:
     from hapax.evaluation.link.baselines.grid import GridRun
 
     settings = read_config(config)
-    warn_of_prices(dict(options["prices"]), settings.asked)
+    warn_of_prices(dict(options["prices"]), settings.model_names)
     library = read_library(settings.files)
     refuse_faulty(library)
     with open_kb(options["database"]) as kb:

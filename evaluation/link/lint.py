@@ -12,8 +12,9 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -106,20 +107,15 @@ class LintReport:
             f"left out: {counted(self.repeated, 'repeated row')} and {counted(self.incomplete, 'row')} with an empty "
             f"cell; people flipped {counted(self.turned, 'label')}"
         )
-        return ExperimentResult([table_16(self.domains)], figures, notes=(rows_note, self._size_note()))
-
-    def _size_note(self) -> str:
         total = self.domains[-1]
-        released = (
-            f" These are LINK's released rules, {RELEASED_RULES} according to its README."
-            if total.rules == RELEASED_RULES
-            else ""
-        )
-        return (
+        size_note = (
             f"{total.rules} of LINT's {PAPER_RULES} rules: {self.persons} of its {PAPER_PERSONS} about persons and "
             f"{total.rules - self.persons} of its {PAPER_OBJECTS} about objects; {total.head:,} of its {PAPER_HEAD:,} "
-            f"head statements and {total.long_tail:,} of its {PAPER_LONG_TAIL:,} long-tail statements.{released}"
+            f"head statements and {total.long_tail:,} of its {PAPER_LONG_TAIL:,} long-tail statements."
         )
+        if total.rules == RELEASED_RULES:
+            size_note += f" These are LINK's released rules, {RELEASED_RULES} according to its README."
+        return ExperimentResult([table_16(self.domains)], figures, notes=(rows_note, size_note))
 
 
 @dataclass
@@ -128,14 +124,11 @@ class LintReader:
 
     library: Library
     folder: Path
-    _run: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._run = content_id("run", "lint", self.folder.name, sorted(rule.name for rule in self.library.rules))
-
-    @property
+    @cached_property
     def run_id(self) -> str:
-        return self._run
+        """Id of the run that an import stores; the same folder and rules give the same run."""
+        return content_id("run", "lint", self.folder.name, sorted(rule.name for rule in self.library.rules))
 
     def files(self) -> list[LintFile]:
         """All CSV files of the folder. Raises HapaxError for an unknown rule, a missing column, or if there is none."""
@@ -184,13 +177,13 @@ class LintReader:
         words = {name: " ".join(cell.replace("_", " ").split()) for name, cell in cells.items()}
         if not all(words.values()):
             return None
-        values = {name: self._value(text, types[name]) for name, text in words.items()}
+        values: dict[str, Value] = {}
+        for name, text in words.items():
+            number = parse_number(text, types[name]) if self.library.is_numeric(types[name]) else None
+            # A text where a number is expected stays as LINT has it.
+            values[name] = text if number is None else number
         # The generic variable's value is `PersonX`, so that LINT's own name for it appears in the statement.
         return GivenStatementWriter(self.library, rule, distribution, self.run_id).statement(values)
-
-    def _value(self, text: str, data_type: str) -> Value:
-        number = parse_number(text, data_type) if self.library.is_numeric(data_type) else None
-        return text if number is None else number
 
 
 def read_flips(path: Path, method: str) -> dict[str, dict[Distribution, frozenset[int]]]:
@@ -222,12 +215,17 @@ def import_lint(
     votes: list[VoteRecord] = []
     for file in files:
         votes += _votes(file, flips.get(file.rule.name, {}).get(file.distribution, frozenset()))
+    # Votes come first: a wrong row number is reported before a model is asked.
     files = _measured(files, JournaledLikelihood(evaluator, journal, role=EVALUATOR))
     rules = list(dict.fromkeys(file.rule for file in files))
     statements = list(chain.from_iterable(file.statements for file in files))
+    persons = 0
+    for rule in rules:
+        generic = [variable for variable in rule.variables if variable.name in rule.generic]
+        persons += any(reader.library.is_person(variable.data_type) for variable in generic)
     report = LintReport(
         tuple(_domain_counts(files)),
-        sum(_is_about_a_person(rule, reader.library) for rule in rules),
+        persons,
         sum(file.repeated for file in files),
         sum(len(file.rows) for file in files) - len(statements),
         len(votes),
@@ -295,10 +293,6 @@ def _delta(files: Sequence[LintFile]) -> float | None:
     return fmean(scores[Distribution.HEAD]) - fmean(scores[Distribution.LONG_TAIL])
 
 
-def _is_about_a_person(rule: Rule, library: Library) -> bool:
-    return any(library.is_person(variable.data_type) for variable in rule.variables if variable.name in rule.generic)
-
-
 def table_16(domains: Iterable[DomainCount]) -> ResultTable:
     """Table 16 with delta."""
     rows = [
@@ -310,16 +304,7 @@ def table_16(domains: Iterable[DomainCount]) -> ResultTable:
 
 def table_16_json(domains: Iterable[DomainCount]) -> list[dict[str, Any]]:
     """Table 16 for programs; a delta that cannot be measured is null."""
-    return [
-        {
-            "domain": count.domain,
-            "rules": count.rules,
-            "head": count.head,
-            "long_tail": count.long_tail,
-            "delta": count.delta.value if count.delta.count else None,
-        }
-        for count in domains
-    ]
+    return [{**asdict(count), "delta": count.delta.value if count.delta.count else None} for count in domains]
 
 
 def _delta_text(delta: Estimate) -> str:

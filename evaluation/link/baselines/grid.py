@@ -67,6 +67,13 @@ class CellResult:
     cut: bool = False
     note: str = ""
 
+    @property
+    def outcome(self) -> str:
+        """The end of the run, in words."""
+        if self.failed:
+            return "could not run"
+        return "cut by the budget" if self.cut else "done"
+
     def accuracy(self, distribution: Distribution | None) -> JudgedAccuracy | None:
         """The accuracy to show; None for a cell that was cut or could not run."""
         return None if self.cut or self.failed else self.accuracies.get(distribution)
@@ -87,7 +94,13 @@ class GridResult:
 
     def to_result(self) -> ExperimentResult:
         """Each of tables 7 to 10 in the paper's layout, followed by the paper's own; and the calls of each cell."""
-        ours = self._tables()
+        variants = self._variants()
+        ours = {
+            7: self._table(TABLE_7, self._temperatures(), None),
+            8: self._table(TABLE_8, variants, Distribution.LONG_TAIL),
+            9: self._table(TABLE_9, variants, Distribution.HEAD),
+            10: self._table(TABLE_10, self._knowledge_models(), Distribution.LONG_TAIL),
+        }
         tables: list[ResultTable] = []
         rows_by_table: dict[str, list[dict[str, object]]] = {}
         for number, table in ours.items():
@@ -108,14 +121,6 @@ class GridResult:
                     yield f"{result.cell}: {text}"
         if self.budget:
             yield self.budget
-
-    def _tables(self) -> dict[int, ResultTable]:
-        return {
-            7: self._table(TABLE_7, self._temperatures(), None),
-            8: self._table(TABLE_8, self._variants(), Distribution.LONG_TAIL),
-            9: self._table(TABLE_9, self._variants(), Distribution.HEAD),
-            10: self._table(TABLE_10, self._knowledge_models(), Distribution.LONG_TAIL),
-        }
 
     def _table(
         self, printed: PrintedTable, cells: Sequence[tuple[str, GridCell]], distribution: Distribution | None
@@ -156,7 +161,7 @@ class GridResult:
         for result in self.cells.values():
             statements = [str(result.statements.get(distribution, 0)) for distribution in Distribution]
             delta = "n/a" if result.cut else two_decimals(result.delta)
-            rows.append((str(result.cell), *statements, delta, str(result.calls), str(result.hits), _outcome(result)))
+            rows.append((str(result.cell), *statements, delta, str(result.calls), str(result.hits), result.outcome))
         columns = ("cell", "head", "long tail", "delta", "calls", "hits", "outcome")
         return ResultTable("Cells", columns, rows)
 
@@ -313,12 +318,6 @@ def _skipped(report: SearchReport) -> str:
     return f"{rules}: {reason.model} does not know {', '.join(reason.unknown)}."
 
 
-def _outcome(result: CellResult) -> str:
-    if result.failed:
-        return "could not run"
-    return "cut by the budget" if result.cut else "done"
-
-
 def _cell_json(result: CellResult) -> dict[str, Any]:
     cell = result.cell
     accuracies = {}
@@ -335,7 +334,7 @@ def _cell_json(result: CellResult) -> dict[str, Any]:
         "delta": None if result.cut else result.delta,
         "calls": result.calls,
         "hits": result.hits,
-        "outcome": _outcome(result),
+        "outcome": result.outcome,
         "failed": result.failed or None,
         "note": result.note or None,
     }

@@ -99,10 +99,10 @@ def _row(line: str, variables: Sequence[RowVariable]) -> GeneratedRow:
             fault = f"has {variable.name} twice" if len(texts) > 1 else f"has no value for {variable.name}"
             return GeneratedRow((), raw, Drop.INCOMPLETE, fault)
         # A search parses numbered lists, so the value is dressed as one.
-        (item,) = parse_values(f"1. {texts[0]}.", variable.name, variable.data_type, variable.numeric)
-        if item.rejected is not None:
-            return GeneratedRow((), raw, Drop.UNUSABLE, f"{variable.name} {item.rejected}")
-        values.append(item.value)
+        (parsed,) = parse_values(f"1. {texts[0]}.", variable.name, variable.data_type, variable.numeric)
+        if parsed.rejected is not None:
+            return GeneratedRow((), raw, Drop.UNUSABLE, f"{variable.name} {parsed.rejected}")
+        values.append(parsed.value)
     return GeneratedRow(tuple(values), raw)
 
 

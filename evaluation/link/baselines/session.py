@@ -105,11 +105,11 @@ class InstructResult:
             f"{counted(len(written), 'statement')} stored beside those of searches; nothing has checked them, and none "
             f"is a fact. {counted(self.calls.calls, 'call')} sent, {self.calls.hits} answered from the journal."
         )
-        dropped, kept = sum(dropped_json(streams).values()), sum(len(stream.statements) for stream in streams)
-        if dropped > MOST_DROPPED * (dropped + kept) or all(stream.end == NO_ROWS for stream in streams):
+        dropped, rows = sum(dropped_json(streams).values()), sum(len(stream.statements) for stream in streams)
+        if dropped > MOST_DROPPED * (dropped + rows) or all(stream.end == NO_ROWS for stream in streams):
             yield (
                 f"{self.reports[0].model} does not follow the format of the instruction: "
-                f"{counted(dropped, 'line was', 'lines were')} dropped and {counted(kept, 'row')} kept."
+                f"{counted(dropped, 'line was', 'lines were')} dropped and {counted(rows, 'row')} kept."
             )
         if self.budget:
             yield self.budget

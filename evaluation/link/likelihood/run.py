@@ -135,9 +135,9 @@ def _mean_deltas(report: LikelihoodReport) -> ResultTable:
 
 def _rerankings(report: LikelihoodReport) -> ResultTable:
     rows = []
-    for item in report.rerankings:
-        names = (item.method, report.short_name(item.evaluator), report.short_name(item.reranker))
-        rows.append((*names, str(item.before), str(item.after)))
+    for reranking in report.rerankings:
+        models = map(report.short_name, (reranking.evaluator, reranking.reranker))
+        rows.append((reranking.method, *models, str(reranking.before), str(reranking.after)))
     columns = ("method", "evaluator", "reranked by", "delta", "delta of the reranked 75 %")
     return ResultTable("Mean delta when finished statements are reranked (LINK, D.4)", columns, rows)
 
@@ -145,8 +145,8 @@ def _rerankings(report: LikelihoodReport) -> ResultTable:
 def _agreements(report: LikelihoodReport) -> ResultTable:
     columns = ("evaluators", "statements", "within rules", "deltas", "same sign of delta", "rules")
     rows = []
-    for item in report.agreements:
-        names = f"{report.short_name(item.first)} and {report.short_name(item.second)}"
-        measures = (item.statements, item.within_rules, item.deltas, item.signs)
-        rows.append((names, *map(str, measures), str(item.signs.count)))
+    for pair in report.agreements:
+        names = f"{report.short_name(pair.first)} and {report.short_name(pair.second)}"
+        measures = (pair.statements, pair.within_rules, pair.deltas, pair.signs)
+        rows.append((names, *map(str, measures), str(pair.signs.count)))
     return ResultTable("Agreement: rank correlations, and the share of rules (LINK, E.2)", columns, rows)
