@@ -189,8 +189,8 @@ class _FailedStatements:
         # Votes store the short form of a question only; people have read the long one.
         wordings = {}
         for item in ItemSource(self._kb, SheetKind.STATEMENTS).items([failure.record for failure in failures]):
-            for question in item.questions:
-                wordings[subject_id(item.id), question.key.casefold()] = question.text
+            for asked in item.questions:
+                wordings[subject_id(item.id), asked.key.casefold()] = asked.text
         for failure in failures:
             record = failure.record
             name = DISTRIBUTION_NAMES[record.distribution]

@@ -155,9 +155,11 @@ class VotedAccuracy:
 
     @classmethod
     def of(cls, group: str, judged: Sequence[VotedStatement]) -> VotedAccuracy:
-        verdicts = [[statement.data_type, statement.factual, statement.overall] for statement in judged]
-        # A measure has its own denominator: a tie on the type leaves the entailment decided.
-        shares = [share([voted[place] for voted in verdicts if voted[place] is not None]) for place in range(3)]
+        shares = []
+        for measure_name in ("data_type", "factual", "overall"):
+            # A measure has its own denominator: a tie on the type leaves the entailment decided.
+            verdicts = [getattr(statement, measure_name) for statement in judged]
+            shares.append(share([verdict for verdict in verdicts if verdict is not None]))
         return cls(group, len(judged), *shares)
 
 

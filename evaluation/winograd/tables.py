@@ -149,8 +149,8 @@ def _readings(runs: Sequence[StoredRun]) -> ResultTable:
     rows = []
     for run in runs:
         strict, released = run.measured.strict, run.measured.released
-        shown = (strict.single, strict.pair, released.single, released.pair, run.measured.unparsed)
-        rows.append((run.label, run.name, run.source, *map(_with_interval, shown)))
+        shares = (strict.single, strict.pair, released.single, released.pair, run.measured.unparsed)
+        rows.append((run.label, run.name, run.source, *map(_with_interval, shares)))
     columns = ("", "model", "source", "single", "pair", "single, released", "pair, released", "unparsed")
     return ResultTable("Strict and released reading, with 95 % intervals", columns, rows)
 
@@ -217,11 +217,11 @@ def _cells(by_source: Mapping[str, StoredRun], sources: Sequence[str], scores_of
 
 def _methods(grouped: Mapping[tuple[str, str], RunsByMethod]) -> list[str]:
     """Methods with runs, in the order of table 2, then users' own."""
-    known = [str(method) for method in NAMES]
+    order = {str(method): place for place, method in enumerate(NAMES)}
     methods: dict[str, None] = {}
     for by_method in grouped.values():
         methods |= dict.fromkeys(by_method)
-    return sorted(methods, key=lambda method: known.index(method) if method in known else len(known))
+    return sorted(methods, key=lambda method: order.get(method, len(order)))
 
 
 def method_name(method: str) -> str:

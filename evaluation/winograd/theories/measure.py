@@ -145,14 +145,14 @@ def uncovered(answers: Sequence[RuleAnswer]) -> list[Uncovered]:
     families: dict[tuple[str, str], list[RuleAnswer]] = {}
     for answer in answers:
         families.setdefault((answer.item.source, answer.item.family), []).append(answer)
-    found = []
+    gaps = []
     for (source, family), group in families.items():
         missing = [answer for answer in group if not answer.answered]
         if missing:
             counts = Counter(_reason(answer.resolution) for answer in missing)
             reasons = tuple(reason for reason, _ in counts.most_common())
-            found.append(Uncovered(source, family, len(missing), len(group), reasons, missing[0].item))
-    return found
+            gaps.append(Uncovered(source, family, len(missing), len(group), reasons, missing[0].item))
+    return gaps
 
 
 def wrong(answers: Sequence[RuleAnswer]) -> list[RuleAnswer]:
