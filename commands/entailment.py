@@ -147,7 +147,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     from hapax.evaluation.entailment import report
     from hapax.evaluation.entailment.datasets import read_splits
     from hapax.evaluation.entailment.metrics import refuse_one_label
-    from hapax.evaluation.entailment.scorers import Shown
+    from hapax.evaluation.entailment.scorers import VisibleSides
 
     pairs = [pair for split in read_splits(files).values() for pair in split]
     refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, files)))  # before any model is asked
@@ -156,7 +156,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     with open_kb(options["database"]) as kb, err.status("Scoring"):
         scorers = [open_scorer(name, kb, options) for name in dict.fromkeys(options["named"])]
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        results = list(report.measure(scorers, pairs, Shown(options["shown"]), options["seed"]))
+        results = list(report.measure(scorers, pairs, VisibleSides(options["shown"]), options["seed"]))
     if out is not None:
         report.write_curves(results, out)
     print_result(report.experiment_result(results), as_json)

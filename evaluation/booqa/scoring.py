@@ -12,7 +12,7 @@ from hapax.evaluation.booqa.premises import Context, QuestionWithPremises
 from hapax.evaluation.entailment import report
 from hapax.evaluation.entailment.metrics import curve, estimate, normalised_area
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
-from hapax.evaluation.entailment.scorers import EntailmentScorer, Shown
+from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.estimates import NOTHING
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.llm_oracle.budget import DeferralCollector
@@ -54,7 +54,7 @@ class BestPremise:
     def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
         if isinstance(self.scorer, GroupScorer):
             return self.scorer.grouped([question.pairs for question in asked])
-        if self.scorer.sees is Shown.HYPOTHESIS:
+        if self.scorer.sees is VisibleSides.HYPOTHESIS:
             return self.scorer.scores([question.alone for question in asked])
         scores = self.scorer.scores(list(chain.from_iterable(question.pairs for question in asked)))
         lowest = min(scores, default=0.0)

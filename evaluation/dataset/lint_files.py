@@ -11,7 +11,6 @@ from hapax.evaluation.dataset.formats import Sink
 from hapax.evaluation.dataset.rows import CONTRADICTS, DatasetSource, Entry
 from hapax.evaluation.link.lint import FLIPS_FILE
 from hapax.grammar.link_json import inexpressible_parts, to_link_json
-from hapax.grammar.terms import Variable
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 
@@ -47,9 +46,13 @@ class LintSink(Sink):
             writer = csv.writer(stream, lineterminator="\n")
             if number == 0:
                 writer.writerow(variable.name for variable in rule.variables)
-            # Generic variables have no value; LINK writes their names.
             values = dict(entry.record.substitution)
-            writer.writerow(str(values.get(variable.name, _generic_name(variable))) for variable in rule.variables)
+            row = []
+            for variable in rule.variables:
+                # Generic variables have no value; LINK writes their names, such as `PersonX`.
+                generic_name = "".join(variable.data_type.split()) + variable.name
+                row.append(str(values.get(variable.name, generic_name)))
+            writer.writerow(row)
         self._rows[rule.name, distribution] = number + 1
         if entry.row["label"] == CONTRADICTS:
             # LINK's file lists the rows of a CSV, counted from 0.
@@ -84,8 +87,3 @@ class LintSink(Sink):
 def _is_file_name(name: str) -> bool:
     # 100 characters leave room for the suffix within the 255 bytes of most file systems.
     return not _BAD_IN_NAMES & set(name) and not name.startswith(".") and name.isprintable() and len(name) <= 100
-
-
-def _generic_name(variable: Variable) -> str:
-    """Name of a generic variable in a statement, such as `PersonX`."""
-    return "".join(variable.data_type.split()) + variable.name

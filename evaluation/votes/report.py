@@ -189,8 +189,8 @@ class _FailedStatements:
         # Votes store the short form of a question only; people have read the long one.
         wordings = {}
         for item in ItemSource(self._kb, SheetKind.STATEMENTS).items([failure.record for failure in failures]):
-            for asked in item.questions:
-                wordings[subject_id(item.id), asked.key.casefold()] = asked.text
+            for item_question in item.questions:
+                wordings[subject_id(item.id), item_question.key.casefold()] = item_question.text
         for failure in failures:
             record = failure.record
             name = DISTRIBUTION_NAMES[record.distribution]
