@@ -81,7 +81,7 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
             lambda done, total: status.update(f"Writing: {done} of {counted(total, 'statement')}"),
         )
         if options["as_json"]:
-            click.echo(json.dumps(summary.to_json(), ensure_ascii=False, default=str))
+            click.echo(json.dumps(summary.to_json(), ensure_ascii=False, default=str))  # settings may hold decimals
         else:
             _print_summary(summary, folder)
 

@@ -75,6 +75,7 @@ def derive(  # noqa: PLR0917  one parameter an option
         derivation = hapax.derive(library, kb, only=chosen, engine=engine)
         _print_report(derivation.report, as_json)
         if output is not None:
+            # Read back row by row: a bulk derivation may have more statements than fit in memory.
             with closing(derivation.read()) as statements, atomic_path(output) as path:
                 count = write_derived(path, statements)
             err.print(f"{counted(count, 'statement')} in {escape(str(output))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -42,9 +42,6 @@ from hapax.commands.options import (
     with_search_settings,
 )
 from hapax.grammar.words import counted
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.group()
@@ -146,7 +143,7 @@ def likelihood(
 
     if numbers and out is None:
         raise click.UsageError("--figure needs --out, the folder to write to.")
-    named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
+    figure_numbers = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
     # Without a model nothing is stored, so the file is opened for reading only and needs no rules.
     asks_models = bool(options["evaluators"] or options["rerank"])
     with err.status("Measuring"), open_kb(options["database"], not asks_models, existing=True) as kb:
@@ -156,13 +153,13 @@ def likelihood(
             evaluators=open_evaluators(options["evaluators"], opening),
             rules=chosen,
             reranker=open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
-            figure_numbers=named or tuple(range(3, 14)),
+            figure_numbers=figure_numbers or tuple(range(3, 14)),
             out=out,
         )
         result = run(kb, measurement, journal)
     print_result(result.to_result(), options["as_json"])
     # A figure that was asked for by number must be written; of "all", those that can be drawn are enough.
-    sys.exit(FAILED if named and result.unavailable else DONE)
+    sys.exit(FAILED if figure_numbers and result.unavailable else DONE)
 
 
 @evaluate.command()

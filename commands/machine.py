@@ -49,7 +49,8 @@ def doctor(as_json: bool) -> None:
     else:
         rows = []
         for finding in findings:
-            found = finding.found or ("not installed" if finding.optional else "missing")
-            rows.append((finding.name, found, "" if finding.ok else finding.remedy))
+            state = finding.found or ("not installed" if finding.optional else "missing")
+            rows.append((finding.name, state, "" if finding.ok else finding.remedy))
         print_table(("part", "found", "what to do"), rows)
+    # What an extra needs may be missing without a failure: most users need no extra.
     sys.exit(DONE if all(finding.ok or finding.optional for finding in findings) else FAILED)

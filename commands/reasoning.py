@@ -147,7 +147,7 @@ def _print_answers(result: QueryResult, as_json: bool) -> None:
     if as_json:
         rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
         click.echo(json.dumps({"answers": rows, "truncated": result.truncated}, ensure_ascii=False, default=_plain))
-    elif not result.columns:
+    elif not result.columns:  # a goal without variables has no table, only a truth value
         click.echo("true" if result.holds else "false")
     elif result.rows:
         print_table(result.columns, (tuple(map(str, row)) for row in result.rows))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hapax.engine.expansion.review import CheckedProposal, Review
-    from hapax.engine.expansion.sheet import ReviewedProposal, ReviewSheet
+    from hapax.engine.expansion.sheet import ReviewedProposal
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.calls import JournaledGenerator
@@ -101,7 +101,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.expansion.review import Review
     from hapax.engine.expansion.rule_file import Sources, refuse_overwrite
-    from hapax.engine.expansion.sheet import ReviewSheet
+    from hapax.engine.expansion.sheet import WAITING, ReviewSheet
 
     output: Path = options["output"]
     if options["as_json"] and options["review"] == "ask":
@@ -121,20 +121,13 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
         _decide(review, options)
         written = review.write()
     if options["as_json"]:
+        # For programs only the counts and proposals; the rules are in the output file.
         click.echo(
             json.dumps({"rules": written, "left_out": list(map(asdict, left_out)), "proposals": review.to_json()})
         )
-    _print_outcome(written, output, sheet)
-
-
-def _print_outcome(written: int, output: Path, sheet: ReviewSheet) -> None:
-    """Print the number of rules written, and how to decide on the proposals that are still waiting."""
-    from hapax.engine.expansion.sheet import WAITING
-
-    waiting = len(sheet.decided(WAITING))
     summary = f"{counted(written, 'rule')} in {output}, for use with the library of --rules"
     err.print(escape(summary if written else "no rule accepted"), soft_wrap=True)
-    if waiting:
+    if waiting := len(sheet.decided(WAITING)):
         waiting_text = (
             f"{counted(waiting, 'proposal is', 'proposals are')} waiting in {sheet.path}. Write accept or reject into "
             "the column decision, and run the same command again. No question is asked twice."
@@ -165,9 +158,9 @@ def lint(paths: tuple[Path, ...], **options: Any) -> None:
     library = read_library(paths)
     with open_kb(options["database"]) as kb, err.status("Asking"):
         model, journal = _open_model(kb, library, CRITIC, options)
-        asked, diagnostics = lint_predicates(library, JournaledCritic(model, journal, role="rules"))
+        judged, diagnostics = lint_predicates(library, JournaledCritic(model, journal, role="rules"))
     print_diagnostics(diagnostics, options["as_json"])
-    err.print(f"{counted(asked, 'predicate')} judged, {counted(len(diagnostics), 'warning')}")
+    err.print(f"{counted(judged, 'predicate')} judged, {counted(len(diagnostics), 'warning')}")
 
 
 @rules.command()
@@ -220,7 +213,11 @@ def _decide(review: Review, options: dict[str, Any]) -> None:
     way = options["review"] or ("ask" if sys.stdin.isatty() and not options["as_json"] else "later")
     rows = review.sheet.decided(WAITING)
     if way == "ask":
-        _ask(review, rows, options["by"] or _user())
+        try:
+            user = options["by"] or getpass.getuser()
+        except (KeyError, OSError):  # a machine without users, such as some containers
+            user = ""
+        _ask(review, rows, user)
         return
     for row in rows:
         # A proposal with an objection cannot be accepted by a person either; it stays in the sheet.
@@ -277,13 +274,6 @@ def _print_proposal(row: ReviewedProposal, checked: CheckedProposal) -> None:
         out.print(escape(f"  look at: {row.remarks}"))
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a machine without users
-        return ""
-
-
 @rules.command()
 @with_rules
 @click.option(
@@ -307,10 +297,10 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     from hapax.engine.entailment.suggestions import suggestions
 
     with open_kb(database, read_only=True) as kb:
-        found = list(suggestions(edges(kb, 0.0), read_library(paths), at_least, margin))
+        proposals = list(suggestions(edges(kb, 0.0), read_library(paths), at_least, margin))
     if as_json:
         rows = []
-        for suggestion in found:
+        for suggestion in proposals:
             edge = suggestion.edge
             rule = f"{edge.premise} -> {edge.hypothesis}"
             rows.append(
@@ -318,5 +308,5 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
             )
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    click.echo("\n\n".join(suggestion.text for suggestion in found))
-    err.print(counted(len(found), "rule suggested", "rules suggested"), markup=False)
+    click.echo("\n\n".join(suggestion.text for suggestion in proposals))
+    err.print(counted(len(proposals), "rule suggested", "rules suggested"), markup=False)

@@ -40,6 +40,7 @@ def check(paths: tuple[Path, ...], database: str | None, every: bool, as_json: b
     library = read.library
     diagnostics = list(check_read(read))
     findings: tuple[KbFinding, ...] = ()
+    # Where only a part of the rules could be read, findings about the facts would mislead.
     if database is not None and not read.diagnostics:
         from hapax.engine.inference.session import PrologSession
         from hapax.engine.kb_checks import check_kb

@@ -99,6 +99,7 @@ def merge(path: Path, database: str) -> None:
     """
     with open_kb(database) as kb:
         report = hapax.merge(kb, path)
+    # Names of tables are plurals: `facts`, `votes`.
     for name, count in report.added.items():
         click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
     for conflict in report.conflicts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -131,8 +131,8 @@ class _LinkFileReader:
             template = numbered_slots(sentence, names) if isinstance(sentence, str) else None
             types = tuple(variable.data_type for variable in atom.arguments if isinstance(variable, Variable))
             key = (atom.predicate, len(atom.arguments))
-            known = self.predicates.get(key, _LinkPredicate(types, template, functional))
-            self.predicates[key] = _LinkPredicate(known.types, known.template, known.functional or functional)
+            predicate = self.predicates.get(key, _LinkPredicate(types, template, functional))
+            self.predicates[key] = replace(predicate, functional=predicate.functional or functional)
 
     def _error(self, name: str, reason: str) -> HapaxError:
         return HapaxError(f"{self.file}: rule {name}: {reason}. Compare it with LINK's released rules.json.")

@@ -103,22 +103,20 @@ def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, 
     )
     balanced_by_slice, unused = _balanced(positives_by_slice, replacer, settings)
     sampled, beyond = _sampled(balanced_by_slice, settings)
-    homes = halves(
-        {key: len(chosen_positives) for key, chosen_positives in sampled.items()},
-        random.Random(f"{settings.seed} halves"),
-    )  # noqa: S311  # no secret
+    sizes = {key: len(in_slice) for key, in_slice in sampled.items()}
+    # Whole slices go to dev or test, so that no question has premises in the other set.
+    homes = halves(sizes, random.Random(f"{settings.seed} halves"))  # noqa: S311  # no secret
     sets: dict[str, list[Proposition]] = {DEV: [], TEST: []}
     for key in sorted(sampled):
         for positive in sampled[key]:
             sets[homes[key]] += positive.questions
     balanced = list(chain.from_iterable(balanced_by_slice.values()))
+    negatives = sum(len(positive.negatives) for positive in balanced)
     steps = (
         Step("time slices", occurrences.total(), "triples", dict(dropped)),
         Step("entity pairs and predicates", sum(map(len, positives_by_slice.values())), "positives", dict(filtered)),
         Step("WordNet", len(balanced), "positives with negatives", dict(unused)),
-        Step(
-            "replacements", sum(len(positive.negatives) for positive in balanced), "negatives", dict(replacer.dropped)
-        ),
+        Step("replacements", negatives, "negatives", dict(replacer.dropped)),
         Step("sample", sum(map(len, sampled.values())), "positives", dict(beyond)),
         *(Step(name, sum(question.label for question in chosen), "positives", {}) for name, chosen in sets.items()),
     )

@@ -115,14 +115,12 @@ class HarnessSink(_QuestionSink):
         yield "| task | asks |"
         yield "| --- | --- |"
         for group in self._prompts():
-            words = (
-                "LINK's wording, with its two answers" if group == name else "the wording of LINK's critic, yes or no"
-            )
+            words = "the wording of LINK's critic, yes or no"
+            if group == name:
+                words = "LINK's wording, with its two answers"
             for distribution in present:
-                description = (
-                    f"the {_COUNT} questions about each {DISTRIBUTION_NAMES[distribution]} statement, in {words}"
-                )
-                yield f"| `{group}_{distribution.value}` | {asked} |"
+                statement = f"{DISTRIBUTION_NAMES[distribution]} statement"
+                yield f"| `{group}_{distribution.value}` | the {_COUNT} questions about each {statement}, in {words} |"
         yield ""
         yield _METRICS
 

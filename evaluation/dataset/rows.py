@@ -197,7 +197,7 @@ def _probe_rows(probe: ProbeItem) -> Iterator[Row]:
     """Rows of the questions about a statement, with the right answer to each."""
     for template in TEMPLATES:
         yield {
-            "id": f"{item.statement_id}-{item.distribution.value}-{template.number}",
+            "id": f"{probe.statement_id}-{probe.distribution.value}-{template.number}",
             "statement": probe.statement_id,
             "distribution": probe.distribution.value,
             "rule": probe.rule,

@@ -124,17 +124,14 @@ class DatasetSummary:
                 elif verdict.scored:  # a single fact comes to no gate but the one that judged it
                     counts.append((verdict.gate, GateCount(verdict.count * verdict.accepted, verdict.count)))
             counts += values.by_gate(gates_in_order(compat)).items()
-            for gate, count in counts:
-                totals[gate] = totals.get(gate, GateCount()) + count
+            for name, count in counts:
+                totals[name] = totals.get(name, GateCount()) + count
         verdicts = []
-        for gate_in_card in gates_in_order():
-            if (
-                gate_in_card.in_card
-                and gate_in_card.judges(Subject.VALUES)
-                and (total := totals.get(gate_in_card.name, GateCount())).judged
-            ):
+        for gate in gates_in_order():
+            total = totals.get(gate.name, GateCount())
+            if gate.in_card and gate.judges(Subject.VALUES) and total.judged:
                 refused = [True] * (total.judged - total.accepted) + [False] * total.accepted
-                verdicts.append(GateVerdicts(gate_in_card.name, total.judged, share(refused)))
+                verdicts.append(GateVerdicts(gate.name, total.judged, share(refused)))
         return verdicts
 
     @property

@@ -59,7 +59,8 @@ class DataReport:
         splits = {}
         for name, pairs in self.splits.items():
             sizes = counts(pairs)
-            splits[name] = {"pairs": len(pairs), "true": _true_pairs(sizes), **sizes}
+            totals = {"pairs": len(pairs), "true": _true_pairs(sizes)}
+            splits[name] = {**totals, **sizes}
         figures = {
             "leaks": self.leaks,
             "splits": splits,

@@ -168,9 +168,8 @@ def graph(rule: Rule, library: Library) -> Graph:
             literals[key] = _label(node["item"]), kind
     height = ROW * max(len(variables), len(literals))
     variable_nodes = _column(list(variables.values()), 0.0, height)
-    literal_nodes = _column(
-        list(literals.values()), GAP + max((node.width for node in variable_nodes), default=0.0), height
-    )
+    literals_start = GAP + max((node.width for node in variable_nodes), default=0.0)
+    literal_nodes = _column(list(literals.values()), literals_start, height)
     edges = []
     for name, variable in zip(variables, variable_nodes, strict=True):
         for number, literal in zip(literals, literal_nodes, strict=True):
@@ -201,4 +200,4 @@ def _label(condition: BodyLiteral) -> str:
     if not isinstance(condition, Literal):
         return str(condition)
     arguments = (term.name if isinstance(term, Variable) else str(term) for term in condition.atom.arguments)
-    return f"{'not ' if item.negated else ''}{item.atom.predicate}({', '.join(arguments)})"
+    return f"{'not ' if condition.negated else ''}{condition.atom.predicate}({', '.join(arguments)})"

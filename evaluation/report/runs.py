@@ -103,7 +103,7 @@ def chosen_run(kb: KnowledgeBase, run_id: str | None) -> RunRecord:
     latest = []
     for run in (matching or runs)[-RUNS_NAMED:]:
         latest.append(f"{run.id} ({run.command}, {moment(run.started)}, {run.status})")
-    raise HapaxError(f"{kb.place} holds {found} with {run_id!r}. Choose one of the latest: {', '.join(latest)}.")
+    raise HapaxError(f"{kb.place} holds {description} with {run_id!r}. Choose one of the latest: {', '.join(latest)}.")
 
 
 def run_heading(run: RunRecord) -> RunHeading:
