@@ -85,7 +85,9 @@ def mapped(
     shares = Counter(_bucket(item.frequency) for item in items)
     room: dict[int, int] = {}
     for bucket, count in sorted(shares.items()):  # sorted, because rounding draws random numbers
-        room[bucket] = _rounded(count / len(items) * allotment * most * SPARE, draw)
+        expected = count / len(items) * allotment * most * SPARE
+        # Rounded up or down at random, so that the expectation stays the same.
+        room[bucket] = math.floor(expected) + (draw.random() < expected % 1)
     sample: list[BalancedPositive] = []
     dropped: Counter[str] = Counter()
     for item in draw.sample(list(items), len(items)):
@@ -114,9 +116,3 @@ def halves(sizes: Mapping[str, int], draw: random.Random) -> dict[str, str]:
 
 def _bucket(frequency: int) -> int:
     return bisect_right(BARS, frequency)
-
-
-def _rounded(number: float, draw: random.Random) -> int:
-    """The number rounded up or down at random, so that its expectation stays the same."""
-    whole = math.floor(number)
-    return whole + (draw.random() < number - whole)

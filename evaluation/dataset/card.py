@@ -55,8 +55,7 @@ class HubSink(ParquetSink):
     """The layout of the Hugging Face Hub: Parquet files and `README.md`, the card that describes them."""
 
     def describe(self, summary: DatasetSummary) -> None:
-        text = card(summary, self.sizes)
-        (self.folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+        self.write("README.md", card(summary, self.sizes))
 
 
 def card(summary: DatasetSummary, sizes: Sizes) -> str:

@@ -67,9 +67,6 @@ class _QuestionSink(Sink):
             stream.close()
         return [distribution for distribution in Distribution if distribution in self._streams]
 
-    def write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
-
 
 class HarnessSink(_QuestionSink):
     """`lm_eval/`: two groups of tasks over the same questions, one in LINK's wording and one in the critic's.

@@ -76,12 +76,9 @@ class LintSink(Sink):
                 f"lint/rules.json cannot hold {counted(len(unfitting), 'rule')}: {', '.join(unfitting)}. Read the "
                 "dataset with --rules rules.rules instead, which holds all of them."
             )
-        self._write("rules.json", to_link_json(replace(source.library, rules=tuple(fitting))))
+        self.write("rules.json", to_link_json(replace(source.library, rules=tuple(fitting))))
         if self._flipped:
-            self._write(FLIPS_FILE, json.dumps({METHOD: dict(sorted(self._flipped.items()))}, indent=2) + "\n")
-
-    def _write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
+            self.write(FLIPS_FILE, json.dumps({METHOD: dict(sorted(self._flipped.items()))}, indent=2) + "\n")
 
 
 def _is_file_name(name: str) -> bool:

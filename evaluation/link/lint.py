@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -231,11 +230,10 @@ def import_lint(
         len(votes),
     )
     settings = {"folder": reader.folder.name, "evaluator": evaluator.identity.name}
-    started = datetime.now(UTC).isoformat(timespec="milliseconds")
     with kb.transaction():
-        kb.start_run(RunRecord(reader.run_id, "evaluate lint", settings, reader.run_id, started))
+        kb.start_run(RunRecord.now(reader.run_id, "evaluate lint", settings))
         kb.add_predicates(map(PredicateRecord.of, reader.library.completed().signatures))
-        kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in rules)
+        kb.add_rules(map(RuleRecord.of, rules))
         kb.add_statements(statements)
         kb.add_votes(votes)
         kb.finish_run(reader.run_id, summary={"statements": len(statements), "labels_turned": len(votes)})

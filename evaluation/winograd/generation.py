@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -170,8 +169,7 @@ class GenerateSession:
         settings = {**self._options.settings(), "file": path.name}
         # The texts are part of the identity, so a changed file starts a new run.
         run_id = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
-        started = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._kb.start_run(RunRecord(run_id, COMMAND, settings, run_id, started))
+        self._kb.start_run(RunRecord.now(run_id, COMMAND, settings))
         generated = Generated(len(pairs))
         try:
             show("Asking for analogous entities")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -214,9 +213,7 @@ def _record(
         "seed": settings.seed,
         "pairs": len(pairs),
     }
-    identity = content_id(COMMAND, stored_settings, texts)
-    started = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return RunRecord(identity, COMMAND, stored_settings, identity, started)
+    return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
 
 
 def _summary(run: AskRun) -> dict[str, Any]:

@@ -6,7 +6,7 @@ base, for figures and for people's votes. Facts are not: a cell without a critic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -112,15 +112,12 @@ class GridResult:
             "links_paper": {str(number): printed.rows for number, printed in GRID.items()},
             "stopped": self.budget,
         }
-        return ExperimentResult([*tables, self._overview()], figures, notes=tuple(self._notes()))
-
-    def _notes(self) -> Iterator[str]:
+        notes = []
         for result in self.cells.values():
-            for text in (result.failed, result.note):
-                if text:
-                    yield f"{result.cell}: {text}"
+            notes += [f"{result.cell}: {text}" for text in (result.failed, result.note) if text]
         if self.budget:
-            yield self.budget
+            notes.append(self.budget)
+        return ExperimentResult([*tables, self._overview()], figures, notes=notes)
 
     def _table(
         self, printed: PrintedTable, cells: Sequence[tuple[str, GridCell]], distribution: Distribution | None

@@ -181,20 +181,16 @@ def _latest(
     parts = dict.fromkeys((rule, distribution) for _, rule, distribution in by_run)
     latest: dict[_Group, list[StatementRecord]] = {}
     for run in runs:
+        # A rule is "cut" by a budget and "skipped" if the model lacks its predicates: it may still have statements.
+        unfinished = (*run.summary.get("cut", ()), *run.summary.get("skipped", ()))
         for rule, distribution in parts:
             written = by_run.get((run.id, rule, distribution), [])
+            searched = rule in run.settings.get("rules", ()) and distribution in run.settings.get("distributions", ())
+            completed = searched and run.status == "done" and rule not in unfinished
             # A completed search without statements replaces those of an earlier one: they are no longer found.
-            if written or _completed(run, rule, distribution):
+            if written or completed:
                 latest[methods[run.id], rule, distribution] = written
     return {group: written for group, written in latest.items() if written}
-
-
-def _completed(run: RunRecord, rule: str, distribution: Distribution) -> bool:
-    """True if the run searched the rule and distribution to the end."""
-    # A rule is "cut" by a budget and "skipped" if the model lacks its predicates: it may still have statements.
-    unfinished = (*run.summary.get("cut", ()), *run.summary.get("skipped", ()))
-    searched = rule in run.settings.get("rules", ()) and distribution.value in run.settings.get("distributions", ())
-    return searched and run.status == "done" and rule not in unfinished
 
 
 def _report(evaluators: tuple[str, ...], methods: tuple[SearchMethod, ...], samples: Samples) -> LikelihoodReport:
