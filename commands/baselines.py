@@ -133,6 +133,7 @@ def grid(config: Path, **options: Any) -> None:
     refuse_faulty(library)
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
+        # The file's seed comes first, so that the file alone reproduces its grid.
         seed = options["seed"] if settings.seed is None else settings.seed
         opening = opening_options(library, {**options, "seed": seed}, journal)
         run = GridRun(settings, kb, opening)

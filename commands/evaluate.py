@@ -210,6 +210,7 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
         journal = open_journal(kb, options)
         session = run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening_options(None, options, journal))
         with err.status("Loading models"):
+            # Loading may take minutes, so that it has a status of its own.
             session.load()
         with err.status("Asking") as status:
             result = session.probe(
@@ -253,6 +254,7 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
     from hapax.llm_oracle.registry import open_model
 
     reader = lints.LintReader(read_library(paths), folder)
+    # A folder without this file holds statements whose labels nobody flipped.
     flips = flips or (folder / lints.FLIPS_FILE if (folder / lints.FLIPS_FILE).exists() else None)
     turned = lints.read_flips(flips, options["method"]) if flips else {}
     with open_kb(options["database"]) as kb:

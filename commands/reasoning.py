@@ -164,4 +164,5 @@ def _plain(value: object) -> object:
 
     if isinstance(value, PrologTerm) and value.name == "[]":
         return list(value.arguments)
+    # JSON has no exact decimals.
     return float(value) if isinstance(value, Decimal) else str(value)

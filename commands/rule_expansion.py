@@ -231,6 +231,7 @@ def _ask(review: Review, rows: Sequence[ReviewedProposal], by: str) -> None:
     """Ask about each row until it is decided or skipped. The end of the input counts as `q`."""
     for number, row in enumerate(rows, 1):
         _print_proposal(row, review.checked(row))
+        # Rewording leaves the row undecided, so that it is asked about again.
         while not row.decision:
             try:
                 answer, _, words = click.prompt(f"{number} of {len(rows)}: {ANSWERS}", err=True).strip().partition(" ")

@@ -325,6 +325,7 @@ def sheets(path: Path, folder: Path, database: str, **options: Any) -> None:
     """
     from hapax.evaluation.winograd.people import SheetOptions, export_sheets
 
+    # The remaining options are the fields of `SheetOptions`.
     form = options.pop("form")
     forms = ("html", "csv") if form == "both" else (form,)
     # Only --disputed reads votes; other sheets need no knowledge base with an import.

@@ -63,6 +63,7 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     items: list[WinogradItem] = []
     for path in paths:
         items += [item for item in read_items(path) if not sources or item.source in sources]
+    # Before any sentence is resolved, which may cost calls.
     unknown = sorted(set(item_ids) - {item.id for item in items})
     if unknown:
         raise click.UsageError(f"There is no item {unknown[0]!r}. Use --json to list all items.")

@@ -198,6 +198,7 @@ class _GoalChecker:
     def _expression(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound):
             if term.functor == "/":
+                # Prolog's own division would round to a float.
                 term = Compound("rdiv", term.arguments, term.place)
             if term.indicator in ARITHMETIC:
                 return self._arguments(term, "e" * len(term.arguments))

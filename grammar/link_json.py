@@ -81,6 +81,7 @@ class _LinkFileReader:
 
     def declarations(self) -> Iterator[str]:
         for (name, _), predicate in self.predicates.items():
+            # Others need no declaration: a search asks a model for them, and rules name their types.
             if predicate.template is not None or predicate.functional:
                 kind = PredicateKind.FUNCTIONAL if predicate.functional else PredicateKind.ORACLE
                 template = f": {quoted(predicate.template)}" if predicate.template is not None else ""

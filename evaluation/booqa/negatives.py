@@ -138,6 +138,7 @@ def senses_from_file(path: Path) -> SenseChoice:
         ) from None
 
     def choose(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[Sense]) -> Sequence[Sense]:
+        # Without separators, as `_joined` reads them from the file.
         predicate, phrase = "".join(words), "".join(words[slice(*span)])
         ids = chosen.get((predicate, phrase), chosen.get(("", phrase)))
         return senses[:1] if ids is None else [sense for sense in senses if sense.id in ids]

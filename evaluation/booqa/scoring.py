@@ -57,6 +57,7 @@ class BestPremise:
         if self.scorer.sees is VisibleSides.HYPOTHESIS:
             return self.scorer.scores([question.alone for question in asked])
         scores = self.scorer.scores(list(chain.from_iterable(question.pairs for question in asked)))
+        # A question without premises ranks with the least entailed one; 0 may lie above other scores.
         lowest = min(scores, default=0.0)
         # The scores of all questions follow each other, so each question takes as many as it has premises.
         remaining = iter(scores)

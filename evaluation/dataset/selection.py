@@ -82,6 +82,7 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     left_out: Counter[str] = Counter()
     latest = _latest(kb, options, left_out)
     judgements = judge(kb.votes())
+    # Before anything is left out: a statement is in both even if only one of its rows is written.
     in_both = frozenset.intersection(*(frozenset(places) for places in latest.values()))
     chosen: list[StatementPlace] = []
     for places in latest.values():

@@ -82,6 +82,7 @@ def pairing_name(pairing: tuple[SubGroup, SubGroup]) -> str:
 
 def leaks(splits: Mapping[str, Sequence[EntailmentPair]]) -> int:
     """Number of pairs whose converse, or a duplicate, is in another split."""
+    # By wording: a duplicate in another split leaks as much as a converse.
     homes: defaultdict[object, set[str]] = defaultdict(set)
     for name, pairs in splits.items():
         for pair in pairs:

@@ -105,6 +105,7 @@ def filled(pair: EntailmentPair, direction: Direction = Direction.DIRECTIONAL) -
     patterns = prompts.patterns if direction is Direction.ORIGINAL else prompts.directional
     ways = [(pair.premise, pair.hypothesis)]
     if direction is Direction.SYMMETRIC:
+        # A scorer of both directions cannot tell a pair from its converse, which is what it is compared for.
         ways.append((pair.hypothesis, pair.premise))
     # Chinese patterns take whole sentences, because a Chinese object may stand inside its predicate.
     fill = _chinese if pair.language == "ZH" else _european

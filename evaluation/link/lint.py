@@ -285,6 +285,7 @@ def _delta(files: Sequence[LintFile]) -> float | None:
     """Delta of one rule's files; None if a distribution has no measured statement."""
     scores: dict[Distribution, list[float]] = {distribution: [] for distribution in Distribution}
     for file in files:
+        # A statement without a token has no likelihood per token.
         scores[file.distribution] += [row.log_likelihood for row in file.statements if row.log_likelihood is not None]
     if not all(scores.values()):
         return None

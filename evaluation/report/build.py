@@ -163,6 +163,7 @@ class _PageBuilder:
     recorded: SearchSummary
 
     def report(self) -> Report:
+        # In the words of the knowledge base, whatever rule files are loaded now.
         theory = with_stored_predicates(Theory(self.library, self.kb))
         most = STATEMENTS if self.options.statements is None else self.options.statements
         tallies = tally_rules(statements_of(self.kb, self.run.id), most)

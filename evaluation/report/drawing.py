@@ -76,6 +76,7 @@ def histogram(
     """
     drawn: dict[str, list[float]] = {}
     pooled: list[float] = []
+    # A value beyond LARGEST is left out of the bars, and counted in `left_out`.
     for kind in values:
         drawn[kind] = [value for value in values[kind] if abs(value) <= LARGEST]
         pooled += drawn[kind]

@@ -103,6 +103,7 @@ class ItemSource:
         """Draw items. The draw depends on the seed and on each statement alone: a larger sample holds the smaller."""
         population = self._population(sample)
         judged_only = False
+        # People are measured by the labels of others, so only labelled statements are of use.
         if self._kind is SheetKind.BASELINE:
             population, judged_only = self._labelled(population)
         counts: dict[Distribution, int] = {}

@@ -128,6 +128,7 @@ def sheets(
     Each voter has the items of a part in another order, so that no statement is always judged last.
     """
     # Parts are the same for all voters, so that a part's questions get votes of all.
+    # Shuffled before they are cut, or the first part would hold all head statements.
     shuffled = _shuffled(items, f"{seed} parts")
     size = per_sheet or max(len(shuffled), 1)
     parts = [shuffled[start : start + size] for start in range(0, len(shuffled), size)]

@@ -79,6 +79,7 @@ def failures_of(pair: Pair, concepts: Concepts | None) -> tuple[Failure, ...]:
     if concepts is None:
         return (Failure.LEVEL,)
     failures = []
+    # Words of one sentence alone: the quality that the two answers turn on.
     differing = _words(pair[0].text) ^ _words(pair[1].text)
     if any(_share_stem(_words(concept), differing) for concept in concepts):
         failures.append(Failure.LEVEL)

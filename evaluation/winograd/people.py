@@ -33,6 +33,7 @@ FEWEST = 2
 def item_of(pair: Pair) -> VotingItem:
     """The schema as an item of a sheet. Its id depends only on what annotators read there."""
     first, second = pair
+    # Not the label: correcting it in the file must not detach the votes.
     identity = content_id("schema", first.text, second.text, first.pronoun, second.pronoun, *first.options)
     return schema_item(f"schema:{identity}", (first.text, second.text), (first.pronoun, second.pronoun), first.options)
 

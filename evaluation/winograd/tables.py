@@ -48,6 +48,7 @@ def run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
 
 def stored_result(runs: Sequence[StoredRun], released: bool = False) -> ExperimentResult:
     """Our tables with at least one row, and the paper's tables. `released`: scores by the released reading."""
+    # Scores of a part of the pairs cannot be compared with those of all.
     finished = _shortened([run for run in runs if run.status == "done"])
     scores_of: ScoresOf = (lambda run: run.measured.released) if released else (lambda run: run.measured.strict)
     reading = "released reading" if released else "strict reading"

@@ -172,6 +172,7 @@ class GridRun:
     opening: OpeningOptions
 
     def __post_init__(self) -> None:
+        # Shared by all cells, so that each model is loaded once.
         self._opened = OpenedModels(self.opening)
         self._budget: str | None = None
 
@@ -244,6 +245,7 @@ class GridRun:
         experiment = Experiment(self._library, self._rules, models, settings, keep=True)
         report = search_variant(experiment, variant, self.kb, self._journal, None)
         self._budget = self._budget or report.budget
+        # There is nothing to judge then; the reason becomes the outcome of the cell.
         if not report.searched:
             raise HapaxError(_skipped(report))
         accuracies = self._accuracies(report.statements, models, searched=True)
@@ -266,6 +268,7 @@ class GridRun:
             instruct(instructed, self.kb, replace(settings, wording=wording), self._journal)
             for wording in baseline.wordings
         ]
+        # Tables show the first wording; the others are stored for figure 13.
         first = reports[0]
         budgets = [report.budget for report in reports if report.budget]
         self._budget = self._budget or (budgets[0] if budgets else None)

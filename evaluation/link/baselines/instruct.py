@@ -171,6 +171,7 @@ def instruct(instructed: Instructed, kb: KnowledgeBase, settings: InstructSettin
 
 def run_record(instructed: Instructed, settings: InstructSettings) -> RunRecord:
     """The run's record; equal rules in equal words, settings and models are the same run."""
+    # The head's prompts alone: the number of the long-tail wording is among the settings.
     prompts = [_prompt(rule, instructed.library, settings, None) for rule in instructed.rules]
     rules = [str(rule) for rule in instructed.rules]
     names = [model_name(instructed.knowledge), model_name(instructed.evaluator)]

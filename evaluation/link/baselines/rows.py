@@ -82,6 +82,7 @@ def parse_rows(text: str, variables: Sequence[RowVariable], cut: bool = False) -
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     rows = [_row(line, variables) for line in lines[:MOST_LINES]]
+    # A line with its newline is complete, and so is the last of those that are parsed if more follow.
     if cut and rows and len(lines) <= MOST_LINES and not text.endswith("\n"):
         rows[-1] = GeneratedRow((), rows[-1].raw, Drop.CUT, "the token limit ended it")
     return rows

@@ -122,6 +122,7 @@ def wording_numbers(names: Iterable[str]) -> tuple[int, ...]:
         if name == "all":
             numbers.update(range(1, len(LONG_TAIL_WORDINGS) + 1))
         else:
+            # Section 3.1 uses the first wording of table 11.
             numbers.add(1 if name == "paper" else int(name))
     return tuple(sorted(numbers))
 
@@ -149,12 +150,14 @@ def run_instruct(
         reports.append(instruct(instructed, kb, replace(options.settings, wording=wording), journal))
     jury = Jury(kb, library, JournaledCritic(critic, journal) if critic else None)
     statements = list(chain.from_iterable(report.statements for report in reports))
+    # For all reports together, so that a critic is asked in one batch.
     judge = jury.judge(statements, knowledge, searched=False)
     accuracies = []
     for report in reports:
         for distribution in Distribution:
             part = [statement for statement in report.statements if statement.distribution is distribution]
             accuracies.append(accuracy(part, judge))
+    # A budget that ends one report ends those after it as well; the first message tells why.
     budgets = [report.budget for report in reports if report.budget] + ([str(jury.budget)] if jury.budget else [])
     return InstructResult(tuple(reports), tuple(accuracies), journal.total, budgets[0] if budgets else None)
 

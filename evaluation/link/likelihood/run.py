@@ -116,6 +116,7 @@ def _deltas(report: LikelihoodReport) -> ResultTable:
     with_method = len(report.methods) > 1
     rows = []
     for (method, rule), by_evaluator in by_place.items():
+        # All evaluators score the same statements, apart from a few without a finite score.
         sizes = next(iter(by_evaluator.values()))
         deltas = [by_evaluator[name].delta if name in by_evaluator else NOTHING for name in report.evaluators]
         place = (rule, method) if with_method else (rule,)

@@ -151,6 +151,7 @@ def ask_scores(
         new = []
         for text, answer in zip(missing, answers, strict=True):
             new.append(Assessment(text, _MEASURE, name, answer.total, answer.token_count))
+        # Stored evaluator by evaluator: a budget that ends at the next one loses none of these.
         kb.add_assessments(new)
         scores[name] = _scores_by_text([*stored.values(), *new])
     deferrals.raise_first()
@@ -168,6 +169,7 @@ def stored_scores(kb: KnowledgeBase, runs: Sequence[RunRecord], texts: Sequence[
     scores: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys([*latest, *assessors]):
         stored = kb.assessments(texts, _MEASURE, name)
+        # Scores of a part of the statements would compare methods by different samples.
         if len(stored) == len(texts):
             scores[name] = _scores_by_text(stored.values())
     if not scores:

@@ -93,6 +93,7 @@ def answer_all(items: Iterable[WinogradItem], resolve: Resolve) -> list[RuleAnsw
     answers = []
     for item in items:
         resolution = resolve(item)
+        # Only an answer can follow its entity.
         counterpart = None if resolution.answer is None else exchanged(item)
         answers.append(RuleAnswer(item, resolution, None if counterpart is None else resolve(counterpart)))
     return answers
@@ -168,6 +169,7 @@ def percent(estimate: Estimate) -> str:
     """`95.10 % (97/102)`; `none` without cases."""
     if not estimate.count:
         return "none"
+    # An estimate holds the share; times the count, it is a whole number again.
     return f"{100 * estimate.value:.2f} % ({round(estimate.value * estimate.count)}/{estimate.count})"
 
 

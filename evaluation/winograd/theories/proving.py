@@ -93,6 +93,7 @@ class Referee:
     def __init__(self, library: Library | None = None, patterns: PatternBook | None = None) -> None:
         self.library = shipped_theories() if library is None else library
         self.patterns = shipped_patterns() if patterns is None else patterns
+        # A misspelt predicate would leave sentences unproved without a word.
         for pattern in self.patterns.patterns:
             for name, letters in pattern.atoms:
                 indicator = f"{name}/{len(letters)}"
@@ -105,6 +106,7 @@ class Referee:
         # Theories use no stored facts, but every proof is over a knowledge base.
         self._kb = KnowledgeBase()
         self._session = PrologSession()
+        # Sentences that differ in their entities alone state equal atoms.
         self._judged: dict[tuple[StatedAtom, ...], Judgement] = {}
 
     def __enter__(self) -> Referee:
