@@ -118,7 +118,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], as_json: bool = False, 
         click.echo(json.dumps(values, default=str))
         return
     # Only neighbours are grouped, so that diagnostics stay in the order of the checks.
-    for (severity, code, place), group in groupby(diagnostics, lambda found: (found.severity, found.code, found.place)):
+    for (severity, code, place), group in groupby(diagnostics, lambda note: (note.severity, note.code, note.place)):
         same_kind = list(group)
         most = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
         for diagnostic in same_kind[:most]:

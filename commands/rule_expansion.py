@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hapax.engine.expansion.review import CheckedProposal, Review
-    from hapax.engine.expansion.sheet import ReviewedProposal
+    from hapax.engine.expansion.sheet import ReviewedProposal, ReviewSheet
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.calls import JournaledGenerator
@@ -101,7 +101,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.expansion.review import Review
     from hapax.engine.expansion.rule_file import Sources, refuse_overwrite
-    from hapax.engine.expansion.sheet import WAITING, ReviewSheet
+    from hapax.engine.expansion.sheet import ReviewSheet
 
     output: Path = options["output"]
     if options["as_json"] and options["review"] == "ask":
@@ -125,6 +125,13 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
         click.echo(
             json.dumps({"rules": written, "left_out": list(map(asdict, left_out)), "proposals": review.to_json()})
         )
+    _print_outcome(written, output, sheet)
+
+
+def _print_outcome(written: int, output: Path, sheet: ReviewSheet) -> None:
+    """Print the number of rules written, and how to decide on the proposals that are still waiting."""
+    from hapax.engine.expansion.sheet import WAITING
+
     summary = f"{counted(written, 'rule')} in {output}, for use with the library of --rules"
     err.print(escape(summary if written else "no rule accepted"), soft_wrap=True)
     if waiting := len(sheet.decided(WAITING)):

@@ -109,15 +109,15 @@ class _LinkFileReader:
         sentences = entry.get(key)
         if not isinstance(sentences, dict):
             raise self._error(name, f'it has no "{key}"')
-        return [(self._atom(name, text, variables), sentence) for text, sentence in sentences.items()]
-
-    def _atom(self, name: str, text: str, variables: dict[str, list[Any]]) -> Atom:
-        match = _ATOM.fullmatch(text)
-        names = [argument.strip() for argument in match[2].split(",")] if match else []
-        if match is None or not all(argument in variables for argument in names):
-            raise self._error(name, f"{text!r} is not an atom over its variables")
-        arguments = (Variable(argument, " ".join(variables[argument][1].split())) for argument in names)
-        return Atom(match[1], tuple(arguments))
+        atoms = []
+        for text, sentence in sentences.items():
+            match = _ATOM.fullmatch(text)
+            names = [argument.strip() for argument in match[2].split(",")] if match else []
+            if match is None or not all(argument in variables for argument in names):
+                raise self._error(name, f"{text!r} is not an atom over its variables")
+            arguments = (Variable(argument, " ".join(variables[argument][1].split())) for argument in names)
+            atoms.append((Atom(match[1], tuple(arguments)), sentence))
+        return atoms
 
     def _collect(self, atoms: list[tuple[Atom, str | None]], factual: set[str]) -> None:
         """Types and sentence are those of a predicate's first use; any use may make it functional."""

@@ -148,8 +148,8 @@ class DatasetSummary:
         for (label, source), count in sorted(self.tally.labels.items()):
             labels.append({"label": label, "source": source, "statements": count})
         for run in self.source.runs.values():
-            own = {name: getattr(run, name) for name in ("id", "command", "started", "status")}
-            runs.append({**own, "settings": dict(run.settings)})
+            attributes = {name: getattr(run, name) for name in ("id", "command", "started", "status")}
+            runs.append({**attributes, "settings": dict(run.settings)})
         return {
             "name": self.name,
             "formats": list(self.formats),

@@ -56,11 +56,11 @@ class DataReport:
         printed = [_row(name, PAPER_SIZES[name]) for name in self.splits if name in PAPER_SIZES]
         if printed:
             tables.append(ResultTable("Sub-groups as the paper prints them", columns, printed))
-        splits = {}
+        splits: dict[str, dict[str, int]] = {}
         for name, pairs in self.splits.items():
             sizes = counts(pairs)
-            totals = {"pairs": len(pairs), "true": _true_pairs(sizes)}
-            splits[name] = {**totals, **sizes}
+            splits[name] = {"pairs": len(pairs), "true": _true_pairs(sizes)}
+            splits[name] |= {group.value: size for group, size in sizes.items()}
         figures = {
             "leaks": self.leaks,
             "splits": splits,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, TypedTriple
@@ -190,7 +190,7 @@ class GraphScorer:
     def grouped(self, groups: Sequence[Sequence[EntailmentPair]]) -> list[float]:
         """One score for each group of pairs that share a hypothesis; in each graph the best premise counts."""
         findings = [GraphEvidence() for _ in groups]
-        language = next((pair.language for group in groups for pair in group), "EN")
+        language = next((pair.language for pair in chain.from_iterable(groups)), "EN")
         paths: dict[tuple[str, ...], Path] = {}
         for path in graph_paths(self.path):  # graph by graph, because all of them may not fit in memory
             graph = read_graph(path, self.block, language)

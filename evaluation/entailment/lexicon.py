@@ -103,7 +103,10 @@ class Lexicon:
     def _senses(self, text: str) -> tuple[Sense, ...]:
         """The senses of a word or phrase in the lexicon's order, verbs before nouns."""
         entries = sorted(self._wordnet.words(text), key=lambda word: _ORDER.get(word.pos, len(_ORDER)))
-        return tuple(dict.fromkeys(self._sense(sense.synset()) for word in entries for sense in word.senses()))
+        senses: dict[Sense, None] = {}  # a set that keeps its order
+        for word in entries:
+            senses |= dict.fromkeys(self._sense(sense.synset()) for sense in word.senses())
+        return tuple(senses)
 
     def _lemma(self, word: str) -> str:
         """The lemma of a word as a verb, else as a noun; a word that is itself a lemma is unchanged."""
@@ -245,7 +248,10 @@ class WordNetScorer:
         while edge:
             if edge & goal:
                 return steps
-            edge = {up.id for sense in edge for up in self.lexicon.broader(sense)} - reached
+            above: set[str] = set()
+            for sense in edge:
+                above.update(broader.id for broader in self.lexicon.broader(sense))
+            edge = above - reached  # a WordNet may have cycles
             reached |= edge
             steps += 1
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -231,8 +230,4 @@ def file_name(text: str) -> str:
 
 
 def _with_interval(figure: Estimate) -> str:
-    if math.isnan(figure.value):
-        return ""
-    # Adding 0.0 turns a rounded -0.0 into 0.0.
-    value, low, high = (round(number, 2) + 0.0 for number in (figure.value, figure.low, figure.high))
-    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+    return figure.text(2, 2, empty="")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -252,7 +251,8 @@ def _votes(file: LintFile, flipped: frozenset[int]) -> Iterator[VoteRecord]:
 def _measured(files: Sequence[LintFile], evaluator: JournaledLikelihood) -> list[LintFile]:
     """The files with the evaluator's log-likelihood in each statement."""
     # Equal texts are asked for once.
-    texts = list(dict.fromkeys(statement.text for statement in chain.from_iterable(file.statements for file in files)))
+    statements = chain.from_iterable(file.statements for file in files)
+    texts = list(dict.fromkeys(statement.text for statement in statements))
     scores = dict(zip(texts, evaluator.log_likelihoods(texts), strict=True))
     means = {text: score.per_token if score.token_count else None for text, score in scores.items()}
     measured = []
@@ -295,7 +295,7 @@ def _delta(files: Sequence[LintFile]) -> float | None:
 def table_16(domains: Iterable[DomainCount]) -> ResultTable:
     """Table 16 with delta."""
     rows = [
-        (count.domain, str(count.rules), str(count.head), str(count.long_tail), _delta_text(count.delta))
+        (count.domain, str(count.rules), str(count.head), str(count.long_tail), count.delta.text(2, 2))
         for count in domains
     ]
     return ResultTable("", ("domain", "rules", "head", "long tail", "delta"), rows)
@@ -304,9 +304,3 @@ def table_16(domains: Iterable[DomainCount]) -> ResultTable:
 def table_16_json(domains: Iterable[DomainCount]) -> list[dict[str, Any]]:
     """Table 16 for programs; a delta that cannot be measured is null."""
     return [{**asdict(count), "delta": count.delta.value if count.delta.count else None} for count in domains]
-
-
-def _delta_text(delta: Estimate) -> str:
-    if delta.count == 0:
-        return "n/a"
-    return f"{delta.value:.2f}" if math.isnan(delta.low) else f"{delta.value:.2f} ({delta.low:.2f} to {delta.high:.2f})"

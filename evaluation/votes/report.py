@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,9 +120,7 @@ def _table_19(agreements: Mapping[str, AnnotatorAgreement]) -> ResultTable:
     for name, agreement in agreements.items():
         shares = map(percent, (agreement.percent, agreement.unanimous))
         # Coefficients run from -1 to 1, so they are not shown in percent.
-        coefficients = []
-        for estimate in (agreement.fleiss, agreement.krippendorff):
-            coefficients.append("n/a" if math.isnan(estimate.value) else str(estimate))
+        coefficients = [estimate.text(3, 3) for estimate in (agreement.fleiss, agreement.krippendorff)]
         rows.append((name, str(agreement.questions), *shares, *coefficients))
     columns = ("agreement on", "questions", "percent of pairs", "unanimous", "Fleiss", "Krippendorff")
     return ResultTable("Ours, in the layout of LINK's table 19: agreement", columns, rows)
@@ -276,9 +273,11 @@ def _notes(count: VoteCount, effect: _ProbingEffect) -> Iterator[str]:
             f"{counted(count.strays, 'vote is', 'votes are')} on statements or facts that this knowledge base does not "
             "hold"
         )
-    baseline = count.baseline
-    if baseline is None:
-        return
+    if count.baseline is not None:
+        yield from _baseline_notes(count.baseline)
+
+
+def _baseline_notes(baseline: HumanBaseline) -> Iterator[str]:
     if baseline.ties:
         yield f"{counted(baseline.ties, 'tie')} in the human baseline, counted as wrong and as off format"
     if baseline.unlabelled:

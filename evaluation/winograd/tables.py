@@ -237,6 +237,4 @@ def _percent(estimate: Estimate) -> str:
 
 
 def _with_interval(estimate: Estimate) -> str:
-    if math.isnan(estimate.value):
-        return ABSENT
-    return f"{100 * estimate.value:.1f} ({100 * estimate.low:.0f} to {100 * estimate.high:.0f})"
+    return estimate.text(1, 0, scale=100, empty=ABSENT)

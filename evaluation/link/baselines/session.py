@@ -100,7 +100,9 @@ class InstructResult:
     def _notes(self) -> Iterator[str]:
         streams = list(chain.from_iterable(report.streams for report in self.reports))
         # Wordings share the head, so a statement can be in several reports.
-        written = {statement.id for statement in chain.from_iterable(stream.statements for stream in streams)}
+        written: set[str] = set()
+        for stream in streams:
+            written.update(statement.id for statement in stream.statements)
         yield (
             f"{counted(len(written), 'statement')} stored beside those of searches; nothing has checked them, and none "
             f"is a fact. {counted(self.calls.calls, 'call')} sent, {self.calls.hits} answered from the journal."
