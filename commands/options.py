@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.markup import escape
 
-import hapax
+from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
@@ -64,7 +64,11 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 with_paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 
 with_rules = click.option(
-    "--rules", "paths", multiple=True, type=click.Path(path_type=Path), help="Rule files or folders; default: shipped."
+    "--rules",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Rule files or folders; `shipped` names the shipped ones.  [default: shipped]",
 )
 
 with_database = click.option(
@@ -328,6 +332,13 @@ with_search_settings = together(
     ),
     click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
     click.option(
+        "--answer-tokens",
+        type=click.IntRange(1),
+        default=1000,
+        show_default=True,
+        help="Tokens that a model may use for one list of values, its reasoning included.",
+    ),
+    click.option(
         "--plan",
         type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
         help="Order in which variables are searched.  [default: cheapest; with --compat link]",
@@ -340,7 +351,7 @@ with_search_settings = together(
 
 def read_library(paths: Sequence[Path]) -> Library:
     """The rules of these files and folders, or the shipped ones."""
-    return hapax.load_rules(*paths)
+    return operations.load_rules(*paths)
 
 
 def open_kb(database: str | None, read_only: bool = False, existing: bool = False, begun_by: str = "") -> KnowledgeBase:
@@ -382,7 +393,7 @@ def load_models(library: Library, options: dict[str, Any], journal: Journal | No
     opening = opening_options(library, options, journal)
     names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
     with err.status("Loading models"):
-        return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
+        return operations.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
 
 def search_settings(options: dict[str, Any]) -> Any:
@@ -391,7 +402,16 @@ def search_settings(options: dict[str, Any]) -> Any:
     from hapax.kb.records import Distribution
 
     wanted = options["distribution"]
-    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed")
+    same = (
+        "beam",
+        "keep_share",
+        "calls_per_question",
+        "values_per_call",
+        "temperature",
+        "answer_tokens",
+        "compat",
+        "seed",
+    )
     return SearchSettings(
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
         critic=not options.get("no_critic"),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hapax.llm_oracle.answers import parse_number
+from hapax.llm_oracle.answers import MOST_LINES, parse_number
 
 MOST_DATA = 200_000
 """Characters of a reply that are tried as JSON."""
@@ -35,7 +35,7 @@ class WantedName:
     numeric: bool = False
 
     def fit(self, name: str) -> int:
-        """How well a key or a header names the values: 0 not at all, higher is better."""
+        """Rank of a key or header as a name of the values: 0 if it names something else, higher is better."""
         words = _words(name)
         wanted = _words(self.data_type)
         if name.strip() == self.variable or name.strip("[] ") == self.variable:
@@ -78,16 +78,7 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
     if begin is None:
         return None
     inside = text[begin.end() :]
-    decoder = json.JSONDecoder()
-    try:
-        node, end = decoder.raw_decode(inside)
-    except (ValueError, RecursionError):
-        node, end = _parsed(inside.strip()), len(inside)
-    else:
-        if inside[end:].lstrip().startswith(("{", "[")):  # one object a line
-            lines = _json_lines(inside)
-            if lines is not None:
-                node, end = lines, len(inside)
+    node, end = _decoded(inside)
     # `[B]`, a link or a footnote is no data.
     if not isinstance(node, list | dict) or not node:
         return None
@@ -103,8 +94,20 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
     return DataPart(text[: begin.end()], tuple(_values(node, wanted)), inside[end:])
 
 
+def _decoded(inside: str) -> tuple[Any, int]:
+    """The data with which a text begins, and where it ends."""
+    try:
+        node, end = json.JSONDecoder().raw_decode(inside)
+    except (ValueError, RecursionError):
+        return _parsed(inside.strip()), len(inside)
+    # One object a line is one list.
+    lines = _json_lines(inside) if inside[end:].lstrip().startswith(("{", "[")) else None
+    return (node, end) if lines is None else (lines, len(inside))
+
+
 def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
     """The data that a text is, in JSON or in Python's notation, repaired where the end is missing."""
+    text = re.sub(r"^[^\W\d]\w{0,40}\s*=\s*(?=[\[{])", "", text)
     if not text.startswith(("[", "{")):
         return None
     for candidate in (text, re.sub(r",\s*(?=[\]}])", "", text)):
@@ -231,7 +234,7 @@ class TableLine:
 
 def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
     """The lines of a text that holds Markdown tables, with the cell of the value in each row; None without a table."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if line.strip()][: MOST_LINES + 1]
     result: list[TableLine] = []
     position = 0
     tables = 0
@@ -249,11 +252,10 @@ def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
 
 def _row_lines(lines: Sequence[str], begin: int) -> list[str]:
     """The lines from `begin` on that form a table: a run with pipes, with a rule or with pipes at both ends."""
-    rows: list[str] = []
-    for line in lines[begin:]:
-        if "|" not in line:
-            break
-        rows.append(line)
+    end = begin
+    while end < len(lines) and "|" in lines[end]:
+        end += 1
+    rows = list(lines[begin:end])
     is_ruled = len(rows) > 1 and "-" in rows[1] and _RULE_ROW.fullmatch(rows[1][:1000]) is not None
     is_boxed = len(rows) > 1 and all(row.strip().startswith("|") for row in rows)
     return rows if is_ruled or is_boxed else []
@@ -278,9 +280,10 @@ def _table(rows: Sequence[str], wanted: WantedName) -> list[TableLine]:
 def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: WantedName) -> int:
     """Index of the column with the values: the best header, else the first column that does not number the rows."""
     fits = [wanted.fit(name) for name in header]
-    width = max([len(header), *map(len, data)])
-    if fits and max(fits) and not (wanted.numeric and max(fits) < 3):
-        return fits.index(max(fits))
+    width = max((len(row) for row in (header, *data)), default=0)
+    best = max(fits, default=0)
+    if best and not (wanted.numeric and best < 3):
+        return fits.index(best)
     for column in range(width):
         texts = [_bare(row[column]) for row in data if column < len(row)]
         if column < len(header) and header[column].casefold().strip(". ") in _ORDER_NAMES:

@@ -56,6 +56,7 @@ _PICTURE = re.compile(
 # Marks that count only if they run on from line to line.
 _LETTERED = re.compile(r"\(?(?P<number>[A-Za-z])[.)]\s+")
 _ROMAN = re.compile(r"\(?(?P<number>[ivx]{1,5}|[IVX]{1,5})[.)]\s+")
+_BRACKETED = re.compile(r"\[(?P<number>\d{1,3})\]\s+")
 _LOOSE_NUMBER = re.compile(
     r"\**(?:(?P<label>[#№]|[^\W\d_]{1,12}\.?(?=\s*\d))\s*)?(?P<number>\d{1,3})\**(?:\s*[:：\]]\**\s*|\s+[-–—]\s+|\s+)"
 )
@@ -173,6 +174,8 @@ def _with_running_marks(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
         (_LETTERED, lambda letter: ord(letter.casefold()) - ord("a") + 1, Mark.LETTER),
         (_LOOSE_NUMBER, int, Mark.NUMBER),
     )
+    if not any(line.mark in (Mark.NUMBER, Mark.BULLET) for line in lines):  # below a list they are footnotes
+        readers = ((_BRACKETED, int, Mark.NUMBER), *readers)
     for pattern, number_of, mark in readers:
         matches = [
             (position, match)
@@ -194,4 +197,4 @@ def _with_depths(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
     """The lines with levels instead of columns; numbers may be aligned at their right, one column apart."""
     marked = [line.depth for line in lines if line.mark not in (Mark.NONE, Mark.HEADING)]
     least = min(marked, default=0)
-    return [replace(line, depth=max(0, line.depth - least + 0) // 2) for line in lines]
+    return [replace(line, depth=max(0, line.depth - least) // 2) for line in lines]

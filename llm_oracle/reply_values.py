@@ -31,6 +31,8 @@ _QUOTES = {
     "‘": "’",
     "‚": "‘’",
     "`": "`",
+    "[": "]",
+    "<": ">",
 }
 _LONE = '"“”„«»「」『』《》`'
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]")
@@ -51,15 +53,70 @@ LEAD_IN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TITLES = frozenset(
-    "film movie book novel game album song show series title play opera work painting poem story musical documentary "
-    "episode comic manga anime magazine podcast".split()
+    [
+        "film",
+        "movie",
+        "book",
+        "novel",
+        "game",
+        "album",
+        "song",
+        "show",
+        "series",
+        "title",
+        "play",
+        "opera",
+        "work",
+        "painting",
+        "poem",
+        "story",
+        "musical",
+        "documentary",
+        "episode",
+        "comic",
+        "manga",
+        "anime",
+        "magazine",
+        "podcast",
+    ]
 )
 _NOTHING = frozenset(
-    "none|n/a|na|unknown|not known|nothing|no answer|no value|no values|not applicable|none known|no known values|"
-    "none of the above|not available|no one|nobody|keine|aucun|aucune|ninguno|ninguna|无|没有|null|nil|none exist|"
-    "no such value|no match|no results|no further values|no more values|no others|no other values|i don't know".split(
-        "|"
-    )
+    [
+        "none",
+        "n/a",
+        "na",
+        "unknown",
+        "not known",
+        "nothing",
+        "no answer",
+        "no value",
+        "no values",
+        "not applicable",
+        "none known",
+        "no known values",
+        "none of the above",
+        "not available",
+        "no one",
+        "nobody",
+        "keine",
+        "aucun",
+        "aucune",
+        "ninguno",
+        "ninguna",
+        "无",
+        "没有",
+        "null",
+        "nil",
+        "none exist",
+        "no such value",
+        "no match",
+        "no results",
+        "no further values",
+        "no more values",
+        "no others",
+        "no other values",
+        "i don't know",
+    ]
 )
 _REFUSAL = re.compile(
     r"(?:i['’]?m\s+(?:very\s+|so\s+|truly\s+|really\s+)?sorry|i\s+am\s+(?:very\s+|so\s+|truly\s+)?sorry|sorry,|my\s+apologies|i\s+(?:do\s+)?apologi[sz]e|apologies|"
@@ -71,7 +128,7 @@ _REFUSAL = re.compile(
 )
 _PLACEHOLDER = re.compile(
     r"[\[<({]?\s*(?:your\s+|the\s+|insert\s+)?(?:value|answer|item|name|example|placeholder|option|entity)s?\s*#?\d{0,3}\s*[\])>}]?|"
-    r"\[[^\[\]]{1,40}\]|<[^<>]{1,40}>|etc|and so on|and more|and others|and many more|others|_{2,}|\.{2,}|…|x{3,}",
+    r"etc|and so on|and (?:many |so many )?(?:more|others)\W*|others|_{2,}|\.{2,}|…",
     re.IGNORECASE,
 )
 _VERBS = re.compile(
@@ -80,13 +137,93 @@ _VERBS = re.compile(
     re.DOTALL,
 )
 _TALK = frozenset(
-    "is are was were has have had can could will would should may might must do does did don't i i'm i'd i'll you your "
-    "you'd we they them it's that's there's here's please let hope feel note ensure remember consult be these those "
-    "which who because since if".split()
+    [
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "had",
+        "can",
+        "could",
+        "will",
+        "would",
+        "should",
+        "may",
+        "might",
+        "must",
+        "do",
+        "does",
+        "did",
+        "don't",
+        "i",
+        "i'm",
+        "i'd",
+        "i'll",
+        "you",
+        "your",
+        "you'd",
+        "we",
+        "they",
+        "them",
+        "it's",
+        "that's",
+        "there's",
+        "here's",
+        "please",
+        "let",
+        "hope",
+        "feel",
+        "note",
+        "ensure",
+        "remember",
+        "consult",
+        "be",
+        "these",
+        "those",
+        "which",
+        "who",
+        "because",
+        "since",
+        "if",
+    ]
 )
 _NO_SUBJECT = frozenset(
-    "it this that these those there here they he she we i you some all many each most note please what which who such "
-    "both one another however while although if when".split()
+    [
+        "it",
+        "this",
+        "that",
+        "these",
+        "those",
+        "there",
+        "here",
+        "they",
+        "he",
+        "she",
+        "we",
+        "i",
+        "you",
+        "some",
+        "all",
+        "many",
+        "each",
+        "most",
+        "note",
+        "please",
+        "what",
+        "which",
+        "who",
+        "such",
+        "both",
+        "one",
+        "another",
+        "however",
+        "while",
+        "although",
+        "if",
+        "when",
+    ]
 )
 _UNITS = {
     "kg": "kilogram", "g": "gram", "mg": "milligram", "km": "kilometer", "m": "meter", "cm": "centimeter", "l": "liter",
@@ -127,7 +264,7 @@ class ReplyQuestion:
         head, tail = before.split(), after.split(f"[{self.variable}]")[0].split()
         patterns = [_template(head, tail, r"\W*$")]
         # The part of the template beside the slot may go on otherwise: `Pizza is a dish from Naples`.
-        if not head and len(tail) > 2:
+        if not head and sum(not _is_article(word) for word in tail[:-1]) > 1:
             patterns.append(_template(head, tail[:-1], r"\b"))
         if head and not tail and len(head) > 2:
             patterns.append(_template(head[1:], tail, r"\W*$"))
@@ -146,34 +283,32 @@ class ReplyQuestion:
 
 
 def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
-    def words(texts: list[str]) -> str:
-        return "".join(_word(text) for text in texts)
-
     slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
-    begin = rf"^\W*{words(head)}" if head else r"^"
-    return re.compile(
-        begin + slot + "".join(rf"\s+{_word(text).removesuffix(_GAP)}" for text in tail) + end,
-        re.IGNORECASE | re.DOTALL,
-    )
+    begin = r"^\W*" + "".join(_word(text) + r"\s+" if not _is_article(text) else _ARTICLE_BEFORE for text in head)
+    closing = "".join(r"\s+" + _word(text) if not _is_article(text) else _ARTICLE_AFTER for text in tail)
+    return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
 
 
-_GAP = r"\s+"
+_ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
+"""Articles of a template may be absent."""
+
+
+def _is_article(word: str) -> bool:
+    return word.casefold() in ("a", "an", "the")
 
 
 def _word(text: str) -> str:
-    """A pattern for a word of a template and the blank after it. Articles may be absent, verbs may be plural."""
+    """A pattern for a word of a template; a verb may be plural."""
     folded = text.casefold()
-    if folded in ("a", "an", "the"):
-        return r"(?:(?:an?|the)\s+)?"
     for forms in _SAME_FORMS:
         if folded in forms:
-            return f"(?:{'|'.join(sorted(forms))})" + _GAP
-    return re.escape(text) + _GAP
+            return f"(?:{'|'.join(sorted(forms))})"
+    return re.escape(text)
 
 
 @dataclass(frozen=True, slots=True)
 class ListStyle:
-    """What the items of a reply have in common.
+    """Common form of the items of a reply.
 
     `stops`: they end in full stops. `labels`: words that begin more than one item, before a colon or a dash.
     """
@@ -254,8 +389,13 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
     if is_refusal(text):
         return DropReason.REFUSAL
+    if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text):  # the slot of any variable
+        return DropReason.SLOT
     slot = in_template(text, question)
     if slot is not None:
+        left, _, right = broken(slot)
+        if right and is_label(left, question, style):
+            slot = right  # `A: pizza is a dish from Italy`
         match = _LEADING_TEXT.match(_ARTICLE.sub("", slot, count=1))
         named = match["text"] if match else slot
         return _checked(_cleaned(named, question, style), question)
@@ -312,7 +452,7 @@ def _named(text: str, question: ReplyQuestion, style: ListStyle) -> tuple[str | 
     if is_label(left, question, style):
         return _named(right, question, style)
     if question.is_of_titles and sign == ":" and _is_title(right):
-        return text, True
+        return _PARENTHESES.sub("", text), True
     return (left, False) if len(left) <= LONGEST_VALUE + 20 else (None, False)
 
 
@@ -338,7 +478,7 @@ def _is_quoted(text: str) -> bool:
 def _quoted_beginning(text: str) -> str | None:
     """The text in the quotation marks with which an entry begins; None if it begins otherwise or goes on as a word."""
     closing = _QUOTES.get(text[:1])
-    if closing is None:
+    if closing is None or text[0] in "[<":
         return None
     match = re.match(rf"(.[^{re.escape(closing)}]{{1,200}}|.)[{re.escape(closing)}](?P<rest>.*)", text, re.DOTALL)
     if match is None or re.match(r"[\w]", match["rest"]):
@@ -463,9 +603,11 @@ def _stated_number(text: str, question: ReplyQuestion) -> Value | None:
     text = _PARENTHESES.sub("", text).strip().strip(_TRAILING + "\"'“”‘’«»*_`$ ").lstrip("~≈")
     number = parse_number(text, question.data_type)
     if number is None:
-        match = re.fullmatch(r"(?P<number>.*\d)\s*(?P<unit>[^\W\d_]{1,3})\.?", text)
-        unit = _UNITS.get(match["unit"].casefold()) if match else None
-        if match and unit in question.type_words:
+        match = re.fullmatch(r"(?P<number>.*\d)\s*(?P<unit>[^\W\d_]{1,20})\.?", text)
+        unit = match["unit"].casefold() if match else ""
+        # The unit may be in the type's name or behind the slot: `a spider has [Y] legs`.
+        after = question.sentence.partition(f"[{question.variable}]")[2].casefold().split()[:1]
+        if match and (_UNITS.get(unit) in question.type_words or [unit] == after):
             number = parse_number(match["number"], question.data_type)
     return number
 

@@ -97,7 +97,7 @@ def main() -> None:
         for name, strict in (("reader", False), ("strict reader", True)):
             measured = score(replies, strict)
             print(
-                f"{half:12} {name:14} {len(replies)} replies: {measured.recall:.3f} of {measured.true} true values read, "
+                f"{half:12} {name:14} {len(replies)} replies: {measured.recall:.3f} of {measured.true} true values, "
                 f"{measured.junk_share:.3f} of the accepted are none ({measured.junk})"
             )
     for written in corpus(options.misses) if options.misses else ():

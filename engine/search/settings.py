@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
 from hapax.engine.search.oracle import OracleSettings
@@ -25,6 +25,7 @@ class SearchSettings:
     `beam`: partial substitutions kept at each step and distribution. `keep_share`: share of a step's beams that the
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
+    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
     `rules_together`: number of rules that share batches, and so are cut together when a budget ends.
     """
 
@@ -39,17 +40,26 @@ class SearchSettings:
     plan: Preset = "cheapest"
     seed: int = 0
     temperature: float = 0.7
+    answer_tokens: int = 1000
     max_statements: int | None = None
     threshold_cap: float = 1.0
     rules_together: int = 8
 
     def __post_init__(self) -> None:
-        for name in ("beam", "calls_per_question", "values_per_call", "rules_together"):
+        for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
             number = getattr(self, name)
-            if number < 1:
-                raise HapaxError(f"{name} is {number}. Set it to at least 1.")
+            if not isinstance(number, int) or number < 1:
+                raise HapaxError(f"{name} is {number!r}. Set it to a whole number from 1.")
+        for name, kind in (("likelihood", Ranker), ("compat", Compat), ("plan", Preset)):
+            choice = getattr(self, name)
+            if choice is not None and choice not in get_args(kind):
+                raise HapaxError(f"{name} is {choice!r}. Choose {' or '.join(get_args(kind))}.")
         if not 0.0 < self.keep_share <= 1.0:
             raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
+        if not all(isinstance(distribution, Distribution) for distribution in self.distributions):
+            raise HapaxError(
+                f"distributions is {self.distributions!r}. Give a tuple of hapax.Distribution.HEAD and .LONG_TAIL."
+            )
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
 
@@ -67,7 +77,9 @@ class SearchSettings:
             gates=gates_in_order(self.compat),
             rules=rules,
             link_exclusion=is_link,
-            parameters=GenerationParameters(temperature=self.temperature, seed=self.seed),
+            parameters=GenerationParameters(
+                temperature=self.temperature, max_tokens=self.answer_tokens, seed=self.seed
+            ),
         )
 
     def to_json(self) -> dict[str, Any]:
