@@ -46,14 +46,14 @@ def atom_text(
     """The atom as a clause of a sentence. Unbound variables stay slots (`[B]`); generic ones read `PersonX`."""
     arguments = []
     for term in atom.arguments:
-        bound = (substitution or {}).get(term.name) if isinstance(term, Variable) else term
-        if bound is not None:
+        bound = (substitution or {}).get(term.name, term) if isinstance(term, Variable) else term
+        if isinstance(bound, Constant):
             arguments.append(str(bound.value))
-        elif term.name in generic:
+        elif bound.name in generic:
             # "Food Allergen" A reads "FoodAllergenA", as in the papers.
-            arguments.append("".join(term.data_type.split()) + term.name)
+            arguments.append("".join(bound.data_type.split()) + bound.name)
         else:
-            arguments.append(f"[{term.name}]")
+            arguments.append(f"[{bound.name}]")
 
     def filled(slot: re.Match[str]) -> str:
         position = int(slot[1])
