@@ -38,7 +38,7 @@ with_theories = click.option(
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--source", "sources", multiple=True, help="Use only items of these sources, such as CR-WSC-H.")
-@click.option("--item", "shown", multiple=True, help="Print the proofs of this item, given by its id.")
+@click.option("--item", "item_ids", multiple=True, help="Print the proofs of this item, given by its id.")
 @click.option("--mapper", help="Model that maps sentences to atoms; default: the patterns.")
 @with_theories
 @with_opening
