@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from hapax.engine.search.account import PremiseLoss, StepAccount
 from hapax.engine.search.gates import COMPUTED, LIKELIHOOD, Gate, GateCount
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
-from hapax.engine.search.ranking import kept, random_score, repetition_penalty
+from hapax.engine.search.ranking import equal_texts, kept, kept_at_ends, random_score, repetition_penalty
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep
@@ -69,6 +70,7 @@ class RuleSearch:
     beams: list[Beam] = field(default_factory=list)
     gates: dict[str, GateCount] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
+    account: list[StepAccount] = field(default_factory=list)
     cut: bool = False
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
 
@@ -84,6 +86,15 @@ class RuleSearch:
     def names(self) -> list[str]:
         """Names of the variables that have a value after the current step, the newest last."""
         return [step.variable.name for step in self.plan.steps[: self.step_number + 1]]
+
+    @property
+    def account_now(self) -> StepAccount:
+        """The account of the current step."""
+        number = self.step_number + 1
+        if not self.account or self.account[-1].step != number:
+            variable = self._now().variable
+            self.account.append(StepAccount(number, f"{variable.data_type} {variable.name}", self.origin.value))
+        return self.account[-1]
 
     # -- asking
 
@@ -170,7 +181,7 @@ class RuleSearch:
                 for value, probability in answers[beam].accepted.items():
                     confidences = beam.confidences if probability is None else (*beam.confidences, probability)
                     extended.append(Beam((*beam.values, value), beam.distributions, confidences))
-        self.beams = extended
+        self._extended(extended)
         self.cut = self.cut or not all(answer.complete for answer in answers.values())
 
     def extend_with(self, values: Mapping[Beam, Sequence[Value]]) -> None:
@@ -179,7 +190,11 @@ class RuleSearch:
         for beam in self.beams:
             for value in values.get(beam, ()):
                 extended.append(Beam((*beam.values, value), beam.distributions, beam.confidences))
-        self.beams = extended
+        self._extended(extended)
+
+    def _extended(self, beams: list[Beam]) -> None:
+        self.beams = beams
+        self.account_now.extended += len(beams)
 
     def compute(self) -> None:
         """Extend each beam by the value of the step's equation; a beam for which it has none is dropped."""
@@ -197,7 +212,7 @@ class RuleSearch:
         names = self.names
         for item in comparisons:
             passed = [holds(item, dict(zip(names, beam.values, strict=True))) for beam in self.beams]
-            self._drop(COMPUTED, passed, f"{item} does not hold")
+            self._drop(COMPUTED, passed, item)
 
     def checked(self) -> list[Literal]:
         """The literals that have all their values now and that the step's question has not judged."""
@@ -217,12 +232,19 @@ class RuleSearch:
         names = self.names
         return [_substituted(literal.atom, dict(zip(names, beam.values, strict=True))) for beam in self.beams]
 
-    def close(self, literal: Literal, passed: Sequence[bool], gate: Gate) -> None:
-        """Drop the beams for which the literal does not hold. `passed` is in the order of the beams."""
-        self._drop(gate, passed, f"{literal} does not hold")
+    def close(self, literal: Literal, passed: Sequence[bool], gate: Gate, highest: float | None = None) -> None:
+        """Drop the beams for which the literal does not hold. `passed` is in the order of the beams.
 
-    def _drop(self, gate: Gate, passed: Sequence[bool], reason: str) -> None:
+        `highest`: the highest P(yes) of those that do not pass.
+        """
+        self._drop(gate, passed, literal, highest)
+
+    def _drop(
+        self, gate: Gate, passed: Sequence[bool], premise: Literal | Comparison, highest: float | None = None
+    ) -> None:
         self.count(gate.name, GateCount(sum(passed), len(passed)))
+        self.account_now.fail(str(premise), PremiseLoss(len(passed) - sum(passed), gate.name, highest))
+        reason = f"{premise} does not hold"
         left: list[Beam] = []
         for beam, is_kept in zip(self.beams, passed, strict=True):
             if is_kept:
@@ -276,11 +298,21 @@ class RuleSearch:
         # The budget left these texts without a score.
         pool = [beam for beam in self.beams if texts[beam] in scores]
         self.cut = self.cut or len(pool) < len(self.beams)
-        left: _Kept = {}
+        account = self.account_now
+        account.unranked += len(self.beams) - len(pool)
+        if self.settings.likelihood == "model":
+            ranked = {texts[beam]: scores[texts[beam]] for beam in pool}
+            account.texts += len(ranked)
+            account.equal += equal_texts(ranked)
+        pools: dict[Distribution, dict[Beam, float]] = {}
         for distribution in self.settings.distributions:
             own = [beam for beam in pool if distribution in beam.distributions]
-            own_scores = [self._score(beam, scores[texts[beam]], distribution) for beam in own]
-            for beam in self._chosen(distribution, own, own_scores):
+            pools[distribution] = {beam: self._score(beam, scores[texts[beam]], distribution) for beam in own}
+        self.beams = pool
+        left: _Kept = {}
+        for distribution, chosen in self._chosen(pools).items():
+            self._judge_ranked(distribution, pools[distribution], chosen)
+            for beam in chosen:
                 left.setdefault(beam.values, []).append(distribution)
         self._advance(left)
 
@@ -300,23 +332,42 @@ class RuleSearch:
             return score - repetition_penalty(beam.values[-1], beam.values[:-1])
         return score
 
-    def _chosen(self, distribution: Distribution, beams: Sequence[Beam], scores: Sequence[float]) -> list[Beam]:
-        """The beams that the likelihood gate keeps in a distribution, best first."""
+    def _chosen(self, pools: Mapping[Distribution, Mapping[Beam, float]]) -> dict[Distribution, list[Beam]]:
+        """The beams that the likelihood gate keeps in each distribution, best first."""
         share, width = self.settings.keep_share, self.settings.beam
-        chosen = kept(scores, [beam.values for beam in beams], distribution, share, width)
-        self.count(LIKELIHOOD.name, GateCount(len(chosen), len(beams)))
+        if self.settings.compat is None:
+            return kept_at_ends(pools, self._chance, share, width)
+        chosen: dict[Distribution, list[Beam]] = {}
+        for distribution, scores in pools.items():
+            beams = list(scores)
+            places = kept(list(scores.values()), [beam.values for beam in beams], distribution, share, width)
+            chosen[distribution] = [beams[place] for place in places]
+        return chosen
+
+    def _chance(self, beam: Beam) -> float:
+        """The beam's number for breaking ties, from 0 to 1: by its values, not by its place or its run."""
+        return random_score(self.settings.seed, "tie", self.plan.rule.name, beam.values)
+
+    def _judge_ranked(self, distribution: Distribution, scores: Mapping[Beam, float], chosen: Sequence[Beam]) -> None:
+        """Count and note the likelihood gate's verdicts on the beams of a distribution."""
+        self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
         limit = scores[chosen[-1]] if chosen else None
         accepted = set(chosen)
         side = "likeliest" if distribution is Distribution.HEAD else "least likely"
-        reason = f"among the {len(chosen)} {side} of {len(beams)}"
-        for position, beam in enumerate(beams):
-            is_kept = position in accepted
-            decision = self._decision(LIKELIHOOD, beam, distribution, is_kept, reason if is_kept else f"not {reason}")
-            self.decisions.append(replace(decision, score=scores[position], threshold=limit))
-        return [beams[position] for position in chosen]
+        reason = f"among the {len(chosen)} {side} of {len(scores)}"
+        for beam, score in scores.items():
+            is_kept = beam in accepted
+            text = reason if is_kept else f"not {reason}"
+            if not is_kept and score == limit:
+                text += "; chance chose among equal scores"
+            decision = self._decision(LIKELIHOOD, beam, distribution, is_kept, text)
+            self.decisions.append(replace(decision, score=score, threshold=limit))
 
     def _advance(self, left: _Kept) -> None:
         """Go to the next step with the kept beams, in the order they came."""
+        account = self.account_now
+        account.kept += sum(beam.values in left for beam in self.beams)
+        account.cut += sum(beam.values not in left for beam in self.beams)
         self.beams = [
             Beam(beam.values, tuple(left[beam.values]), beam.confidences) for beam in self.beams if beam.values in left
         ]

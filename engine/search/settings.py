@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
 from hapax.engine.search.oracle import OracleSettings
 from hapax.engine.search.ranking import KEEP_SHARE
-from hapax.engine.search.thresholds import TYPE_FLOOR, CriticRule
+from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, CriticRule
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
@@ -16,6 +16,9 @@ from hapax.llm_oracle.protocols import GenerationParameters
 
 Ranker = Literal["model", "random", "none"]
 Compat = Literal["paper", "released"]
+
+THRESHOLDS = ("fact_threshold", "type_threshold")
+"""Settings that are rules of thresholds; a run stores them as texts, and only if they are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class SearchSettings:
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
     `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
-    `rules_together`: number of rules that share batches, and so are cut together when a budget ends.
+    `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `fact_threshold`,
+    `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None: Hapax's own.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -44,6 +48,8 @@ class SearchSettings:
     max_statements: int | None = None
     threshold_cap: float = 1.0
     rules_together: int = 8
+    fact_threshold: CriticRule | None = None
+    type_threshold: CriticRule | None = None
 
     def __post_init__(self) -> None:
         for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
@@ -62,14 +68,30 @@ class SearchSettings:
             )
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
+        self._check_thresholds()
+
+    def _check_thresholds(self) -> None:
+        for name in THRESHOLDS:
+            rule = getattr(self, name)
+            if not isinstance(rule, CriticRule | None):
+                raise HapaxError(f"{name} is {rule!r}. Give a rule, for instance CriticRule.parse({str(rule)!r}).")
+        if self.compat and (self.fact_threshold or self.type_threshold):
+            raise HapaxError(f"compat {self.compat} has LINK's own thresholds. Leave out either it or the thresholds.")
+        if self.fact_threshold and self.threshold_cap != 1.0:
+            raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
 
     @property
     def oracle(self) -> OracleSettings:
         """Settings of the oracle that follow from these."""
         is_link = self.compat is not None
-        rules = {CRITIC.name: CriticRule(cap=self.threshold_cap, released=self.compat == "released")}
+        cap = max(START, self.threshold_cap)  # no threshold starts above its cap
+        rules: dict[str, CriticRule] = {}
         if is_link:
+            rules[CRITIC.name] = CriticRule(cap=cap, released=self.compat == "released")
             rules[TYPE.name] = CriticRule(floor=TYPE_FLOOR)  # LINK's moves, Hapax's own is fixed
+        else:
+            rules[CRITIC.name] = self.fact_threshold or replace(DEFAULT_RULE, cap=cap)
+            rules |= {TYPE.name: self.type_threshold} if self.type_threshold else {}
         return OracleSettings(
             calls_per_question=self.calls_per_question,
             values_per_call=self.values_per_call,
@@ -84,4 +106,12 @@ class SearchSettings:
 
     def to_json(self) -> dict[str, Any]:
         """The settings as the run record stores them."""
-        return {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}
+        settings = {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}
+        for name in THRESHOLDS:
+            rule = getattr(self, name)
+            # Runs of versions without this setting stay the same runs.
+            if rule is None:
+                del settings[name]
+            else:
+                settings[name] = str(rule)
+        return settings
