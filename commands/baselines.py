@@ -128,11 +128,12 @@ def grid(config: Path, **options: Any) -> None:
     from hapax.evaluation.link.baselines.grid import GridRun
 
     settings = read_config(config)
-    warn_of_prices(dict(options["prices"]), settings.asked)
+    warn_of_prices(dict(options["prices"]), settings.model_names)
     library = read_library(settings.files)
     refuse_faulty(library)
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
+        # The file's seed comes first, so that the file alone reproduces its grid.
         seed = options["seed"] if settings.seed is None else settings.seed
         opening = opening_options(library, {**options, "seed": seed}, journal)
         run = GridRun(settings, kb, opening)

@@ -161,21 +161,21 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     """
     from hapax.evaluation.booqa import scoring
 
-    asked = _asked(folder, options)
+    sets = _question_sets(folder, options)
     if options["pairs"] is not None:
         written = 0
-        for name, questions in asked.items():
+        for name, questions in sets.items():
             written += scoring.write_pairs(questions, options["pairs"] / f"pairs-{name}.txt")
         err.print(f"{counted(written, 'pair')} in {options['pairs']}", markup=False)
     with open_kb(options["database"]) as kb, err.status("Scoring"):
         methods = [_method(name, kb, options) for name in dict.fromkeys(options["named"])]
-        answers = list(scoring.measure(methods, asked, options["seed"]))
+        answers = list(scoring.measure(methods, sets, options["seed"]))
     if out is not None:
         scoring.write_answers(answers, out)
-    print_result(scoring.experiment_result(answers, asked), as_json)
+    print_result(scoring.experiment_result(answers, sets), as_json)
 
 
-def _asked(folder: Path, options: Mapping[str, Any]) -> dict[str, Sequence[QuestionWithPremises]]:
+def _question_sets(folder: Path, options: Mapping[str, Any]) -> dict[str, Sequence[QuestionWithPremises]]:
     """The questions with their premises by set; the corpus is read once for all of them."""
     from collections import Counter
 
@@ -193,8 +193,8 @@ def _asked(folder: Path, options: Mapping[str, Any]) -> dict[str, Sequence[Quest
     settings = PremiseSettings(options["language"], context, options["premises"], seed=options["seed"])
     corpus = sentences(options["corpus"], options["days"], Counter())
     # The answers come in the order of the questions, so each set takes as many as it has.
-    asked = iter(ask(list(chain.from_iterable(sets.values())), corpus, settings))
-    return {name: list(islice(asked, len(questions))) for name, questions in sets.items()}
+    with_premises = iter(ask(list(chain.from_iterable(sets.values())), corpus, settings))
+    return {name: list(islice(with_premises, len(questions))) for name, questions in sets.items()}
 
 
 def _method(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> AnswerScorer:
@@ -235,8 +235,8 @@ def _senses(options: Mapping[str, Any], kb: KnowledgeBase) -> SenseChoice:
     from hapax.evaluation.booqa.negatives import senses_by_critic, senses_from_file
     from hapax.evaluation.entailment.lexicon import every_sense, first_sense
 
-    known: dict[str, SenseChoice] = {"first": first_sense, "all": every_sense}
+    choices: dict[str, SenseChoice] = {"first": first_sense, "all": every_sense}
     name = options["senses"]
     if name == "critic":
         return senses_by_critic(open_measure("critic", kb, options))
-    return known[name] if name in known else senses_from_file(Path(name))
+    return choices[name] if name in choices else senses_from_file(Path(name))

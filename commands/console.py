@@ -100,8 +100,8 @@ def _ended_by_signals() -> Iterator[None]:
 
     # Python lets only the main thread set handlers.
     names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
-    known = [getattr(signal, name) for name in names if hasattr(signal, name)]  # Windows has no SIGHUP
-    handled = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]  # Windows has no SIGHUP
+    handled = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
     for number in handled:
         signal.signal(number, end)
     try:
@@ -114,15 +114,16 @@ def _ended_by_signals() -> Iterator[None]:
 def print_diagnostics(diagnostics: Iterable[Diagnostic], as_json: bool = False, every: bool = True) -> None:
     """Print diagnostics as text or JSON. `every`: all notes of a kind, not only the first few."""
     if as_json:
-        found = [{**asdict(diagnostic), "place": str(diagnostic.place)} for diagnostic in diagnostics]
-        click.echo(json.dumps(found, default=str))
+        values = [{**asdict(diagnostic), "place": str(diagnostic.place)} for diagnostic in diagnostics]
+        click.echo(json.dumps(values, default=str))
         return
-    for (severity, code, place), group in groupby(diagnostics, lambda item: (item.severity, item.code, item.place)):
+    # Only neighbours are grouped, so that diagnostics stay in the order of the checks.
+    for (severity, code, place), group in groupby(diagnostics, lambda note: (note.severity, note.code, note.place)):
         same_kind = list(group)
-        shown = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
-        for diagnostic in same_kind[:shown]:
+        most = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
+        for diagnostic in same_kind[:most]:
             out.print(escape(str(diagnostic)))
-        if more := len(same_kind[shown:]):
+        if more := len(same_kind[most:]):
             out.print(escape(f"{place}: {counted(more, f'more note {code}', f'more notes {code}')}; --all prints all."))
 
 
@@ -187,11 +188,11 @@ class _Display:
 
 
 @contextmanager
-def progress_display(shown: bool) -> Iterator[_Display | None]:
+def progress_display(visible: bool) -> Iterator[_Display | None]:
     """A progress bar on a terminal, otherwise plain lines, both on stderr; None if progress is not shown."""
     from hapax.engine.search.progress import ProgressCounter
 
-    if not shown:
+    if not visible:
         yield None
         return
     tally = ProgressCounter()

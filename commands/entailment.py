@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,16 +148,16 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     from hapax.evaluation.entailment import report
     from hapax.evaluation.entailment.datasets import read_splits
     from hapax.evaluation.entailment.metrics import refuse_one_label
-    from hapax.evaluation.entailment.scorers import Shown
+    from hapax.evaluation.entailment.scorers import VisibleSides
 
-    pairs = [pair for split in read_splits(files).values() for pair in split]
+    pairs = list(chain.from_iterable(read_splits(files).values()))
     refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, files)))  # before any model is asked
     if options["train"]:
-        _warn_of_leaks([pair for split in read_splits(options["train"]).values() for pair in split], pairs)
+        _warn_of_leaks(list(chain.from_iterable(read_splits(options["train"]).values())), pairs)
     with open_kb(options["database"]) as kb, err.status("Scoring"):
         scorers = [open_scorer(name, kb, options) for name in dict.fromkeys(options["named"])]
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        results = list(report.measure(scorers, pairs, Shown(options["shown"]), options["seed"]))
+        results = list(report.measure(scorers, pairs, VisibleSides(options["shown"]), options["seed"]))
     if out is not None:
         report.write_curves(results, out)
     print_result(report.experiment_result(results), as_json)
@@ -189,7 +190,7 @@ def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Ent
     if name in ("frequency", "prior"):
         if not options["train"]:
             raise click.UsageError(f"--scorer {name} counts training pairs: name their files with --train.")
-        training = [pair for split in read_splits(options["train"]).values() for pair in split]
+        training = list(chain.from_iterable(read_splits(options["train"]).values()))
         return scorers.FrequencyScorer.of(training) if name == "frequency" else scorers.PriorScorer.of(training)
     if name in ("critic", "likelihood"):
         measure = open_measure(name, kb, options)
@@ -229,7 +230,7 @@ def _without_model(name: str, options: Mapping[str, Any]) -> EntailmentScorer | 
     if kind == "graph" and argument:
         from hapax.evaluation.entailment.graph_files import GraphScorer
 
-        path, _, block = argument.partition("@")
+        path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
         return GraphScorer(path, block)
     if kind == "wordnet":
         from hapax.evaluation.entailment.lexicon import Lexicon, WordNetScorer
@@ -267,10 +268,11 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     from hapax.engine.entailment.graph import read_edges, store_edges
 
     library = read_library(paths)
-    found = [edge for file in files for edge in read_edges(file, library)]
+    # All files are read before the knowledge base is opened: a faulty line stores nothing.
+    entailments = list(chain.from_iterable(read_edges(file, library) for file in files))
     with open_kb(database) as kb:
-        stored = store_edges(kb, found)
-    trivial = len(found) - stored
+        stored = store_edges(kb, entailments)
+    trivial = len(entailments) - stored
     remark = f"; skipped {counted(trivial, 'line')}, since every atom entails itself" if trivial else ""
     err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
 
@@ -336,29 +338,29 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     from hapax.evaluation.entailment.predicates import candidates, score_candidates
 
     library = read_library(paths)
-    asked = list(candidates(library))
+    pairs = list(candidates(library))
     if options["dry_run"]:
         click.echo(
-            json.dumps({"pairs": len(asked)})
+            json.dumps({"pairs": len(pairs)})
             if as_json
-            else f"{counted(len(asked), 'pair')} of predicates, up to 8 sentences each"
+            else f"{counted(len(pairs), 'pair')} of predicates, up to 8 sentences each"
         )
         return
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        edges = score_candidates(asked, library, open_measure("critic", kb, options))
+        edges = score_candidates(pairs, library, open_measure("critic", kb, options))
         strong = [edge for edge in edges if edge.score >= options["at_least"]]
         strong.sort(key=lambda edge: -edge.score)
         store_edges(kb, strong)
-    stored = [(edge.score, str(edge.premise), str(edge.hypothesis)) for edge in strong]
     if as_json:
-        entailments = [
-            {"premise": premise, "hypothesis": hypothesis, "score": score} for score, premise, hypothesis in stored
-        ]
-        click.echo(json.dumps({"pairs": len(asked), "entailments": entailments}, ensure_ascii=False))
+        entailments = []
+        for edge in strong:
+            atoms = {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis)}
+            entailments.append({**atoms, "score": edge.score})
+        click.echo(json.dumps({"pairs": len(pairs), "entailments": entailments}, ensure_ascii=False))
         return
-    rows = ((f"{score:.2f}", premise, hypothesis) for score, premise, hypothesis in stored)
+    rows = [(f"{edge.score:.2f}", str(edge.premise), str(edge.hypothesis)) for edge in strong]
     print_table(("score", "premise", "hypothesis"), rows)
-    err.print(f"{len(strong)} of {counted(len(asked), 'pair')} stored in {options['database']}", markup=False)
+    err.print(f"{len(strong)} of {counted(len(pairs), 'pair')} stored in {options['database']}", markup=False)
 
 
 @entailment.command()
@@ -436,15 +438,15 @@ def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
     from hapax.evaluation.entailment.tuning import TrainingFolder
     from hapax.llm_oracle.finetuning import SentenceClassifier
 
-    found = TrainingFolder(folder).test(
+    figures = TrainingFolder(folder).test(
         test_file, read_pairs(test_file), partial(SentenceClassifier.load, device=device)
     )
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(figures))
         return
     names = ("auc50", "auc_norm", "auc_rel", "f1")
     rows = [
-        ("dev", *(f"{found['dev'][name]:.3f}" for name in names)),
-        ("test", *(f"{found[name]:.3f}" for name in names)),
+        ("dev", *(f"{figures['dev'][name]:.3f}" for name in names)),
+        ("test", *(f"{figures[name]:.3f}" for name in names)),
     ]
     print_table(("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows)

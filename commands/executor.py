@@ -72,6 +72,7 @@ class Executor:
         from hapax.engine.cluster.running import search_spread
 
         if self._is_local:
+            # Starting takes seconds, without a word from Ray.
             err.print(f"Starting a Ray cluster on this machine with {self._workers}", soft_wrap=True)
         report, self._report = search_spread(job, self._spread)
         return report
@@ -102,6 +103,7 @@ class Executor:
 def _spread(library: Library, options: Mapping[str, Any]) -> Spread:
     if options["queue"] is not None:
         raise click.UsageError("--queue asks no model, so there is nothing to spread. Omit --executor ray.")
+    # Before the imports below, whose ImportError would not say how to install Ray.
     if missing := missing_of("ray"):
         raise HapaxError(missing)
     from dataclasses import replace

@@ -83,6 +83,7 @@ def export(kind: str, database: str, **options: Any) -> None:
     # One of them alone would leave open how many of the other distribution are wanted.
     if (options["head"] is None) != (options["long_tail"] is None):
         raise click.UsageError("Give --head and --long-tail together.")
+    # An export records nothing, so that the same draw can be exported again.
     with open_kb(database, read_only=True) as kb:
         report = sheets.export_sheets(kb, sheets.options_of(kind, options), options["out"])
     for path in report.paths:

@@ -203,8 +203,8 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 
     methods = (options["first"], options["second"])
     with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
-        found = stored_cases(kb, paths, methods, options["model"], options["sources"])
-    print_result(case_result(found, options["most"]), options["as_json"])
+        cases_by_run = stored_cases(kb, paths, methods, options["model"], options["sources"])
+    print_result(case_result(cases_by_run, options["most"]), options["as_json"])
 
 
 @winograd.command()
@@ -277,13 +277,13 @@ def generate(path: Path, target: Path, **options: Any) -> None:
         journal = open_journal(kb, options)
         session = GenerateSession(kb, GenerateOptions.of(options), opening_options(None, options, journal), journal)
         with err.status("Loading models") as status:
-            made = session.generate(path, status.update)
+            generated = session.generate(path, status.update)
     # A set cut short by a budget is not written; the same command continues it.
-    if not made.stopped:
-        _write(target, made.accepted_lines())
-    print_result(made.result(), options["as_json"])
-    err.print(escape(made.stopped or f"{target}: {counted(len(made.accepted), 'pair')}"))
-    sys.exit(BUDGET_REACHED if made.stopped else DONE)
+    if not generated.stopped:
+        _write(target, generated.accepted_lines())
+    print_result(generated.result(), options["as_json"])
+    err.print(escape(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}"))
+    sys.exit(BUDGET_REACHED if generated.stopped else DONE)
 
 
 @winograd.command()
@@ -327,8 +327,10 @@ def sheets(path: Path, folder: Path, database: str, **options: Any) -> None:
     """
     from hapax.evaluation.winograd.people import SheetOptions, export_sheets
 
+    # The remaining options are the fields of `SheetOptions`.
     form = options.pop("form")
     forms = ("html", "csv") if form == "both" else (form,)
+    # Only --disputed reads votes; other sheets need no knowledge base with an import.
     with open_kb(database, read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "") as kb:
         written = export_sheets(kb, path, SheetOptions(forms=forms, **options), folder)
     for written_path in written:
@@ -373,10 +375,10 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     from hapax.evaluation.winograd.people import annotated
 
     with open_kb(database, read_only=True, begun_by=IMPORT) as kb:
-        found = annotated(kb, path)
-    print_result(found.result(), as_json)
+        annotations = annotated(kb, path)
+    print_result(annotations.result(), as_json)
     if target is not None:
-        _write(target, found.kept_lines())
+        _write(target, annotations.kept_lines())
 
 
 @winograd.command()
@@ -418,4 +420,4 @@ def export(paths: tuple[Path, ...], folder: Path, **options: Any) -> None:
 
 def _write(target: Path, lines: Iterator[str]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("".join(lines), encoding="utf-8", newline="\n")
+    target.write_text("".join(lines), encoding="utf-8", newline="\n")  # the same bytes on every system

@@ -38,7 +38,7 @@ with_theories = click.option(
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--source", "sources", multiple=True, help="Use only items of these sources, such as CR-WSC-H.")
-@click.option("--item", "shown", multiple=True, help="Print the proofs of this item, given by its id.")
+@click.option("--item", "item_ids", multiple=True, help="Print the proofs of this item, given by its id.")
 @click.option("--mapper", help="Model that maps sentences to atoms; default: the patterns.")
 @with_theories
 @with_opening
@@ -46,7 +46,7 @@ with_theories = click.option(
 @with_queue
 @with_database
 @with_json
-def rules(paths: tuple[Path, ...], sources: tuple[str, ...], shown: tuple[str, ...], **options: Any) -> None:
+def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str, ...], **options: Any) -> None:
     """Answer Winograd schemas by theories: entities become roles, and Prolog proves which role the pronoun means.
 
     Prints coverage and accuracy, wrong answers, and the families that are not covered, with reasons. With --mapper a
@@ -63,12 +63,13 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], shown: tuple[str, .
     items: list[WinogradItem] = []
     for path in paths:
         items += [item for item in read_items(path) if not sources or item.source in sources]
-    unknown = sorted(set(shown) - {item.id for item in items})
+    # Before any sentence is resolved, which may cost calls.
+    unknown = sorted(set(item_ids) - {item.id for item in items})
     if unknown:
         raise click.UsageError(f"There is no item {unknown[0]!r}. Use --json to list all items.")
-    answers = _answers([item for item in items if item.id in shown] if shown else items, options)
+    answers = _answers([item for item in items if item.id in item_ids] if item_ids else items, options)
     # For programs, the result contains the proofs of all items.
-    if options["as_json"] or not shown:
+    if options["as_json"] or not item_ids:
         print_result(rules_result(answers), options["as_json"])
         return
     for answer in answers:

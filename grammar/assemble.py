@@ -94,7 +94,7 @@ def assemble(
 class _Scope:
     """The types of the variables of one rule or computed predicate, by name."""
 
-    given: dict[str, tuple[str, ...]]
+    types: dict[str, tuple[str, ...]]
     """The types at a name's occurrences, in order."""
     settled: dict[str, str]
     """The type of a name whose types are subtypes of one another; elsewhere each occurrence keeps its own."""
@@ -107,9 +107,9 @@ class _Scope:
 
     def variable(self, name: str, own_type: str | None = None) -> Variable | None:
         """The variable of this name, or None if no atom gives it a type."""
-        if name not in self.given:
+        if name not in self.types:
             return None
-        return Variable(name, self.settled.get(name) or own_type or self.given[name][0])
+        return Variable(name, self.settled.get(name) or own_type or self.types[name][0])
 
 
 class _Assembly:
@@ -186,8 +186,8 @@ class _Assembly:
         misses_parameters = False
         if line.definition is not None:
             is_short = len(types) < len(line.atom.arguments)
-            given: dict[str, tuple[str, ...]] = {parameter.name: (parameter.data_type,) for parameter in parameters}
-            scope = _Scope(given, {}, "unknown parameter", is_short)
+            types_by_name = {parameter.name: (parameter.data_type,) for parameter in parameters}
+            scope = _Scope(dict[str, tuple[str, ...]](types_by_name), {}, "unknown parameter", is_short)
             definition = self._comparison(line.definition, scope)
             # The templates' slots for these would only be reported a second time.
             misses_parameters = bool(scope.reported)
@@ -198,10 +198,10 @@ class _Assembly:
         else:
             kind = PredicateKind(line.kind)
             place = Place(self.file, *line.at)
-            kept = parameters if kind is PredicateKind.COMPUTED else ()
+            formal = parameters if kind is PredicateKind.COMPUTED else ()
             tolerance = None if line.tolerance is None else Tolerance.parsed(line.tolerance)
             self.signatures.append(
-                PredicateSignature(name, types, kind, templates, kept, definition, place=place, tolerance=tolerance)
+                PredicateSignature(name, types, kind, templates, formal, definition, place=place, tolerance=tolerance)
             )
 
     def _parameters(self, line: DeclarationLine) -> tuple[tuple[str, ...], tuple[Variable, ...]]:
@@ -294,7 +294,7 @@ class _Assembly:
 
     def _scope(self, line: RuleLine) -> _Scope:
         """The types of the rule's variables: as written, or else by the declarations of its predicates."""
-        given: dict[str, tuple[str, ...]] = {}
+        types_by_name: dict[str, tuple[str, ...]] = {}
         bare: dict[str, str] = {}  # types by declaration; they count only for names without a written type
         explained = False
         for atom in (*(item.atom for item in line.premise if isinstance(item, RawLiteral)), line.conclusion):
@@ -307,17 +307,17 @@ class _Assembly:
                 if not VARIABLE_NAME.fullmatch(name):
                     explained = True  # `PersonX` has its own diagnostic, and may be meant as the variable X
                 elif type_words:
-                    given[name] = (*given.get(name, ()), self.data_type(type_words))
+                    types_by_name[name] = (*types_by_name.get(name, ()), self.data_type(type_words))
                 elif signature is not None:
                     bare.setdefault(name, signature.argument_types[index])
                 else:
                     # A declaration that could not be read might have given the type.
                     explained = explained or bool(self.broken & {"", predicate})
         for name, data_type in bare.items():
-            given.setdefault(name, (data_type,))
-        chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in given.items()}
-        settled = {name: found for name, found in chains.items() if found is not None}
-        return _Scope(given, settled, explained=explained)
+            types_by_name.setdefault(name, (data_type,))
+        chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in types_by_name.items()}
+        settled = {name: most_specific for name, most_specific in chains.items() if most_specific is not None}
+        return _Scope(types_by_name, settled, explained=explained)
 
     def _atom(self, atom: RawAtom, scope: _Scope) -> Atom:
         return Atom(self._predicate(atom), tuple(self._term(argument, scope) for argument in atom.arguments))
@@ -416,13 +416,13 @@ class _Assembly:
 
     def _name(self, lines: dict[str, AttributeLine], text: dict[str, str], position: int) -> str:
         """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name."""
-        own = text.get("name")
-        if own:
-            if own in self.places:
-                self.report("name twice", lines["name"].at, name=own)
+        written_name = text.get("name")
+        if written_name:
+            if written_name in self.places:
+                self.report("name twice", lines["name"].at, name=written_name)
                 # `report` knows no related places.
-                self.diagnostics[-1] = replace(self.diagnostics[-1], related=(self.places[own],))
-            return own
+                self.diagnostics[-1] = replace(self.diagnostics[-1], related=(self.places[written_name],))
+            return written_name
         numbered = f"rule{position}"
         return numbered if numbered not in self.places else f"{PurePath(self.file).stem}_{numbered}"
 
@@ -433,10 +433,10 @@ class _Assembly:
         if not value:
             return default_generic(rule.premise, rule.conclusion, self.types.is_person)
         names = () if value == "none" else tuple(dict.fromkeys(value.split()))
-        known = [variable.name for variable in rule.variables]
+        variable_names = [variable.name for variable in rule.variables]
         for name in names:
-            if name not in known:
-                remedy = f"Write variables of the rule ({', '.join(known)}), or none."
+            if name not in variable_names:
+                remedy = f"Write variables of the rule ({', '.join(variable_names)}), or none."
                 self.report("attribute value", lines["generic"].at, value=name, name="generic", remedy=remedy)
         return names, GenericBy.ATTRIBUTE
 
@@ -452,10 +452,10 @@ def _unescaped(match: re.Match[str]) -> str:
         code = int(escape[2:-1], 16)
         if code <= 0x10FFFF:
             return chr(code)
-    found = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}.get(escape)
-    if found is None:
+    character = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}.get(escape)
+    if character is None:
         raise ValueError(match[0])
-    return found
+    return character
 
 
 def number_value(source: str) -> int | Decimal | None:

@@ -180,9 +180,9 @@ class _Planner:
     def require_reachable(self) -> None:
         missing = (*self.unreachable, *self.rule.unbound)
         if missing:
-            named = ", ".join(map(str, missing))
+            variables = ", ".join(map(str, missing))
             raise HapaxError(
-                f"{self.rule.place}: rule {self.rule.name} has no search order: nothing gives a value to {named}. "
+                f"{self.rule.place}: rule {self.rule.name} has no search order: nothing gives a value to {variables}. "
                 "Add a literal with this variable to the premise that can be asked."
             )
 
@@ -198,10 +198,10 @@ class _Planner:
                     yield Comparison("=", left, right)
 
     def _assignment(self, name: str, bound: Iterable[str]) -> Comparison | None:
-        known = set(bound)
+        bound_names = set(bound)
         for equation in self.equations:
             needed = {variable.name for variable in expression_variables(equation.right)}
-            if equation.left == self.variables[name] and needed <= known:  # generic variables are never known
+            if equation.left == self.variables[name] and needed <= bound_names:  # generic variables are never known
                 return equation
         return None
 
@@ -297,8 +297,8 @@ class _Planner:
     def step(self, name: str, bound: frozenset[str]) -> SearchStep:
         now = bound | {name}
         # Items with generic variables alone need no value: the first step closes them.
-        own = self.items[name] if bound else self.rule.premise
-        closes = tuple(item for item in own if self.needs[item] <= now)
+        items = self.items[name] if bound else self.rule.premise
+        closes = tuple(item for item in items if self.needs[item] <= now)
         asking = sorted(self.asking[name], key=lambda literal: self._preference(literal, name, now))
         verifying = (item for item in asking[1:] if item in closes and not self.rule.is_information(item))
         assignment = self._assignment(name, bound)
@@ -347,11 +347,11 @@ class _PartialPlan:
         sources = step.assignment.variables if step.assignment else step.generators[0].variables
         keys = [variable.name for variable in sources if variable.name in self.distinct]
         # One question per distinct key, and never more than there are rows.
-        asked = min(self.rows, prod(self.distinct[key] for key in keys), BEAM)
+        questions = min(self.rows, prod(self.distinct[key] for key in keys), BEAM)
         values = self._values(step, keys)
         rows = min(BEAM, self.rows * values)
-        cost = self.cost + self._asking(step, asked) + PlanCost(checks=rows * self._verifying(step))
-        distinct = {**self.distinct, name: min(BEAM, asked * values)}
+        cost = self.cost + self._asking(step, questions) + PlanCost(checks=rows * self._verifying(step))
+        distinct = {**self.distinct, name: min(BEAM, questions * values)}
         return _PartialPlan(self.planner, (*self.steps, step), cost, rows, distinct)
 
     def _values(self, step: SearchStep, keys: list[str]) -> int:
@@ -360,13 +360,13 @@ class _PartialPlan:
         constant = any(isinstance(term, Constant) for term in step.generators[0].atom.arguments)
         return VALUES if keys or constant else 2 * VALUES
 
-    def _asking(self, step: SearchStep, asked: int) -> PlanCost:
+    def _asking(self, step: SearchStep, questions: int) -> PlanCost:
         if step.assignment:
             return PlanCost()
         if self.planner.rule.is_information(step.generators[0]):
-            return PlanCost(asked, asked * CALLS)
+            return PlanCost(questions, questions * CALLS)
         calls = FUNCTIONAL_CALLS if step.functional else _calls(step.generators[0], self.planner.library)
-        return PlanCost(asked if calls else 0, asked * calls)
+        return PlanCost(questions if calls else 0, questions * calls)
 
     def _verifying(self, step: SearchStep) -> int:
         """The number of literals whose ground atoms the critic judges at this step."""
@@ -386,15 +386,15 @@ def _calls(literal: Literal, library: Library) -> int:
     kind = _source(literal, library)
     if kind is not None:
         return CALLS if kind in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL) else 0
-    seen: set[str] = set()
+    visited: set[str] = set()
     waiting, calls = [literal], 0
     while waiting:
         needed = waiting.pop()
         indicator = needed.atom.indicator
         # Recursive rules lead back to themselves.
-        if indicator in seen:
+        if indicator in visited:
             continue
-        seen.add(indicator)
+        visited.add(indicator)
         source = _source(needed, library)
         if source is None:
             for rule in library.concluding[indicator]:
@@ -410,8 +410,8 @@ def _source(literal: Literal, library: Library) -> PredicateKind | None:
         return PredicateKind.ORACLE  # a search would ask for it
     signature = library.signature(indicator)
     # Given and undeclared predicates that rules conclude come from these alone.
-    asked = signature.declared and signature.kind is not PredicateKind.GIVEN
-    return signature.kind if asked or indicator not in library.derived else None
+    is_asked = signature.declared and signature.kind is not PredicateKind.GIVEN
+    return signature.kind if is_asked or indicator not in library.derived else None
 
 
 def comparison_of(literal: Literal, library: Library) -> Comparison | None:

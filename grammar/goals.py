@@ -198,6 +198,7 @@ class _GoalChecker:
     def _expression(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound):
             if term.functor == "/":
+                # Prolog's own division would round to a float.
                 term = Compound("rdiv", term.arguments, term.place)
             if term.indicator in ARITHMETIC:
                 return self._arguments(term, "e" * len(term.arguments))
@@ -214,15 +215,15 @@ class _GoalChecker:
         return term
 
     def _unknown(self, term: Compound) -> None:
-        known: dict[str, list[str]] = {}
+        by_name: dict[str, list[str]] = {}
         signatures = self.library.completed().signatures
         for indicator in (*(signature.indicator for signature in signatures), *BUILT_INS):
             name, _, arity = indicator.rpartition("/")
             if name.isidentifier():  # operators resemble nothing
-                known.setdefault(name, []).append(f"{name}/{arity}")
+                by_name.setdefault(name, []).append(f"{name}/{arity}")
         near: list[str] = []
-        for name in get_close_matches(term.functor, known, n=3, cutoff=0.6):
-            near += known[name]
+        for name in get_close_matches(term.functor, by_name, n=3, cutoff=0.6):
+            near += by_name[name]
         question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
         remedy = self.elsewhere(term.indicator)
         if not remedy or remedy.endswith(" "):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -81,6 +81,7 @@ class _LinkFileReader:
 
     def declarations(self) -> Iterator[str]:
         for (name, _), predicate in self.predicates.items():
+            # Others need no declaration: a search asks a model for them, and rules name their types.
             if predicate.template is not None or predicate.functional:
                 kind = PredicateKind.FUNCTIONAL if predicate.functional else PredicateKind.ORACLE
                 template = f": {quoted(predicate.template)}" if predicate.template is not None else ""
@@ -108,15 +109,15 @@ class _LinkFileReader:
         sentences = entry.get(key)
         if not isinstance(sentences, dict):
             raise self._error(name, f'it has no "{key}"')
-        return [(self._atom(name, text, variables), sentence) for text, sentence in sentences.items()]
-
-    def _atom(self, name: str, text: str, variables: dict[str, list[Any]]) -> Atom:
-        match = _ATOM.fullmatch(text)
-        names = [argument.strip() for argument in match[2].split(",")] if match else []
-        if match is None or not all(argument in variables for argument in names):
-            raise self._error(name, f"{text!r} is not an atom over its variables")
-        arguments = (Variable(argument, " ".join(variables[argument][1].split())) for argument in names)
-        return Atom(match[1], tuple(arguments))
+        atoms = []
+        for text, sentence in sentences.items():
+            match = _ATOM.fullmatch(text)
+            names = [argument.strip() for argument in match[2].split(",")] if match else []
+            if match is None or not all(argument in variables for argument in names):
+                raise self._error(name, f"{text!r} is not an atom over its variables")
+            arguments = (Variable(argument, " ".join(variables[argument][1].split())) for argument in names)
+            atoms.append((Atom(match[1], tuple(arguments)), sentence))
+        return atoms
 
     def _collect(self, atoms: list[tuple[Atom, str | None]], factual: set[str]) -> None:
         """Types and sentence are those of a predicate's first use; any use may make it functional."""
@@ -131,8 +132,8 @@ class _LinkFileReader:
             template = numbered_slots(sentence, names) if isinstance(sentence, str) else None
             types = tuple(variable.data_type for variable in atom.arguments if isinstance(variable, Variable))
             key = (atom.predicate, len(atom.arguments))
-            known = self.predicates.get(key, _LinkPredicate(types, template, functional))
-            self.predicates[key] = _LinkPredicate(known.types, known.template, known.functional or functional)
+            predicate = self.predicates.get(key, _LinkPredicate(types, template, functional))
+            self.predicates[key] = replace(predicate, functional=predicate.functional or functional)
 
     def _error(self, name: str, reason: str) -> HapaxError:
         return HapaxError(f"{self.file}: rule {name}: {reason}. Compare it with LINK's released rules.json.")

@@ -233,14 +233,13 @@ def can_meet(first: Rule, second: Rule, library: Library) -> bool:
 
 def _renamed_apart(rule: Rule) -> Rule:
     """The rule with a `'` at each variable, which no file can write: no variable is shared with another rule."""
-    premise = tuple(_primed(item) for item in rule.premise)
-    return replace(rule, premise=premise, conclusion=Literal(_primed_atom(rule.conclusion.atom)))
-
-
-def _primed(item: BodyLiteral) -> BodyLiteral:
-    if isinstance(item, Literal):
-        return Literal(_primed_atom(item.atom), item.negated)
-    return Comparison(item.operator, _primed_expression(item.left), _primed_expression(item.right))
+    premise: list[BodyLiteral] = []
+    for item in rule.premise:
+        if isinstance(item, Literal):
+            premise.append(Literal(_primed_atom(item.atom), item.negated))
+        else:
+            premise.append(Comparison(item.operator, _primed_expression(item.left), _primed_expression(item.right)))
+    return replace(rule, premise=tuple(premise), conclusion=Literal(_primed_atom(rule.conclusion.atom)))
 
 
 def _primed_atom(atom: Atom) -> Atom:

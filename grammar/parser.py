@@ -159,8 +159,8 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
         place = Place("<goal>") if at_end else _place("<goal>", error.token)
-        found = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
-        raise GoalRejected([hint("goal syntax").at(place, found=found)]) from None
+        unexpected = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
+        raise GoalRejected([hint("goal syntax").at(place, found=unexpected)]) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
     if diagnostics:
         raise GoalRejected(_capped("<goal>", list(diagnostics)))
@@ -372,9 +372,9 @@ def _syntax_diagnostic(error: UnexpectedToken, place: Place, keyword: str) -> Di
     examples: list[tuple[Hint, list[str]]] = []
     for entry in SYNTAX_HINTS:
         examples.append((entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]))
-    found = error.match_examples(_parse_example, examples, token_type_match_fallback=True, use_accepts=False)
-    if found is not None:
-        return found.at(place)
+    matching_hint = error.match_examples(_parse_example, examples, token_type_match_fallback=True, use_accepts=False)
+    if matching_hint is not None:
+        return matching_hint.at(place)
     at_end = error.token.type == "$END"
     unexpected = "the end of the statement" if at_end else f'"{str(error.token)[:20]}"'
     expected = sorted({_TERMINAL_NAMES[name] for name in error.expected if name in _TERMINAL_NAMES})

@@ -231,8 +231,8 @@ def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
         return False
     names = (parameter.name for parameter in signature.parameters)
     arguments = dict(zip(names, test.atom.arguments, strict=True))
-    known = {name for name, term in arguments.items() if isinstance(term, Constant) or term.name in bound}
-    assigned = assignment(signature.definition, known)
+    bound_parameters = {name for name, term in arguments.items() if isinstance(term, Constant) or term.name in bound}
+    assigned = assignment(signature.definition, bound_parameters)
     unbound = {variable for variable in test.variables if variable.name in missing}
     return assigned is not None and {arguments[assigned]} == unbound
 

@@ -23,7 +23,6 @@ from hapax.grammar.terms import (
     Comparison,
     Constant,
     Literal,
-    Term,
     Value,
     Variable,
     quoted,
@@ -416,14 +415,12 @@ def type_key(data_type: str) -> str:
 
 def _argument_types(atoms: list[Atom]) -> tuple[str, ...]:
     """The type at each position: the first variable's; of constants alone, Number, or Object if there is a text."""
-    return tuple(_position_type(terms) for terms in zip(*(atom.arguments for atom in atoms), strict=True))
-
-
-def _position_type(terms: tuple[Term, ...]) -> str:
-    for term in terms:
-        if isinstance(term, Variable):
-            return term.data_type
-    return OBJECT if any(isinstance(term, Constant) and not term.is_number for term in terms) else NUMBER
+    types = []
+    for terms in zip(*(atom.arguments for atom in atoms), strict=True):
+        variables = [term.data_type for term in terms if isinstance(term, Variable)]
+        has_text = any(isinstance(term, Constant) and not term.is_number for term in terms)
+        types.append(variables[0] if variables else OBJECT if has_text else NUMBER)
+    return tuple(types)
 
 
 def _shortened(names: Iterable[str], most: int) -> str:

@@ -31,9 +31,9 @@ def contradiction(premise: Iterable[BodyLiteral], library: Library) -> tuple[Bod
     if not _clash(core, library):
         return ()
     for item in core:
-        rest = tuple(kept for kept in core if kept is not item)
-        if _clash(rest, library):
-            core = rest
+        others = tuple(candidate for candidate in core if candidate is not item)
+        if _clash(others, library):
+            core = others
     return core
 
 
@@ -44,7 +44,11 @@ def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:
     comparisons += filter(None, (_computed_comparison(literal, library) for literal in literals))
     classes = _EqualTerms(comparisons)
     # Equal keys of a functional predicate add equations, which the arithmetic below must know as well.
-    comparisons += classes.close(_functional(literals, library))
+    functional = []
+    for literal in literals:
+        if not literal.negated and library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL:
+            functional.append(literal)
+    comparisons += classes.close(functional)
     if _has_opposites(literals, classes, library):
         return True
     if all(map(_is_identity, comparisons)):  # the usual case, in which there is nothing to eliminate
@@ -66,14 +70,6 @@ def _computed_comparison(literal: Literal, library: Library) -> Comparison | Non
     if comparison is None or not literal.negated:
         return comparison
     return Comparison(NEGATED_OPERATORS[comparison.operator], comparison.left, comparison.right)
-
-
-def _functional(literals: Iterable[Literal], library: Library) -> list[Literal]:
-    return [
-        literal
-        for literal in literals
-        if not literal.negated and library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL
-    ]
 
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]
@@ -115,7 +111,7 @@ class _EqualTerms:
 
     def close(self, functional: Sequence[Literal]) -> list[Comparison]:
         """Join the values of functional literals with equal keys until nothing changes; the equations that follow."""
-        found: list[Comparison] = []
+        equations: list[Comparison] = []
         grown = True
         while grown:
             grown = False
@@ -125,9 +121,9 @@ class _EqualTerms:
                 # The classes are looked up anew in each round, because a join may have made two keys equal.
                 first = values.setdefault((literal.atom.indicator, tuple(map(self.of, key))), last)
                 if self._join(first, last):
-                    found.append(Comparison("=", first, last))
+                    equations.append(Comparison("=", first, last))
                     grown = True
-        return found
+        return equations
 
 
 def _has_opposites(literals: Sequence[Literal], classes: _EqualTerms, library: Library) -> bool:
@@ -241,25 +237,23 @@ def _feasible(rows: Iterable[_Inequality], whole: set[str]) -> bool:
         names = set[str]().union(*(row.weights for row in remaining))
         if not names or len(remaining) > MAXIMUM_ROWS:
             return True
+        growth = {}
+        for name in names:
+            above = sum(row.weights.get(name, 0) > 0 for row in remaining)
+            below = sum(row.weights.get(name, 0) < 0 for row in remaining)
+            # Elimination replaces the rows that bound the variable by one for each pair of them.
+            growth[name] = above * below - above - below
         # The variable that adds the fewest rows; the name makes the choice deterministic.
-        growth = {name: _growth(remaining, name) for name in names}
         cheapest = min(names, key=lambda name: (growth[name], name))
         remaining = _sharpest(_eliminated(remaining, cheapest), whole)
 
 
-def _growth(rows: Sequence[_Inequality], name: str) -> int:
-    """The number of rows that eliminating the variable adds."""
-    above = sum(row.weights.get(name, 0) > 0 for row in rows)
-    below = sum(row.weights.get(name, 0) < 0 for row in rows)
-    return above * below - above - below
-
-
 def _eliminated(rows: Sequence[_Inequality], name: str) -> list[_Inequality]:
     """The rows without the variable, and the sum of every pair of rows that bound it from above and from below."""
-    kept = [row for row in rows if name not in row.weights]
+    unbounded = [row for row in rows if name not in row.weights]
     above = [row for row in rows if row.weights.get(name, 0) > 0]
     below = [row for row in rows if row.weights.get(name, 0) < 0]
-    return kept + [_without(name, upper, lower) for upper, lower in product(above, below)]
+    return unbounded + [_without(name, upper, lower) for upper, lower in product(above, below)]
 
 
 def _without(name: str, above: _Inequality, below: _Inequality) -> _Inequality:
@@ -281,8 +275,8 @@ def _sharpest(rows: Iterable[_Inequality], whole: set[str]) -> list[_Inequality]
         scaled = _scaled(row, whole)
         # Sorted, because equal sums may have been built in different orders.
         key = tuple(sorted(scaled.weights.items()))
-        known = best.get(key)
-        if known is None or (scaled.constant, scaled.strict) > (known.constant, known.strict):
+        tightest = best.get(key)
+        if tightest is None or (scaled.constant, scaled.strict) > (tightest.constant, tightest.strict):
             best[key] = scaled
     return list(best.values())
 

@@ -28,10 +28,10 @@ def subsumes(general: Rule, special: Rule, library: Library) -> bool:
 
 def features(rule: Rule) -> Features:
     """Properties that every rule has that this one subsumes: predicates with their signs, and constants by position."""
-    found: set[Hashable] = set()
+    properties: set[Hashable] = set()
     for item in (rule.conclusion, *rule.premise):
-        found.update(_features(item))
-    return frozenset(found)
+        properties.update(_features(item))
+    return frozenset(properties)
 
 
 class Matcher:
@@ -103,9 +103,9 @@ class Matcher:
             )
         if isinstance(general, Constant) or isinstance(special, Arithmetic):
             return general == special
-        known = self._binding.get(general.name)
-        if known is not None:
-            return known == special
+        bound_term = self._binding.get(general.name)
+        if bound_term is not None:
+            return bound_term == special
         if not self._fits(special, general.data_type):
             return False
         self._binding[general.name] = special

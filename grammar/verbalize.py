@@ -8,7 +8,7 @@ from typing import Literal as Choice
 from typing import NamedTuple, TypeAlias
 
 from hapax.grammar.rules import Library, PredicateKind, Rule, Templates
-from hapax.grammar.terms import Atom, Constant, Literal, Term, Variable, variable_names
+from hapax.grammar.terms import Atom, Constant, Literal, Variable, variable_names
 
 Form: TypeAlias = Choice["affirmative", "negated", "question"]
 
@@ -44,7 +44,16 @@ def atom_text(
     generic: Collection[str] = (),
 ) -> str:
     """The atom as a clause of a sentence. Unbound variables stay slots (`[B]`); generic ones read `PersonX`."""
-    arguments = [_term_text(term, substitution or {}, generic) for term in atom.arguments]
+    arguments = []
+    for term in atom.arguments:
+        bound = (substitution or {}).get(term.name, term) if isinstance(term, Variable) else term
+        if isinstance(bound, Constant):
+            arguments.append(str(bound.value))
+        elif bound.name in generic:
+            # "Food Allergen" A reads "FoodAllergenA", as in the papers.
+            arguments.append("".join(bound.data_type.split()) + bound.name)
+        else:
+            arguments.append(f"[{bound.name}]")
 
     def filled(slot: re.Match[str]) -> str:
         position = int(slot[1])
@@ -133,13 +142,3 @@ def question_template(affirmative: str) -> str:
     if match is None or match["no"] or match["verb"] in (*_FULL_VERBS, "cannot"):
         return f"is it true that {affirmative}?"
     return f"{match['verb']} {match['subject'].rstrip()}{match['rest']}?"
-
-
-def _term_text(term: Term, substitution: Mapping[str, Constant], generic: Collection[str]) -> str:
-    if isinstance(term, Variable):
-        bound = substitution.get(term.name)
-        if bound is not None:
-            return str(bound.value)
-        # "Food Allergen" A reads "FoodAllergenA", as in the papers.
-        return "".join(term.data_type.split()) + term.name if term.name in generic else f"[{term.name}]"
-    return str(term.value)

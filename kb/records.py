@@ -9,11 +9,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from hapax.grammar.rules import PredicateSignature, Templates
+from hapax.grammar.rules import PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Value
 from hapax.grammar.verbalize import StatementText
 from hapax.kb.values import writer
@@ -226,6 +227,10 @@ class RuleRecord:
     principle: str | None = None
     polarity: str | None = None
 
+    @classmethod
+    def of(cls, rule: Rule) -> RuleRecord:
+        return cls(rule.name, str(rule), rule.domain, rule.principle, rule.polarity)
+
 
 @dataclass(frozen=True, slots=True)
 class PredicateRecord:
@@ -321,3 +326,8 @@ class RunRecord:
     status: str = "running"
     """running, done, interrupted, budget or failed."""
     summary: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def now(cls, identity: str, command: str, settings: Mapping[str, Any]) -> RunRecord:
+        """A run that starts now. Its id is its fingerprint, so the same invocation again continues it."""
+        return cls(identity, command, settings, identity, datetime.now(UTC).isoformat(timespec="milliseconds"))

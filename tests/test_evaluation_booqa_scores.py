@@ -28,7 +28,7 @@ from hapax.evaluation.entailment.graph_files import (
 )
 from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, WordNetScorer, neighbours
 from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, TypedTriple, read_levy_holt
-from hapax.evaluation.entailment.scorers import Shown
+from hapax.evaluation.entailment.scorers import VisibleSides
 from hapax.grammar.errors import HapaxError
 
 TYPES = ("person", "location")
@@ -176,7 +176,7 @@ def test_types_back_off_over_best_premises(graphs: Path) -> None:
     group = [pair(relation, GO, ("person", "park")) for relation in (SHOP, GO)]
 
     assert GraphScorer(str(graphs)).grouped([group, []]) == pytest.approx([1.0, 0.0])
-    assert GraphScorer(str(graphs), "local").sees is Shown.BOTH
+    assert GraphScorer(str(graphs), "local").sees is VisibleSides.BOTH
 
 
 def near(*found: tuple[str, float]) -> Neighbours:
@@ -378,7 +378,7 @@ class Table:
 
     scored: dict[str, float]
     name: str = "table"
-    sees: Shown = Shown.BOTH
+    sees: VisibleSides = VisibleSides.BOTH
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         return [self.scored[premise_pair.premise.predicate] for premise_pair in pairs]
@@ -395,7 +395,7 @@ def test_the_best_premise_answers() -> None:
     some = [asked("x", "y"), asked("z"), asked()]
 
     assert BestPremise(Table({"x": -0.5, "y": 0.5, "z": 0.1})).answers(some) == [0.5, 0.1, -0.5]
-    assert BestPremise(Table({"": 0.7}, sees=Shown.HYPOTHESIS)).answers(some) == [0.7] * 3
+    assert BestPremise(Table({"": 0.7}, sees=VisibleSides.HYPOTHESIS)).answers(some) == [0.7] * 3
     assert BestPremise(Table({})).answers([asked()]) == [0.0]
 
 

@@ -19,7 +19,7 @@ from hapax.evaluation.entailment import pairs, report, scorers
 from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple
 from hapax.evaluation.entailment.predicates import candidates
 from hapax.evaluation.entailment.prompts import PROMPTS, Direction, chinese_sentence, filled
-from hapax.evaluation.entailment.scorers import Shown
+from hapax.evaluation.entailment.scorers import VisibleSides
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.kb.store import KnowledgeBase
@@ -51,7 +51,7 @@ class Judge:
 
     looks_at: str
     name: str = "judge"
-    sees: Shown = Shown.BOTH
+    sees: VisibleSides = VisibleSides.BOTH
 
     def scores(self, given: Sequence[EntailmentPair]) -> list[float]:
         return [self._score(row) for row in given]
@@ -214,7 +214,7 @@ def test_symmetric_scorers_know_no_direction() -> None:
 
 def test_one_side_alone_has_no_twin() -> None:
     """A scorer that sees premises or hypotheses alone is not compared with itself."""
-    premise = list(report.measure([Judge("direction")], planted(), Shown.PREMISE))
+    premise = list(report.measure([Judge("direction")], planted(), VisibleSides.PREMISE))
     prior = list(report.measure([scorers.PriorScorer.of(planted())], planted()))
 
     assert {result.twin_curve for result in (*premise, *prior)} == {None}

@@ -123,12 +123,12 @@ def test_statements_are_asked_about_as_in_figure_14(filled: KnowledgeBase) -> No
     (dish,) = re.findall(r"dish \d", item.text.partition("Conclusion")[2])
 
     assert item.lines == ("Premise: PersonX is allergic to milk.", f"Conclusion: PersonX cannot eat {dish}.")
-    assert [(question.key, question.text) for question in item.asked[:-1]] == [
+    assert [(question.key, question.text) for question in item.questions[:-1]] == [
         ("data type A", "Is milk an allergen?"),
         ("data type B", f"Is {dish} a dish?"),
         ("entailment", "Does the premise entail the conclusion?"),
     ]
-    assert (item.asked[-1].key, item.asked[-1].required) == ("harmful", False)
+    assert (item.questions[-1].key, item.questions[-1].required) == ("harmful", False)
 
 
 def test_facts_are_asked_about_as_in_appendix_c(fresh_kb: KnowledgeBase) -> None:
@@ -140,7 +140,7 @@ def test_facts_are_asked_about_as_in_appendix_c(fresh_kb: KnowledgeBase) -> None
         "Statement: Fondue is made from cream.",
         "Statement: Cream is a kind of milk.",
     ]
-    assert [question.text for question in items[0].asked] == [
+    assert [question.text for question in items[0].questions] == [
         "Does “fondue” in the Statement “Fondue is made from cream.” have a clear reference?",
         "Does “cream” in the Statement “Fondue is made from cream.” have a clear reference?",
         "Is the Statement “Fondue is made from cream.” factually correct, with very high probability?",
@@ -170,7 +170,7 @@ def test_a_baseline_asks_templates_of_what_people_judged(filled: KnowledgeBase) 
 
     assert [item.id for item in drawn.items] == [f"statement:{judged.id}"]
     assert drawn.judged_only
-    assert [(question.key, question.choices, question.text) for question in drawn.items[0].asked] == [
+    assert [(question.key, question.choices, question.text) for question in drawn.items[0].questions] == [
         ("baseline 3", ("true", "false"), "True or false: if PersonX is allergic to milk, PersonX cannot eat dish 1."),
         (
             "baseline 5",

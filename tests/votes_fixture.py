@@ -62,10 +62,10 @@ def fill(kb: KnowledgeBase, *statements: StatementRecord) -> KnowledgeBase:
 def right_answers() -> dict[tuple[str, str, str], str]:
     """The qualification's answers by kind, item and question."""
     return {
-        (kind.value, example.item.id, asked.key): answer
+        (kind.value, example.item.id, question.key): answer
         for kind, wording in WORDINGS.items()
         for example in wording.qualification
-        for asked, answer in zip(example.item.asked, example.answers, strict=True)
+        for question, answer in zip(example.item.questions, example.answers, strict=True)
     }
 
 

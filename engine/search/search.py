@@ -67,7 +67,7 @@ def search(job: SearchJob) -> SearchReport:
     kb, run = job.kb, run_record(job)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
     kb.start_run(run)
-    kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in job.rules)
+    kb.add_rules(map(RuleRecord.of, job.rules))
     kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
     oracle = Oracle(kb, job.library, job.models, job.settings.oracle, run.id, journal=journal)
     try:

@@ -92,25 +92,31 @@ def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, 
     occurrences: Counter[Predicate] = Counter()
     corpus = SlicedCorpus.of(_counting(sentences(paths, settings.days, dropped), occurrences), scratch)
     if not occurrences:
-        raise HapaxError(_nothing_to_build_from(paths, dropped))
-    found, filtered = _positives(corpus, occurrences, settings)
+        reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
+        left_out = f" that can be used (left out: {reasons})" if reasons else ""
+        names = ", ".join(map(str, paths))
+        raise HapaxError(f"{names}: no triple{left_out}. Name a corpus; docs/booqa.md describes its format.")
+    positives_by_slice, filtered = _positives(corpus, occurrences, settings)
     index = PredicateIndex(occurrences, words.lexicon)
     replacer = Replacer(
-        words.lexicon, words.choose, index, _said(corpus, found, index, words.lexicon), settings.predicate
+        words.lexicon, words.choose, index, _said(corpus, positives_by_slice, index, words.lexicon), settings.predicate
     )
-    items, unused = _balanced(found, replacer, settings)
-    sampled, beyond = _sampled(items, settings)
-    homes = halves({key: len(kept) for key, kept in sampled.items()}, random.Random(f"{settings.seed} halves"))  # noqa: S311  # no secret
+    balanced_by_slice, unused = _balanced(positives_by_slice, replacer, settings)
+    sampled, beyond = _sampled(balanced_by_slice, settings)
+    sizes = {key: len(in_slice) for key, in_slice in sampled.items()}
+    # Whole slices go to dev or test, so that no question has premises in the other set.
+    homes = halves(sizes, random.Random(f"{settings.seed} halves"))  # noqa: S311  # no secret
     sets: dict[str, list[Proposition]] = {DEV: [], TEST: []}
     for key in sorted(sampled):
-        for item in sampled[key]:
-            sets[homes[key]] += item.questions
-    balanced = list(chain.from_iterable(items.values()))
+        for positive in sampled[key]:
+            sets[homes[key]] += positive.questions
+    balanced = list(chain.from_iterable(balanced_by_slice.values()))
+    negatives = sum(len(positive.negatives) for positive in balanced)
     steps = (
         Step("time slices", occurrences.total(), "triples", dict(dropped)),
-        Step("entity pairs and predicates", sum(map(len, found.values())), "positives", dict(filtered)),
+        Step("entity pairs and predicates", sum(map(len, positives_by_slice.values())), "positives", dict(filtered)),
         Step("WordNet", len(balanced), "positives with negatives", dict(unused)),
-        Step("replacements", sum(len(item.negatives) for item in balanced), "negatives", dict(replacer.dropped)),
+        Step("replacements", negatives, "negatives", dict(replacer.dropped)),
         Step("sample", sum(map(len, sampled.values())), "positives", dict(beyond)),
         *(Step(name, sum(question.label for question in chosen), "positives", {}) for name, chosen in sets.items()),
     )
@@ -130,12 +136,6 @@ def build_into(folder: Path, paths: Sequence[Path], words: HyponymSource, settin
     return built
 
 
-def _nothing_to_build_from(paths: Sequence[Path], dropped: Mapping[str, int]) -> str:
-    reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
-    left_out = f" that can be used (left out: {reasons})" if reasons else ""
-    return f"{', '.join(map(str, paths))}: no triple{left_out}. Name a corpus; docs/booqa.md describes its format."
-
-
 def _counting(corpus: Iterable[Sentence], occurrences: Counter[Predicate]) -> Iterator[Sentence]:
     """The sentences of the corpus, which `occurrences` counts as they pass."""
     for sentence in corpus:  # passes on while it counts, so that the corpus is read only once
@@ -146,21 +146,21 @@ def _counting(corpus: Iterable[Sentence], occurrences: Counter[Predicate]) -> It
 def _positives(
     corpus: SlicedCorpus, occurrences: Mapping[Predicate, int], settings: BuildSettings
 ) -> tuple[dict[str, list[Positive]], Counter[str]]:
-    found: dict[str, list[Positive]] = {}
+    by_slice: dict[str, list[Positive]] = {}
     dropped: Counter[str] = Counter()
     for key in corpus.slices:
         in_slice = corpus.read(key)
         faults = pair_faults(in_slice, settings.pair, settings.unit)
-        found[key], filtered = positives(in_slice, faults, occurrences, settings.predicate, settings.language)
+        by_slice[key], filtered = positives(in_slice, faults, occurrences, settings.predicate, settings.language)
         dropped += filtered
-    return found, dropped
+    return by_slice, dropped
 
 
 def _said(
-    corpus: SlicedCorpus, found: Mapping[str, Sequence[Positive]], index: PredicateIndex, lexicon: Lexicon
+    corpus: SlicedCorpus, by_slice: Mapping[str, Sequence[Positive]], index: PredicateIndex, lexicon: Lexicon
 ) -> dict[Pair, frozenset[str]]:
     """Keys of all predicates that the whole corpus has for each entity pair of a positive."""
-    pairs = {positive.mention.pair for positive in chain.from_iterable(found.values())}
+    pairs = {positive.mention.pair for positive in chain.from_iterable(by_slice.values())}
     said: defaultdict[Pair, set[str]] = defaultdict(set)
     for key in corpus.slices:
         for sentence in corpus.read(key):
@@ -171,40 +171,35 @@ def _said(
 
 
 def _balanced(
-    found: Mapping[str, Sequence[Positive]], replacer: Replacer, settings: BuildSettings
+    by_slice: Mapping[str, Sequence[Positive]], replacer: Replacer, settings: BuildSettings
 ) -> tuple[dict[str, list[BalancedPositive]], Counter[str]]:
     """The positives of each slice that have negatives, at most one a sentence, in random order."""
-    items: dict[str, list[BalancedPositive]] = {}
+    balanced_by_slice: dict[str, list[BalancedPositive]] = {}
     dropped: Counter[str] = Counter()
-    for key, in_slice in found.items():
-        items[key] = []
-        taken: set[int] = set()
+    for key, in_slice in by_slice.items():
+        balanced_by_slice[key] = []
+        used_sentences: set[int] = set()
         draw = random.Random(f"{settings.seed} {key if in_slice else ''}")  # noqa: S311  # no secret
         for positive in draw.sample(list(in_slice), len(in_slice)):
-            if positive.sentence in taken:
+            if positive.sentence in used_sentences:
                 dropped[SAME_SENTENCE] += 1
                 continue
-            item = _item(positive, replacer)
-            if item is None:
+            negatives = replacer.negatives(positive.mention)
+            if not negatives.relations:
+                # The sentence stays free for another positive of it.
                 dropped[NO_NEGATIVE] += 1
                 continue
-            taken.add(positive.sentence)
-            items[key].append(with_negatives(item, settings.negatives, draw))
-    return items, dropped
-
-
-def _item(positive: Positive, replacer: Replacer) -> BalancedPositive | None:
-    negatives = replacer.negatives(positive.mention)
-    if not negatives.relations:
-        return None
-    question = partial(Proposition, slice=positive.slice, sentence=positive.sentence, senses=negatives.senses)
-    mentions = [positive.mention._replace(relation=relation) for relation in negatives.relations]
-    return BalancedPositive(
-        question(positive.mention, label=True),
-        tuple(question(mention, label=False, positive=positive.mention.relation) for mention in mentions),
-        replacer.index.count(positive.mention),
-        tuple(map(replacer.index.count, mentions)),
-    )
+            used_sentences.add(positive.sentence)
+            question = partial(Proposition, slice=positive.slice, sentence=positive.sentence, senses=negatives.senses)
+            mentions = [positive.mention._replace(relation=relation) for relation in negatives.relations]
+            balanced = BalancedPositive(
+                question(positive.mention, label=True),
+                tuple(question(mention, label=False, positive=positive.mention.relation) for mention in mentions),
+                replacer.index.count(positive.mention),
+                tuple(map(replacer.index.count, mentions)),
+            )
+            balanced_by_slice[key].append(with_negatives(balanced, settings.negatives, draw))
+    return balanced_by_slice, dropped
 
 
 def _sampled(

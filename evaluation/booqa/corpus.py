@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,10 +82,10 @@ def slice_of(written: str, days: int = DAYS) -> str | None:
 
     As in the release, slices start anew each year, the last one ends with the year, and every February has 29 days.
     """
-    found = next((match for form in _DATES if (match := form.fullmatch(written.strip()))), None)
-    if found is None:
+    match = next(filter(None, (form.fullmatch(written.strip()) for form in _DATES)), None)
+    if match is None:
         return None
-    parts = {"year": "", "month": "", **found.groupdict()}
+    parts = {"year": "", "month": "", **match.groupdict()}
     month = _MONTHS.get(parts["name"], 0) if "name" in parts else int(parts["month"])
     new_year = date(2000, 1, 1)  # a leap year
     try:
@@ -102,21 +102,21 @@ def sentences(paths: Iterable[Path], days: int, dropped: Counter[str]) -> Iterat
 
     Raises HapaxError for a line that is neither a triple nor a sentence of the release.
     """
-    seen: set[bytes] = set()  # digests, because the texts of a corpus may not fit in memory
+    digests: set[bytes] = set()  # of the texts, which may not fit in memory
     counts: Counter[str] = Counter()
     for path in paths:
         for _, lines in groupby(_lines(path), key=_sentence_key):  # only successive lines make up a sentence
-            first, *more = lines
-            triples = tuple(triple for line in (first, *more) for triple in line.triples)
+            first, *others = lines
+            triples = tuple(chain(first.triples, *(line.triples for line in others)))
             key = slice_of(first.date, days)
             if key is None:
                 dropped[UNDATED] += len(triples)
                 continue
             digest = hashlib.blake2b(first.text.encode(), digest_size=8).digest()
-            if first.text and digest in seen:
+            if first.text and digest in digests:
                 dropped[REPEATED] += len(triples)
                 continue
-            seen.add(digest)
+            digests.add(digest)
             yield Sentence(key, counts[key], first.document, first.text, triples)
             counts[key] += 1
 

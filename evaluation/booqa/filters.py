@@ -55,7 +55,7 @@ def predicate_of(mention: Mention) -> Predicate:
     return (mention.relation, *mention.types)
 
 
-def pair_faults(sentences: Sequence[Sentence], wanted: Between, unit: Unit) -> dict[Pair, str]:
+def pair_faults(sentences: Sequence[Sentence], limits: Between, unit: Unit) -> dict[Pair, str]:
     """The reason why each entity pair of a slice is not asked about, or an empty text if it is."""
     mentions: defaultdict[Pair, set[object]] = defaultdict(set)
     predicates: defaultdict[Pair, set[str]] = defaultdict(set)
@@ -70,8 +70,8 @@ def pair_faults(sentences: Sequence[Sentence], wanted: Between, unit: Unit) -> d
             faults[pair] = PRONOUN
             continue
         # The range holds for different predicates, too: many mentions of a single predicate give little to judge by.
-        count_fault = wanted.fault(len(counted), "mentions")
-        faults[pair] = count_fault or wanted.fault(len(predicates[pair]), "different predicates")
+        count_fault = limits.fault(len(counted), "mentions")
+        faults[pair] = count_fault or limits.fault(len(predicates[pair]), "different predicates")
     return faults
 
 
@@ -92,11 +92,11 @@ def positives(
     sentences: Sequence[Sentence],
     faults: Mapping[Pair, str],
     occurrences: Mapping[Predicate, int],
-    wanted: Between,
+    limits: Between,
     language: str,
 ) -> tuple[list[Positive], Counter[str]]:
     """The mentions of a slice that pass all filters, and the number dropped for each reason."""
-    kept: list[Positive] = []
+    passed: list[Positive] = []
     dropped: Counter[str] = Counter()
     for sentence in sentences:
         for mention in sentence.triples:
@@ -104,9 +104,9 @@ def positives(
             # The first fault found is the one that is counted.
             if not fault and is_vague(mention.relation, language):
                 fault = VAGUE
-            fault = fault or wanted.fault(occurrences[predicate_of(mention)], "occurrences of the predicate")
+            fault = fault or limits.fault(occurrences[predicate_of(mention)], "occurrences of the predicate")
             if fault:
                 dropped[fault] += 1
             else:
-                kept.append(Positive(mention, sentence.slice, sentence.index))
-    return kept, dropped
+                passed.append(Positive(mention, sentence.slice, sentence.index))
+    return passed, dropped

@@ -75,28 +75,28 @@ class Replacer:
     choose: SenseChoice
     index: PredicateIndex
     said: Mapping[Pair, frozenset[str]]
-    wanted: Between
+    frequency: Between
     dropped: Counter[str] = field(default_factory=Counter)
     """Number of replacements that were dropped, by reason: `SAID` or `UNUSUAL`."""
 
     def negatives(self, mention: Mention) -> Negatives:
         """The negatives of a mention by replacing each run of its words, the longest first."""
         words = self.lexicon.words(mention.relation)
-        found: dict[str, None] = {}
+        relations: dict[str, None] = {}
         senses: dict[str, tuple[str, ...]] = {}
-        done: list[tuple[int, int]] = []
+        replaced: list[tuple[int, int]] = []
         for span in spans(len(words)):
-            known = self.lexicon.of(words, span)
+            candidates = self.lexicon.of(words, span)
             # Words inside a run that was replaced are not replaced again.
-            if not known or any(start <= span[0] and span[1] <= end for start, end in done):
+            if not candidates or any(start <= span[0] and span[1] <= end for start, end in replaced):
                 continue
-            chosen = self.choose(words, span, known)
+            chosen = self.choose(words, span, candidates)
             senses[self.lexicon.joint.join(words[slice(*span)])] = tuple(sense.id for sense in chosen)
             fitting = self._fitting(mention, words, span, chosen)
             if fitting:
-                done.append(span)
-                found.update(dict.fromkeys(fitting))
-        return Negatives(tuple(found), senses)
+                replaced.append(span)
+                relations.update(dict.fromkeys(fitting))
+        return Negatives(tuple(relations), senses)
 
     def _fitting(
         self, mention: Mention, words: tuple[str, ...], span: tuple[int, int], chosen: Sequence[Sense]
@@ -110,7 +110,7 @@ class Replacer:
                 self.dropped[SAID] += 1
                 continue
             usual = [self.index.usual(key, mention.types) for key in keys]
-            fitting = [form.relation for form in usual if form and not self.wanted.fault(form.count, "")]
+            fitting = [form.relation for form in usual if form and not self.frequency.fault(form.count, "")]
             self.dropped[UNUSUAL] += not fitting
             relations += fitting
         return relations
@@ -138,9 +138,10 @@ def senses_from_file(path: Path) -> SenseChoice:
         ) from None
 
     def choose(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[Sense]) -> Sequence[Sense]:
+        # Without separators, as `_joined` reads them from the file.
         predicate, phrase = "".join(words), "".join(words[slice(*span)])
-        wanted = chosen.get((predicate, phrase), chosen.get(("", phrase)))
-        return senses[:1] if wanted is None else [sense for sense in senses if sense.id in wanted]
+        ids = chosen.get((predicate, phrase), chosen.get(("", phrase)))
+        return senses[:1] if ids is None else [sense for sense in senses if sense.id in ids]
 
     return choose
 

@@ -81,7 +81,7 @@ def ask(
     """
     gathered = _gathered(questions, corpus, settings)
     retrieved = _retrieved(questions, gathered.sentences, settings) if settings.context is Context.DOCUMENTS else None
-    asked = []
+    with_premises = []
     for number, question in enumerate(questions):
         premises = list(dict.fromkeys(gathered.premises[number] if retrieved is None else retrieved[number]))
         # Seeded by question, so that a question has the same premises whatever precedes it.
@@ -89,33 +89,33 @@ def ask(
             premises = random.Random(f"{settings.seed} {number}").sample(premises, settings.most)  # noqa: S311  # no secret
         alone = EntailmentPair(ANYTHING, question.mention.triple(settings.language), question.label, settings.language)
         pairs = tuple(replace(alone, premise=premise) for premise in premises)
-        asked.append(
+        with_premises.append(
             QuestionWithPremises(
                 question, alone, pairs, gathered.occurrences[_predicate(question.mention, settings.language)]
             )
         )
-    return asked
+    return with_premises
 
 
 def _gathered(questions: Sequence[Proposition], corpus: Iterable[Sentence], settings: PremiseSettings) -> _Gathered:
-    wanted: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    numbers: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, question in enumerate(questions):
         # Both orders, but only once if the entities are equal.
         for pair in dict.fromkeys((_entities(question.mention), _entities(question.mention)[::-1])):
-            wanted[(question.slice, *pair)].append(number)
+            numbers[(question.slice, *pair)].append(number)
     predicates = [predicate_words(question.mention.relation, settings.language) for question in questions]
     slices = {question.slice for question in questions} if settings.context is Context.DOCUMENTS else set()
-    found = _Gathered()
+    gathered = _Gathered()
     for sentence in corpus:
         if sentence.slice in slices:
-            found.sentences[sentence.slice].append(sentence)
+            gathered.sentences[sentence.slice].append(sentence)
         for mention in sentence.triples:
-            found.occurrences[_predicate(mention, settings.language)] += 1
-            for number in wanted.get((sentence.slice, *_entities(mention)), ()):
+            gathered.occurrences[_predicate(mention, settings.language)] += 1
+            for number in numbers.get((sentence.slice, *_entities(mention)), ()):
                 is_reworded = predicate_words(mention.relation, settings.language) != predicates[number]
                 if is_reworded and sentence.index != questions[number].sentence:
-                    found.premises[number].append(_premise(mention, sentence, settings))
-    return found
+                    gathered.premises[number].append(_premise(mention, sentence, settings))
+    return gathered
 
 
 def _premise(mention: Mention, sentence: Sentence, settings: PremiseSettings) -> Triple:

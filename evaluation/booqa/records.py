@@ -69,6 +69,7 @@ def read_questions(path: Path) -> list[Proposition]:
 def read_set(folder: Path) -> dict[str, list[Proposition]]:
     """The questions in `dev.jsonl` and `test.jsonl`, else in all `.json` and `.jsonl` files, by file name."""
     built = [folder / f"{name}.jsonl" for name in (DEV, TEST)]
+    # The release names its files otherwise, and a build leaves its report beside them.
     paths = [path for path in built if path.is_file()] or sorted(
         path for path in folder.glob("*.json*") if path.name != REPORT
     )
@@ -81,6 +82,7 @@ def read_set(folder: Path) -> dict[str, list[Proposition]]:
 def _question(line: str, place: str) -> Proposition:
     try:
         content = json.loads(line)
+        # Only JSON's own truth values: the text "false" would count as true.
         if not isinstance(content["label"], bool):
             raise TypeError(f"the label is {content['label']!r}; write true or false")
         return Proposition(

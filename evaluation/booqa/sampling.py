@@ -38,15 +38,15 @@ class BalancedPositive:
         return (self.positive, *self.negatives)
 
 
-def with_negatives(item: BalancedPositive, count: int, draw: random.Random) -> BalancedPositive:
+def with_negatives(balanced: BalancedPositive, count: int, draw: random.Random) -> BalancedPositive:
     """The item with at most `count` negatives, drawn at random from more."""
-    if len(item.negatives) <= count:
-        return item
-    chosen = draw.sample(range(len(item.negatives)), count)
+    if len(balanced.negatives) <= count:
+        return balanced
+    chosen = draw.sample(range(len(balanced.negatives)), count)
     return replace(
-        item,
-        negatives=tuple(item.negatives[place] for place in chosen),
-        negative_frequencies=tuple(item.negative_frequencies[place] for place in chosen),
+        balanced,
+        negatives=tuple(balanced.negatives[place] for place in chosen),
+        negative_frequencies=tuple(balanced.negative_frequencies[place] for place in chosen),
     )
 
 
@@ -56,12 +56,12 @@ def allotments(sizes: Mapping[str, int], sample: int) -> dict[str, int]:
     if total <= sample:
         return dict(sizes)
     shares: dict[str, int] = {}
-    passed = taken = 0
+    passed = allotted = 0
     for key in sorted(sizes):
         # Rounding the running total instead of each share makes the shares add up to `sample` exactly.
         passed += sizes[key]
-        shares[key] = passed * sample // total - taken
-        taken += shares[key]
+        shares[key] = passed * sample // total - allotted
+        allotted += shares[key]
     return shares
 
 
@@ -83,40 +83,36 @@ def mapped(
     """
     most = max((len(item.negatives) for item in items), default=0)
     shares = Counter(_bucket(item.frequency) for item in items)
-    left: dict[int, int] = {}
+    room: dict[int, int] = {}
     for bucket, count in sorted(shares.items()):  # sorted, because rounding draws random numbers
-        left[bucket] = _rounded(count / len(items) * allotment * most * SPARE, draw)
-    kept: list[BalancedPositive] = []
+        expected = count / len(items) * allotment * most * SPARE
+        # Rounded up or down at random, so that the expectation stays the same.
+        room[bucket] = math.floor(expected) + (draw.random() < expected % 1)
+    sample: list[BalancedPositive] = []
     dropped: Counter[str] = Counter()
     for item in draw.sample(list(items), len(items)):
-        wanted = Counter(map(_bucket, item.negative_frequencies))
-        if len(kept) == allotment:
+        needed = Counter(map(_bucket, item.negative_frequencies))
+        if len(sample) == allotment:
             dropped[BEYOND] += 1
-        elif any(count > left.get(bucket, 0) for bucket, count in wanted.items()):  # all its negatives or none
+        elif any(count > room.get(bucket, 0) for bucket, count in needed.items()):  # all its negatives or none
             dropped[MAPPED] += 1
         else:
-            kept.append(item)
-            for bucket, count in wanted.items():
-                left[bucket] -= count
-    return kept, dropped
+            sample.append(item)
+            for bucket, count in needed.items():
+                room[bucket] -= count
+    return sample, dropped
 
 
 def halves(sizes: Mapping[str, int], draw: random.Random) -> dict[str, str]:
     """The set of each slice: in random order, slices go to dev as long as it stays within half of all items."""
     homes: dict[str, str] = {}
-    taken = 0
+    in_dev = 0
     total = sum(sizes.values())
     for key in draw.sample(sorted(sizes), len(sizes)):
-        homes[key] = DEV if taken + sizes[key] <= total / 2 else TEST
-        taken += sizes[key] if homes[key] == DEV else 0
+        homes[key] = DEV if in_dev + sizes[key] <= total / 2 else TEST
+        in_dev += sizes[key] if homes[key] == DEV else 0
     return homes
 
 
 def _bucket(frequency: int) -> int:
     return bisect_right(BARS, frequency)
-
-
-def _rounded(number: float, draw: random.Random) -> int:
-    """The number rounded up or down at random, so that its expectation stays the same."""
-    whole = math.floor(number)
-    return whole + (draw.random() < number - whole)

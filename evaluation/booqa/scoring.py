@@ -12,7 +12,7 @@ from hapax.evaluation.booqa.premises import Context, QuestionWithPremises
 from hapax.evaluation.entailment import report
 from hapax.evaluation.entailment.metrics import curve, estimate, normalised_area
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
-from hapax.evaluation.entailment.scorers import EntailmentScorer, Shown
+from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.estimates import NOTHING
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.llm_oracle.budget import DeferralCollector
@@ -25,7 +25,7 @@ class AnswerScorer(Protocol):
     def name(self) -> str:
         """The name in tables."""
 
-    def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
+    def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
         """One finite number for each question, in order."""
 
 
@@ -51,16 +51,17 @@ class BestPremise:
     def name(self) -> str:
         return self.scorer.name if self.context is Context.TRIPLE else f"{self.scorer.name}, {self.context}"
 
-    def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
+    def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
         if isinstance(self.scorer, GroupScorer):
-            return self.scorer.grouped([question.pairs for question in asked])
-        if self.scorer.sees is Shown.HYPOTHESIS:
-            return self.scorer.scores([question.alone for question in asked])
-        scores = self.scorer.scores(list(chain.from_iterable(question.pairs for question in asked)))
+            return self.scorer.grouped([question.pairs for question in questions])
+        if self.scorer.sees is VisibleSides.HYPOTHESIS:
+            return self.scorer.scores([question.alone for question in questions])
+        scores = self.scorer.scores(list(chain.from_iterable(question.pairs for question in questions)))
+        # A question without premises ranks with the least entailed one; 0 may lie above other scores.
         lowest = min(scores, default=0.0)
         # The scores of all questions follow each other, so each question takes as many as it has premises.
         remaining = iter(scores)
-        return [max(islice(remaining, len(question.pairs)), default=lowest) for question in asked]
+        return [max(islice(remaining, len(question.pairs)), default=lowest) for question in questions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class Frequency:
 
     name: str = "frequency"
 
-    def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
-        return [1 - 1 / question.occurrences if question.occurrences else 0.0 for question in asked]
+    def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
+        return [1 - 1 / question.occurrences if question.occurrences else 0.0 for question in questions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ class Null:
 
     name: str = "null"
 
-    def answers(self, asked: Sequence[QuestionWithPremises]) -> list[float]:
-        return [0.0] * len(asked)
+    def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
+        return [0.0] * len(questions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +99,20 @@ def measure(
     """The scored answers of each method on each set. A positive and its negatives are resampled together."""
     deferrals = DeferralCollector()
     for method in methods:
-        for name, asked in sets.items():
-            truth = [question.question.label for question in asked]
+        for name, questions in sets.items():
+            truth = [question.question.label for question in questions]
             with deferrals:
-                scores = method.answers(asked)
+                scores = method.answers(questions)
             # Once a request waits in a queue, nothing is measured, but later methods add their requests to it, too.
             if deferrals.first is not None:
                 continue
             clusters = []  # a positive and its negatives share slice, sentence and entities
-            for question in asked:
+            for question in questions:
                 proposition = question.question
                 clusters.append((proposition.slice, proposition.sentence, proposition.mention.pair))
             norm = estimate(truth, scores, normalised_area, clusters, seed)
             shape = curve(truth, scores)
-            result = report.SubsetResult(method.name, name, None, len(asked), shape, None, norm, NOTHING, NOTHING)
+            result = report.SubsetResult(method.name, name, None, len(questions), shape, None, norm, NOTHING, NOTHING)
             yield ScoredAnswers(result, tuple(truth), tuple(scores))
     deferrals.raise_first()
 
@@ -138,13 +139,13 @@ def write_answers(scored: Sequence[ScoredAnswers], folder: Path) -> list[Path]:
     return written
 
 
-def write_pairs(asked: Sequence[QuestionWithPremises], path: Path) -> int:
+def write_pairs(questions: Sequence[QuestionWithPremises], path: Path) -> int:
     """Write each premise with its question in LevyHolt's format, for external scorers; return the number of pairs.
 
     Commas, tabs and line breaks in arguments, which the format cannot represent, become blanks.
     """
     pairs = []
-    for question in asked:
+    for question in questions:
         for pair in question.pairs:
             premise, hypothesis = _plain(pair.premise), _plain(pair.hypothesis)
             pairs.append(EntailmentPair(premise, hypothesis, pair.entailed, pair.language))

@@ -91,12 +91,12 @@ def rules_text(library: Library) -> str:
     A knowledge base stores no subtypes, so these are inferred from the rules. Nor does it store the comparison of a
     computed predicate, so such a predicate becomes `given`, under a comment that says so.
     """
-    named: set[str] = set()
+    indicators: set[str] = set()
     for rule in library.rules:
-        named.update(atom.indicator for atom in rule.atoms)
+        indicators.update(atom.indicator for atom in rule.atoms)
     signatures, comments = [], ""
     for signature in library.signatures:
-        if signature.indicator not in named:
+        if signature.indicator not in indicators:
             continue
         if signature.kind is PredicateKind.COMPUTED and signature.definition is None:
             comments += f"# {signature.indicator} was computed; its comparison is in the rule file of the search.\n"

@@ -55,8 +55,7 @@ class HubSink(ParquetSink):
     """The layout of the Hugging Face Hub: Parquet files and `README.md`, the card that describes them."""
 
     def describe(self, summary: DatasetSummary) -> None:
-        text = card(summary, self.sizes)
-        (self.folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+        self.write("README.md", card(summary, self.sizes))
 
 
 def card(summary: DatasetSummary, sizes: Sizes) -> str:
@@ -70,9 +69,19 @@ def _head(summary: DatasetSummary, sizes: Sizes) -> dict[str, Any]:
     configs, features = [], []
     for dataset_table in TABLES:
         splits = _splits(sizes, dataset_table)
-        if splits:
-            configs.append(_config(dataset_table, splits))
-            features.append(_dataset_info(dataset_table, splits))
+        if not splits:
+            continue
+        default = dataset_table is STATEMENTS
+        folder = "data" if default else dataset_table.name
+        files = [{"split": split, "path": f"{folder}/{split}-*.parquet"} for split in splits]
+        # The Hub shows the default configuration, and `load_dataset` loads it.
+        mark = {"default": True} if default else {}
+        configs.append({"config_name": dataset_table.name, **mark, "data_files": files})
+        split_sizes = []
+        for split, size in splits.items():
+            split_sizes.append({"name": split, "num_bytes": size.num_bytes, "num_examples": size.rows})
+        columns = [_feature(column) for column in dataset_table.columns]
+        features.append({"config_name": dataset_table.name, "features": columns, "splits": split_sizes})
     rows = sum(size.rows for size in _splits(sizes, STATEMENTS).values())
     size_category = next((name for limit, name in _SIZES if rows < limit), "n>10M")
     return {
@@ -85,24 +94,6 @@ def _head(summary: DatasetSummary, sizes: Sizes) -> dict[str, Any]:
         "configs": configs,
         "dataset_info": features,
     }
-
-
-def _dataset_info(dataset_table: DatasetTable, splits: Mapping[str, Size]) -> dict[str, Any]:
-    return {
-        "config_name": dataset_table.name,
-        "features": [_feature(column) for column in dataset_table.columns],
-        "splits": [
-            {"name": split, "num_bytes": size.num_bytes, "num_examples": size.rows} for split, size in splits.items()
-        ],
-    }
-
-
-def _config(dataset_table: DatasetTable, splits: Mapping[str, Size]) -> dict[str, Any]:
-    default = dataset_table is STATEMENTS
-    folder = "data" if default else dataset_table.name
-    files = [{"split": split, "path": f"{folder}/{split}-*.parquet"} for split in splits]
-    # The Hub shows the default configuration, and `load_dataset` loads it.
-    return {"config_name": dataset_table.name, **({"default": True} if default else {}), "data_files": files}
 
 
 def _splits(sizes: Sizes, dataset_table: DatasetTable) -> dict[str, Size]:
@@ -233,10 +224,9 @@ def _type(column: Column) -> str:
 
 def _cells(row: Sequence[str]) -> tuple[str, ...]:
     """Names from rules and models as plain text in one line, with all Markdown and HTML escaped."""
-    return tuple(_escaped(cell) for cell in row)
-
-
-def _escaped(text: str) -> str:
-    # Line ends would end the cell of a table.
-    line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{letter}" if letter in "\\`*_[]#!~" else letter for letter in line)
+    cells = []
+    for cell in row:
+        # Line ends would end the cell of a table; `markdown_table` escapes its bars.
+        line = " ".join(cell.split()).replace("&", "&amp;").replace("<", "&lt;")
+        cells.append("".join(f"\\{letter}" if letter in "\\`*_[]#!~" else letter for letter in line))
+    return tuple(cells)

@@ -50,6 +50,7 @@ def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
     """
     rows = map(derived_row, records)
     if path.suffix == ".parquet":
+        # pyarrow is slow to import, and not needed for JSON Lines.
         from hapax.evaluation.dataset.tables import write_parquet
 
         return write_parquet(path, DERIVED, rows)

@@ -27,6 +27,10 @@ class Sink:
         self.name = name
         self.notes: list[str] = []
 
+    def write(self, name: str, text: str) -> None:
+        """Write a text file into the folder, with the same bytes on every system."""
+        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
+
     def take(self, entry: Entry) -> None:
         """Write one statement."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -34,6 +34,7 @@ alone."""
 VERSION = 1.0
 """Version of the tasks. Raise it when a prompt or metric changes, so that results can be told apart."""
 
+_METADATA = {"version": VERSION}
 _HERE = Path(__file__).parent
 _QUESTION = "{{question}}"
 _BASE = "_base_yaml"
@@ -66,9 +67,6 @@ class _QuestionSink(Sink):
             stream.close()
         return [distribution for distribution in Distribution if distribution in self._streams]
 
-    def write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
-
 
 class HarnessSink(_QuestionSink):
     """`lm_eval/`: two groups of tasks over the same questions, one in LINK's wording and one in the critic's.
@@ -85,21 +83,22 @@ class HarnessSink(_QuestionSink):
         self.write(_BASE, yaml_text(_base()))
         for group, prompt in self._prompts().items():
             tasks = {f"{group}_{distribution.value}": distribution for distribution in present}
-            self.write(f"{group}.yaml", yaml_text(_group(group, list(tasks))))
+            names = ("acc", _ALL, "positive", "negative")
+            metrics = [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in names]
+            content = {"group": group, "task": list(tasks), "aggregate_metric_list": metrics, "metadata": _METADATA}
+            self.write(f"{group}.yaml", yaml_text(content))
             for task, distribution in tasks.items():
-                self.write(f"{task}.yaml", yaml_text(_task(task, distribution, prompt)))
+                data = {"data_file": f"{distribution.value}.jsonl"}
+                content = {"include": _BASE, "task": task, "dataset_kwargs": data, **prompt}
+                self.write(f"{task}.yaml", yaml_text(content))
         self.write("README.md", "\n".join(self._readme(present)) + "\n")
 
     def _prompts(self) -> dict[str, dict[str, Any]]:
         """Prompt and answers by group."""
         # The harness fills in the question of each line, by Jinja.
-        return {
-            self.name: {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"},
-            f"{self.name}_critic": {
-                "doc_to_text": CRITIC_PROMPT.format(claim=_QUESTION),
-                "doc_to_choice": ["yes", "no"],
-            },
-        }
+        link = {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"}
+        critic = {"doc_to_text": CRITIC_PROMPT.format(claim=_QUESTION), "doc_to_choice": ["yes", "no"]}
+        return {self.name: link, f"{self.name}_critic": critic}
 
     def _readme(self, present: list[Distribution]) -> Iterator[str]:
         name = self.name
@@ -113,12 +112,12 @@ class HarnessSink(_QuestionSink):
         yield "| task | asks |"
         yield "| --- | --- |"
         for group in self._prompts():
-            words = (
-                "LINK's wording, with its two answers" if group == name else "the wording of LINK's critic, yes or no"
-            )
+            words = "the wording of LINK's critic, yes or no"
+            if group == name:
+                words = "LINK's wording, with its two answers"
             for distribution in present:
-                asked = f"the {_COUNT} questions about each {DISTRIBUTION_NAMES[distribution]} statement, in {words}"
-                yield f"| `{group}_{distribution.value}` | {asked} |"
+                statement = f"{DISTRIBUTION_NAMES[distribution]} statement"
+                yield f"| `{group}_{distribution.value}` | the {_COUNT} questions about each {statement}, in {words} |"
         yield ""
         yield _METRICS
 
@@ -161,26 +160,7 @@ def _base() -> dict[str, Any]:
         "doc_to_target": "label",  # the index of the right answer, for either prompt
         "process_results": Function("utils.process_results"),
         "metric_list": metrics,
-        "metadata": {"version": VERSION},
-    }
-
-
-def _task(task: str, distribution: Distribution, prompt: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "include": _BASE,
-        "task": task,
-        "dataset_kwargs": {"data_file": f"{distribution.value}.jsonl"},
-        **prompt,
-    }
-
-
-def _group(group: str, tasks: list[str]) -> dict[str, Any]:
-    metrics = ("acc", _ALL, "positive", "negative")
-    return {
-        "group": group,
-        "task": tasks,
-        "aggregate_metric_list": [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in metrics],
-        "metadata": {"version": VERSION},
+        "metadata": _METADATA,
     }
 
 

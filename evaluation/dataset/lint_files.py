@@ -11,7 +11,6 @@ from hapax.evaluation.dataset.formats import Sink
 from hapax.evaluation.dataset.rows import CONTRADICTS, DatasetSource, Entry
 from hapax.evaluation.link.lint import FLIPS_FILE
 from hapax.grammar.link_json import inexpressible_parts, to_link_json
-from hapax.grammar.terms import Variable
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 
@@ -47,9 +46,13 @@ class LintSink(Sink):
             writer = csv.writer(stream, lineterminator="\n")
             if number == 0:
                 writer.writerow(variable.name for variable in rule.variables)
-            # Generic variables have no value; LINK writes their names.
             values = dict(entry.record.substitution)
-            writer.writerow(str(values.get(variable.name, _generic_name(variable))) for variable in rule.variables)
+            row = []
+            for variable in rule.variables:
+                # Generic variables have no value; LINK writes their names, such as `PersonX`.
+                generic_name = "".join(variable.data_type.split()) + variable.name
+                row.append(str(values.get(variable.name, generic_name)))
+            writer.writerow(row)
         self._rows[rule.name, distribution] = number + 1
         if entry.row["label"] == CONTRADICTS:
             # LINK's file lists the rows of a CSV, counted from 0.
@@ -73,19 +76,11 @@ class LintSink(Sink):
                 f"lint/rules.json cannot hold {counted(len(unfitting), 'rule')}: {', '.join(unfitting)}. Read the "
                 "dataset with --rules rules.rules instead, which holds all of them."
             )
-        self._write("rules.json", to_link_json(replace(source.library, rules=tuple(fitting))))
+        self.write("rules.json", to_link_json(replace(source.library, rules=tuple(fitting))))
         if self._flipped:
-            self._write(FLIPS_FILE, json.dumps({METHOD: dict(sorted(self._flipped.items()))}, indent=2) + "\n")
-
-    def _write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
+            self.write(FLIPS_FILE, json.dumps({METHOD: dict(sorted(self._flipped.items()))}, indent=2) + "\n")
 
 
 def _is_file_name(name: str) -> bool:
     # 100 characters leave room for the suffix within the 255 bytes of most file systems.
     return not _BAD_IN_NAMES & set(name) and not name.startswith(".") and name.isprintable() and len(name) <= 100
-
-
-def _generic_name(variable: Variable) -> str:
-    """Name of a generic variable in a statement, such as `PersonX`."""
-    return "".join(variable.data_type.split()) + variable.name

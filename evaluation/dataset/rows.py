@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -66,9 +66,9 @@ class DatasetSource:
     @cached_property
     def runs(self) -> dict[str, RunRecord]:
         """Runs that derived the chosen statements, in the order of their start; runs without a record are left out."""
-        wanted = {place.run_id for place in self.selection.places}
+        run_ids = {place.run_id for place in self.selection.places}
         runs = sorted(self.kb.runs(), key=lambda run: (run.started, run.id))
-        return {run.id: run for run in runs if run.id in wanted}
+        return {run.id: run for run in runs if run.id in run_ids}
 
     @cached_property
     def _models(self) -> dict[str, dict[str, str]]:
@@ -88,12 +88,22 @@ class DatasetSource:
 
     def facts(self, fact_ids: Iterable[str]) -> Iterator[Row]:
         """Rows of facts, in the order of their ids; ids without a fact are skipped."""
-        wanted = sorted(set(fact_ids))
-        for part in chunks(wanted):
+        ids = sorted(set(fact_ids))
+        for part in chunks(ids):
             facts = self.kb.facts_by_id(part)
             for fact_id in part:
                 if fact_id in facts:
-                    yield self._fact_row(facts[fact_id])
+                    fact = facts[fact_id]
+                    yield {
+                        "id": fact.id,
+                        "predicate": fact.predicate,
+                        "arguments": [str(value) for value in fact.arguments],
+                        "types": list(fact.types),
+                        "text": fact_text(fact, self.library),
+                        "source": fact.source.value,
+                        "probability": fact.probability,
+                        "run": fact.run_id,
+                    }
 
     def annotations(self) -> Iterator[Row]:
         """Rows of the votes on the chosen statements, with numbers instead of the voters' names."""
@@ -114,10 +124,18 @@ class DatasetSource:
         rule, judgements = self.library.rule(record.rule), self.selection.judgements
         domain, polarity, forms = self.forms[record.rule]
         entailed = record.id not in judgements.verdicts.contradicted
-        item = probe_item(record, domain, polarity, forms, entailed=entailed)
+        probe = probe_item(record, domain, polarity, forms, entailed=entailed)
         probabilities = [fact.probability for fact in used if fact.probability is not None]
         models = self._models.get(record.run_id, {})
         searched = [str(value) for name, value in record.substitution if name not in rule.generic]
+        fact_cells = []
+        for fact in used:
+            cell = {"source": fact.source.value, "probability": fact.probability}
+            fact_cells.append({"id": fact.id, "fact": fact_text(fact, self.library), **cell})
+
+        def goal_text(goal: BodyLiteral) -> str:
+            return literal_text(goal, self.library, {}, rule.generic) if isinstance(goal, Literal) else str(goal)
+
         row = {
             "id": record.id,
             "distribution": record.distribution.value,
@@ -133,11 +151,11 @@ class DatasetSource:
             "substitution": _bindings(rule, record),
             "log_likelihood": _finite(record.log_likelihood),
             "log_likelihoods": scores,
-            "facts": [_fact_cell(fact, self.library) for fact in used],
+            "facts": fact_cells,
             "least_probability": min(probabilities, default=None),
             "rarest_word_zipf": rarest_word(searched),
             "proof": record.proof,
-            "proof_text": proof_text(proof, self._goal_text(rule)),
+            "proof_text": proof_text(proof, goal_text),
             # Every proof has steps by rule; their premises are what it rests on.
             "sources": sorted({part.by.value for part in proof.parts() if part.by is not By.RULE}),
             "run": record.run_id,
@@ -146,21 +164,21 @@ class DatasetSource:
             "likelihood_model": models.get(LIKELIHOOD),
             "evaluator_model": models.get(EVALUATOR),
         }
-        return Entry(record, rule, row, tuple(_probe_rows(item)), proof.fact_ids())
+        return Entry(record, rule, row, tuple(_probe_rows(probe)), proof.fact_ids())
 
     def _scores(self, records: Sequence[StatementRecord]) -> list[list[Row]]:
         """Stored log-likelihoods of each statement: the ranker's, then the evaluators' by name."""
         ranked = [self._ranked(record) for record in records]
         texts = [*(record.text for record in records), *ranked]
-        known = {model: self.kb.assessments(texts, _MEASURE, model) for model in self.kb.assessors(_MEASURE)}
+        by_model = {model: self.kb.assessments(texts, _MEASURE, model) for model in self.kb.assessors(_MEASURE)}
         scores = []
         for record, text in zip(records, ranked, strict=True):
             ranker = self._models.get(record.run_id, {}).get(LIKELIHOOD, "")
             cells = []
             # The ranker scored the text that it ranked, evaluators the statement as it is written.
-            if assessment := known.get(ranker, {}).get(text):
+            if assessment := by_model.get(ranker, {}).get(text):
                 cells.append(_score_cell(RANKER, assessment))
-            for assessments in known.values():
+            for assessments in by_model.values():
                 if assessment := assessments.get(record.text):
                     cells.append(_score_cell(EVALUATOR, assessment))
             scores.append(cells)
@@ -174,66 +192,37 @@ class DatasetSource:
         compat = run is not None and bool(run.settings.get("compat"))
         return ranked_text(self.library.rule(record.rule), self.library, values, compat)
 
-    def _goal_text(self, rule: Rule) -> Callable[[BodyLiteral], str]:
-        """A function that words the goals of a rule's proof."""
 
-        def goal_text(goal: BodyLiteral) -> str:
-            return literal_text(goal, self.library, {}, rule.generic) if isinstance(goal, Literal) else str(goal)
-
-        return goal_text
-
-    def _fact_row(self, fact: FactRecord) -> Row:
-        return {
-            "id": fact.id,
-            "predicate": fact.predicate,
-            "arguments": [str(value) for value in fact.arguments],
-            "types": list(fact.types),
-            "text": fact_text(fact, self.library),
-            "source": fact.source.value,
-            "probability": fact.probability,
-            "run": fact.run_id,
-        }
-
-
-def _probe_rows(item: ProbeItem) -> Iterator[Row]:
+def _probe_rows(probe: ProbeItem) -> Iterator[Row]:
     """Rows of the questions about a statement, with the right answer to each."""
     for template in TEMPLATES:
         yield {
-            "id": f"{item.statement_id}-{item.distribution.value}-{template.number}",
-            "statement": item.statement_id,
-            "distribution": item.distribution.value,
-            "rule": item.rule,
-            "domain": item.domain,
+            "id": f"{probe.statement_id}-{probe.distribution.value}-{template.number}",
+            "statement": probe.statement_id,
+            "distribution": probe.distribution.value,
+            "rule": probe.rule,
+            "domain": probe.domain,
             "template": template.number,
-            "question": template.question(item),
+            "question": template.question(probe),
             "answers": [template.pair.word(True), template.pair.word(False)],
-            "label": 0 if template.label(item) else 1,
+            "label": 0 if template.label(probe) else 1,
         }
 
 
 def run_models(run: RunRecord) -> dict[str, str]:
     """Models of a run by role. A critic that was switched off is left out; an import has its evaluator only."""
-    named = models_of(run)
+    models = models_of(run)
     # A run names a critic even if it was switched off.
     if run.settings.get("critic") is False:
-        named.pop(CRITIC, None)
-    if not named and isinstance(run.settings.get("evaluator"), str):
-        named[EVALUATOR] = run.settings["evaluator"]
-    return named
+        models.pop(CRITIC, None)
+    if not models and isinstance(run.settings.get("evaluator"), str):
+        models[EVALUATOR] = run.settings["evaluator"]
+    return models
 
 
 def fact_text(fact: FactRecord, library: Library) -> str:
     """The fact in the words of its predicate."""
     return atom_text(Atom(fact.predicate, tuple(map(Constant, fact.arguments))), library)
-
-
-def _fact_cell(fact: FactRecord, library: Library) -> Row:
-    return {
-        "id": fact.id,
-        "fact": fact_text(fact, library),
-        "source": fact.source.value,
-        "probability": fact.probability,
-    }
 
 
 def _score_cell(role: str, score: Assessment) -> Row:

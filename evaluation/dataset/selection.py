@@ -82,6 +82,7 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     left_out: Counter[str] = Counter()
     latest = _latest(kb, options, left_out)
     judgements = judge(kb.votes())
+    # Before anything is left out: a statement is in both even if only one of its rows is written.
     in_both = frozenset.intersection(*(frozenset(places) for places in latest.values()))
     chosen: list[StatementPlace] = []
     for places in latest.values():
@@ -122,9 +123,9 @@ def _latest(
     kb: KnowledgeBase, options: SelectionOptions, left_out: Counter[str]
 ) -> dict[Distribution, dict[str, StatementPlace]]:
     """Statements of the chosen rules and runs by distribution and id."""
-    known = {rule.name for rule in kb.rules()}
+    names = {rule.name for rule in kb.rules()}
     for name in options.rules:
-        if name not in known:
+        if name not in names:
             raise HapaxError(f"{kb.place}: there is no rule {name!r}. Omit --rule to take the statements of all rules.")
     skipped = skipped_runs(kb, options.runs)
     latest: dict[Distribution, dict[str, StatementPlace]] = {distribution: {} for distribution in Distribution}
@@ -155,19 +156,19 @@ def _fitting(
     left_out: Counter[str],
 ) -> list[StatementPlace]:
     """The places that neither votes nor options leave out; the others are counted."""
-    unwanted = {
+    ids_by_reason = {
         "wrong_type": judgements.verdicts.wrong_type,
         "harmful": judgements.harmful,
         "shared": frozenset() if options.shared else in_both,
     }
-    kept = []
+    fitting = []
     for place in places:
-        reason = next((reason for reason, ids in unwanted.items() if place.id in ids), None)
+        reason = next((reason for reason, ids in ids_by_reason.items() if place.id in ids), None)
         if reason is None:
-            kept.append(place)
+            fitting.append(place)
         else:
             left_out[reason] += 1
-    return kept
+    return fitting
 
 
 def _unblocked(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,14 +124,15 @@ class DatasetSummary:
                 elif verdict.scored:  # a single fact comes to no gate but the one that judged it
                     counts.append((verdict.gate, GateCount(verdict.count * verdict.accepted, verdict.count)))
             counts += values.by_gate(gates_in_order(compat)).items()
-            for gate, count in counts:
-                totals[gate] = totals.get(gate, GateCount()) + count
-        found = []
-        for shown in gates_in_order():
-            if shown.in_card and shown.judges(Subject.VALUES) and (total := totals.get(shown.name, GateCount())).judged:
+            for name, count in counts:
+                totals[name] = totals.get(name, GateCount()) + count
+        verdicts = []
+        for gate in gates_in_order():
+            total = totals.get(gate.name, GateCount())
+            if gate.in_card and gate.judges(Subject.VALUES) and total.judged:
                 refused = [True] * (total.judged - total.accepted) + [False] * total.accepted
-                found.append(GateVerdicts(shown.name, total.judged, share(refused)))
-        return found
+                verdicts.append(GateVerdicts(gate.name, total.judged, share(refused)))
+        return verdicts
 
     @property
     def affirmed(self) -> Estimate:
@@ -144,6 +144,12 @@ class DatasetSummary:
 
     def to_json(self) -> dict[str, Any]:
         """The content of `metadata.json`, which `--json` prints."""
+        labels, runs = [], []
+        for (label, source), count in sorted(self.tally.labels.items()):
+            labels.append({"label": label, "source": source, "statements": count})
+        for run in self.source.runs.values():
+            attributes = {name: getattr(run, name) for name in ("id", "command", "started", "status")}
+            runs.append({**attributes, "settings": dict(run.settings)})
         return {
             "name": self.name,
             "formats": list(self.formats),
@@ -152,22 +158,9 @@ class DatasetSummary:
             "rules": sorted({place.rule for place in self.source.selection.places}),
             "table_16": table_16_json(self.tally.domains()),
             "in_both": self.tally.in_both,
-            "labels": [
-                {"label": label, "source": source, "statements": count}
-                for (label, source), count in sorted(self.tally.labels.items())
-            ],
+            "labels": labels,
             "left_out": self.left_out,
             "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],
             "notes": list(self.notes),
-            "runs": list(self._runs()),
+            "runs": runs,
         }
-
-    def _runs(self) -> Iterator[dict[str, Any]]:
-        for run in self.source.runs.values():
-            yield {
-                "id": run.id,
-                "command": run.command,
-                "started": run.started,
-                "status": run.status,
-                "settings": dict(run.settings),
-            }

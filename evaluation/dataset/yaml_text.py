@@ -25,8 +25,4 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _tagged(dumper: yaml.SafeDumper, name: Function) -> yaml.ScalarNode:
-    return dumper.represent_scalar("!function", str(name))
-
-
-_Dumper.add_representer(Function, _tagged)
+_Dumper.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))

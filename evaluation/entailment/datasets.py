@@ -48,17 +48,22 @@ class DataReport:
         """The counts, those that the paper prints, and a note on the effect of splitting again."""
         columns = ("split", "pairs", "true", *SubGroup)
         together = list(chain.from_iterable(self.splits.values()))
-        rows = [_row(name, pairs) for name, pairs in self.splits.items()]
+        rows = [_row(name, counts(pairs)) for name, pairs in self.splits.items()]
         if len(self.splits) > 1:
-            rows.append(_row("together", together))
+            rows.append(_row("together", counts(together)))
         tables = [ResultTable("Sub-groups, no converse in another split", columns, rows)]
         # The paper's splits are named train, dev and test; other names have no printed sizes.
-        printed = [_paper_row(name) for name in self.splits if name in PAPER_SIZES]
+        printed = [_row(name, PAPER_SIZES[name]) for name in self.splits if name in PAPER_SIZES]
         if printed:
             tables.append(ResultTable("Sub-groups as the paper prints them", columns, printed))
+        splits: dict[str, dict[str, int]] = {}
+        for name, pairs in self.splits.items():
+            sizes = counts(pairs)
+            splits[name] = {"pairs": len(pairs), "true": _true_pairs(sizes)}
+            splits[name] |= {group.value: size for group, size in sizes.items()}
         figures = {
             "leaks": self.leaks,
-            "splits": {name: {**_size(pairs), **counts(pairs)} for name, pairs in self.splits.items()},
+            "splits": splits,
             "given": {name: {"pairs": len(pairs), **counts(pairs)} for name, pairs in self.given.items()},
             "together": counts(together),
         }
@@ -85,10 +90,10 @@ def read_splits(files: Sequence[Path]) -> dict[str, list[EntailmentPair]]:
 
 def subsets(pairs: Sequence[EntailmentPair]) -> Iterator[tuple[str, list[EntailmentPair]]]:
     """The full set and the six pairings of sub-groups, by name. A subset without both labels is omitted."""
-    named = {FULL: list(pairs)}
+    by_name = {FULL: list(pairs)}
     for pairing in PAIRINGS:
-        named[pairing_name(pairing)] = subset(pairs, pairing)
-    for name, chosen in named.items():
+        by_name[pairing_name(pairing)] = subset(pairs, pairing)
+    for name, chosen in by_name.items():
         # Without positives, or without negatives, precision and recall measure nothing.
         if {pair.entailed for pair in chosen} == {True, False}:
             yield name, chosen
@@ -107,15 +112,9 @@ def write_subsets(splits: Splits, folder: Path) -> int:
     return written
 
 
-def _size(pairs: Sequence[EntailmentPair]) -> dict[str, int]:
-    return {"pairs": len(pairs), "true": sum(pair.entailed for pair in pairs)}
+def _true_pairs(sizes: Mapping[SubGroup, int]) -> int:
+    return sizes[SubGroup.DIR_TRUE] + sizes[SubGroup.PARAPHRASES]
 
 
-def _row(name: str, pairs: Sequence[EntailmentPair]) -> tuple[str, ...]:
-    return (name, *map(str, (*_size(pairs).values(), *counts(pairs).values())))
-
-
-def _paper_row(name: str) -> tuple[str, ...]:
-    sizes = PAPER_SIZES[name]
-    true = sizes[SubGroup.DIR_TRUE] + sizes[SubGroup.PARAPHRASES]
-    return (name, *map(str, (sum(sizes.values()), true, *sizes.values())))
+def _row(name: str, sizes: Mapping[SubGroup, int]) -> tuple[str, ...]:
+    return (name, *map(str, (sum(sizes.values()), _true_pairs(sizes), *sizes.values())))

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, TypedTriple
-from hapax.evaluation.entailment.scorers import Shown
+from hapax.evaluation.entailment.scorers import VisibleSides
 from hapax.evaluation.entailment.wording import predicate_words, surface
 from hapax.grammar.errors import HapaxError
 
@@ -99,14 +100,17 @@ def read_graph(path: Path, block: str = "", language: str = "EN") -> TypedGraph:
             scores = predicates.setdefault(predicate, {})
         elif line.endswith(("sims", "sim")):
             scores = blocks[line.casefold()].setdefault(predicate, {})
-        elif (scored := _scored(line)) is not None:  # the released reader, too, skips any other line
-            scores[scored[0]] = scored[1]
+        else:
+            entailed, _, score = line.rpartition(" ")
+            with suppress(ValueError):  # the released reader, too, skips any other line
+                if "#" in entailed:
+                    scores[entailed] = float(score)
     if types is None or not predicates:
         raise HapaxError(
             f"{path}: not an entailment graph. Name a file that begins `types: person#location, num preds: 129` and "
             "has, for each predicate, a line `predicate: (shop.1,shop.in.2)#person#location` and its similarities."
         )
-    chosen = blocks[_wanted(path, block, list(blocks))]
+    chosen = blocks[_block_to_read(path, block, list(blocks))]
     return TypedGraph((types[1], types[2]), {**predicates, **chosen}, language)
 
 
@@ -121,15 +125,7 @@ def _lines(path: Path) -> Iterator[str]:
         raise HapaxError(f"{path}: cannot be read ({fault}). Name an entailment graph.") from None
 
 
-def _scored(line: str) -> tuple[str, float] | None:
-    predicate, _, score = line.rpartition(" ")
-    try:
-        return (predicate, float(score)) if "#" in predicate else None
-    except ValueError:
-        return None
-
-
-def _wanted(path: Path, block: str, names: Sequence[str]) -> str:
+def _block_to_read(path: Path, block: str, names: Sequence[str]) -> str:
     for part in (block.casefold(),) if block else PREFERRED:
         fitting = [name for name in names if part in name]
         if fitting:
@@ -182,7 +178,7 @@ class GraphScorer:
     path: str
     block: str = ""
     smoothing: Smoothing = Smoothing()
-    sees: Shown = Shown.BOTH
+    sees: VisibleSides = VisibleSides.BOTH
 
     @property
     def name(self) -> str:
@@ -194,11 +190,11 @@ class GraphScorer:
     def grouped(self, groups: Sequence[Sequence[EntailmentPair]]) -> list[float]:
         """One score for each group of pairs that share a hypothesis; in each graph the best premise counts."""
         findings = [GraphEvidence() for _ in groups]
-        language = next((pair.language for group in groups for pair in group), "EN")
-        seen: dict[tuple[str, ...], Path] = {}
+        language = next((pair.language for pair in chain.from_iterable(groups)), "EN")
+        paths: dict[tuple[str, ...], Path] = {}
         for path in graph_paths(self.path):  # graph by graph, because all of them may not fit in memory
             graph = read_graph(path, self.block, language)
-            earlier = seen.setdefault(tuple(sorted(graph.types)), path)
+            earlier = paths.setdefault(tuple(sorted(graph.types)), path)
             if earlier != path:
                 raise HapaxError(
                     f"{earlier} and {path} are graphs of the same types. Select the graphs that belong together with a "
@@ -275,9 +271,10 @@ def _with_stand_ins(
 ) -> list[tuple[tuple[str, ...], float]]:
     """The relations of the triple's own predicate, then those of its neighbours, each with their similarity."""
     words = triple.predicate.casefold()
-    own = graph.by_words.get(words, _relations(triple))
-    found = [] if neighbours is None else neighbours(words, graph.by_words)
-    return [(own, 1.0), *((graph.by_words[neighbour], similarity) for neighbour, similarity in found)]
+    stand_ins = [(graph.by_words.get(words, _relations(triple)), 1.0)]
+    for neighbour, similarity in [] if neighbours is None else neighbours(words, graph.by_words):
+        stand_ins.append((graph.by_words[neighbour], similarity))
+    return stand_ins
 
 
 def _relations(triple: Triple) -> tuple[str, ...]:
@@ -308,7 +305,7 @@ def read_neighbours(path: Path, count: int = NEIGHBOURS) -> Neighbours:
         near[words.casefold()].append((neighbour.casefold(), similarity))
 
     def nearest(words: str, among: Collection[str]) -> list[Neighbour]:
-        known = (neighbour for neighbour in near.get(words, []) if neighbour[0] in among)
-        return sorted(known, key=lambda neighbour: (-neighbour[1], neighbour[0]))[:count]
+        in_graph = (neighbour for neighbour in near.get(words, []) if neighbour[0] in among)
+        return sorted(in_graph, key=lambda neighbour: (-neighbour[1], neighbour[0]))[:count]
 
     return nearest

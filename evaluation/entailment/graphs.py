@@ -45,29 +45,24 @@ def to_json(graph: EntailmentGraph) -> dict[str, Any]:
 def drawing_text(graph: EntailmentGraph, form: str) -> str:
     """The stored entailments in Mermaid or DOT (`form`), each an arrow from premise to hypothesis with its score."""
     names = {atom.indicator: f"n{number}" for number, atom in enumerate(graph.atoms)}
-    if form == "mermaid":
-        nodes = [f'  {names[atom.indicator]}["{_escaped(str(atom))}"]' for atom in graph.atoms]
-        arrows = []
-        for edge in graph.edges:
-            start, end = names[edge.premise.indicator], names[edge.hypothesis.indicator]
-            arrows.append(f'  {start} -->|"{_arrow(edge.hypothesis, edge.score)}"| {end}')
-        return "\n".join(["graph BT", *nodes, *arrows])
-    nodes = [f'  {names[atom.indicator]} [label="{_escaped(str(atom))}"];' for atom in graph.atoms]
+    texts = {names[atom.indicator]: str(atom).replace("\\", "\\\\").replace('"', "'") for atom in graph.atoms}
     arrows = []
     for edge in graph.edges:
-        start, end = names[edge.premise.indicator], names[edge.hypothesis.indicator]
-        arrows.append(f'  {start} -> {end} [label="{_arrow(edge.hypothesis, edge.score)}"];')
-    return "\n".join(["digraph entailments {", "  rankdir=BT;", *nodes, *arrows, "}"])
+        label = _arrow(edge.hypothesis, edge.score)
+        arrows.append((names[edge.premise.indicator], names[edge.hypothesis.indicator], label))
+    if form == "mermaid":
+        lines = [f'  {name}["{text}"]' for name, text in texts.items()]
+        lines += [f'  {start} -->|"{label}"| {end}' for start, end, label in arrows]
+        return "\n".join(["graph BT", *lines])
+    lines = [f'  {name} [label="{text}"];' for name, text in texts.items()]
+    lines += [f'  {start} -> {end} [label="{label}"];' for start, end, label in arrows]
+    return "\n".join(["digraph entailments {", "  rankdir=BT;", *lines, "}"])
 
 
 def _arrow(hypothesis: Atom, score: float) -> str:
     """The label of an arrow: the score, and the order of the arguments unless it is A, B, ..."""
     order = "".join(str(term).rpartition(" ")[2] for term in hypothesis.arguments)
     return f"{score:.2f}" if order == "".join(sorted(order)) else f"{score:.2f}, {order}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', "'")
 
 
 def write_plot(graph: EntailmentGraph, folder: Path) -> tuple[Path, ...]:
@@ -88,12 +83,12 @@ def _levels(graph: EntailmentGraph) -> Mapping[str, tuple[int, int]]:
     counts = {atom.indicator: entailed_by[atom.indicator] for atom in graph.atoms}
     # Ranks instead of counts, so that no level of the plot is empty.
     ranks = {count: rank for rank, count in enumerate(sorted(set(counts.values())))}
-    taken: Counter[int] = Counter()
+    sizes: Counter[int] = Counter()
     levels: dict[str, tuple[int, int]] = {}
     for name, count in counts.items():
         level = ranks[count]
-        levels[name] = (level, taken[level])
-        taken[level] += 1
+        levels[name] = (level, sizes[level])
+        sizes[level] += 1
     return levels
 
 

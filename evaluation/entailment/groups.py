@@ -45,14 +45,15 @@ def sub_groups(pairs: Sequence[EntailmentPair]) -> list[SubGroup]:
     labels: defaultdict[object, set[bool]] = defaultdict(set)
     for pair in pairs:
         labels[pair.key].add(pair.entailed)
-    return [_sub_group(pair.entailed, labels.get(pair.converse_key, set())) for pair in pairs]
-
-
-def _sub_group(entailed: bool, converse: set[bool]) -> SubGroup:
-    # Without a converse a true pair counts as a paraphrase and a false one as unrelated: this gives the paper's counts.
-    if entailed:
-        return SubGroup.DIR_TRUE if False in converse else SubGroup.PARAPHRASES
-    return SubGroup.DIR_FALSE if True in converse else SubGroup.UNRELATED
+    groups = []
+    for pair in pairs:
+        # Without a converse a true pair is a paraphrase and a false one unrelated: this gives the paper's counts.
+        converse = labels.get(pair.converse_key, set())
+        if pair.entailed:
+            groups.append(SubGroup.DIR_TRUE if False in converse else SubGroup.PARAPHRASES)
+        else:
+            groups.append(SubGroup.DIR_FALSE if True in converse else SubGroup.UNRELATED)
+    return groups
 
 
 def counts(pairs: Sequence[EntailmentPair]) -> dict[SubGroup, int]:
@@ -67,9 +68,9 @@ def subset(pairs: Sequence[EntailmentPair], chosen: Iterable[SubGroup]) -> list[
     If both sub-groups have the same label, the directional one (`DirTrue` or `DirFalse`) becomes the positive class,
     as in the release's `symposi_dirposi` and `dirnegi_symnegi`.
     """
-    wanted = set(chosen)
-    members = [(pair, group) for pair, group in zip(pairs, sub_groups(pairs), strict=True) if group in wanted]
-    if len({group in _TRUE_GROUPS for group in wanted}) == 1:
+    groups = set(chosen)
+    members = [(pair, group) for pair, group in zip(pairs, sub_groups(pairs), strict=True) if group in groups]
+    if len({group in _TRUE_GROUPS for group in groups}) == 1:
         return [replace(pair, entailed=group in (SubGroup.DIR_TRUE, SubGroup.DIR_FALSE)) for pair, group in members]
     return [pair for pair, _ in members]
 
@@ -81,6 +82,7 @@ def pairing_name(pairing: tuple[SubGroup, SubGroup]) -> str:
 
 def leaks(splits: Mapping[str, Sequence[EntailmentPair]]) -> int:
     """Number of pairs whose converse, or a duplicate, is in another split."""
+    # By wording: a duplicate in another split leaks as much as a converse.
     homes: defaultdict[object, set[str]] = defaultdict(set)
     for name, pairs in splits.items():
         for pair in pairs:

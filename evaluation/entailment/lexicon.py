@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hapax.evaluation.entailment.graph_files import NEIGHBOURS, Neighbour, Neighbours
 from hapax.evaluation.entailment.pairs import EntailmentPair
-from hapax.evaluation.entailment.scorers import Shown
+from hapax.evaluation.entailment.scorers import VisibleSides
 from hapax.evaluation.entailment.wording import predicate_words, surface
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
@@ -103,7 +103,10 @@ class Lexicon:
     def _senses(self, text: str) -> tuple[Sense, ...]:
         """The senses of a word or phrase in the lexicon's order, verbs before nouns."""
         entries = sorted(self._wordnet.words(text), key=lambda word: _ORDER.get(word.pos, len(_ORDER)))
-        return tuple(dict.fromkeys(self._sense(sense.synset()) for word in entries for sense in word.senses()))
+        senses: dict[Sense, None] = {}  # a set that keeps its order
+        for word in entries:
+            senses |= dict.fromkeys(self._sense(sense.synset()) for sense in word.senses())
+        return tuple(senses)
 
     def _lemma(self, word: str) -> str:
         """The lemma of a word as a verb, else as a noun; a word that is itself a lemma is unchanged."""
@@ -129,13 +132,13 @@ class Lexicon:
         return Sense(synset.id, synset.definition() or "", tuple(dict.fromkeys(lemmas)))
 
 
-def _why_none(wanted: str, installed: Sequence[str], is_ambiguous: bool) -> str:
+def _why_none(description: str, installed: Sequence[str], is_ambiguous: bool) -> str:
     if is_ambiguous:
         names = ", ".join(installed)
-        return f"Several WordNets {wanted} are installed: {names}. Name one, such as wordnet:{installed[0]}."
-    known = f"installed: {', '.join(installed)}" if installed else "none is installed at all"
+        return f"Several WordNets {description} are installed: {names}. Name one, such as wordnet:{installed[0]}."
+    others = f"installed: {', '.join(installed)}" if installed else "none is installed at all"
     return (
-        f"No WordNet {wanted} is installed ({known}). Run `python -m wn download oewn:2024` (English) or "
+        f"No WordNet {description} is installed ({others}). Run `python -m wn download oewn:2024` (English) or "
         "`python -m wn download omw-cmn:1.4 omw-en:1.4` (Chinese), or add a file with `wn.add`."
     )
 
@@ -171,15 +174,16 @@ def replacements(
     joint = lexicon.joint
     text = joint.join(words[start:end])
     same = {text, lexicon.lemma(text)}
-    found: dict[str, Replacement] = {}
+    by_sense: dict[str, Replacement] = {}
     for sense in senses:
         for related in lexicon.related(sense.id, way):
             # A sense that shares a lemma with the words would replace them by themselves.
             if same.isdisjoint(related.lemmas):
-                parts = (_parts(lemma, joint) for lemma in related.lemmas)
+                # Chinese words have no separator, by which `split` could divide them.
+                parts = (lemma.split(joint) if joint else [lemma] for lemma in related.lemmas)
                 wordings = tuple((*words[:start], *part, *words[end:]) for part in parts)
-                found.setdefault(related.id, Replacement(span, wordings))
-    return list(found.values())
+                by_sense.setdefault(related.id, Replacement(span, wordings))
+    return list(by_sense.values())
 
 
 def spans(count: int) -> Iterator[tuple[int, int]]:
@@ -194,12 +198,12 @@ def neighbours(lexicon: Lexicon, way: ReplacementDirection, count: int = NEIGHBO
 
     def nearest(predicate: str, among: Collection[str]) -> list[Neighbour]:
         words = lexicon.words(predicate)
-        found: list[str] = []
+        texts: list[str] = []
         for span in spans(len(words)):
             senses = first_sense(words, span, lexicon.of(words, span))
             for replacement in replacements(words, span, senses, way, lexicon):
-                found += (surface(wording, lexicon.language) for wording in replacement.wordings)
-        return [(text, 1.0) for text in dict.fromkeys(found) if text in among][:count]
+                texts += (surface(wording, lexicon.language) for wording in replacement.wordings)
+        return [(text, 1.0) for text in dict.fromkeys(texts) if text in among][:count]
 
     return nearest
 
@@ -215,7 +219,7 @@ class WordNetScorer:
 
     lexicon: Lexicon
     name: str = "wordnet"
-    sees: Shown = Shown.BOTH
+    sees: VisibleSides = VisibleSides.BOTH
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         return [self._score(pair) for pair in pairs]
@@ -244,7 +248,10 @@ class WordNetScorer:
         while edge:
             if edge & goal:
                 return steps
-            edge = {up.id for sense in edge for up in self.lexicon.broader(sense)} - reached
+            above: set[str] = set()
+            for sense in edge:
+                above.update(broader.id for broader in self.lexicon.broader(sense))
+            edge = above - reached  # a WordNet may have cycles
             reached |= edge
             steps += 1
         return None
@@ -259,7 +266,3 @@ def _passive(words: Sequence[str]) -> bool:
 
 def _negated(words: Sequence[str]) -> bool:
     return not _NEGATIONS.isdisjoint(words)
-
-
-def _parts(lemma: str, joint: str) -> list[str]:
-    return lemma.split(joint) if joint else [lemma]

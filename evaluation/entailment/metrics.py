@@ -58,20 +58,20 @@ class Ranking:
     def curve(self, weights: _Floats | None = None) -> Curve:
         """The curve of the cases, each counted `weights` times (default: once)."""
         counts = np.ones_like(self._labels) if weights is None else weights[self._order]
-        taken, hits = np.cumsum(counts), np.cumsum(self._labels * counts)
+        cases, hits = np.cumsum(counts), np.cumsum(self._labels * counts)
         if not len(hits) or hits[-1] == 0:
             return Curve(np.zeros(0), np.zeros(0), np.zeros(0), 0.0, (np.zeros(0), np.zeros(0)))
-        seen = taken[self._ends] > 0
-        ends = self._ends[seen]
+        counted = cases > 0  # a resample may leave out the cases with the highest scores
+        reached = counted[self._ends]
+        ends = self._ends[reached]
         # Hits inside a run of equal scores rise linearly: a scorer that ties nearly everything gains nothing by it.
-        expected = np.interp(taken, np.append(0.0, taken[ends]), np.append(0.0, hits[ends]))
-        counted = taken > 0  # a resample may leave out the cases with the highest scores
-        recall, precision = expected[counted] / hits[-1], expected[counted] / taken[counted]
+        expected = np.interp(cases, np.append(0.0, cases[ends]), np.append(0.0, hits[ends]))
+        recall, precision = expected[counted] / hits[-1], expected[counted] / cases[counted]
         return Curve(
-            hits[ends] / taken[ends],
+            hits[ends] / cases[ends],
             hits[ends] / hits[-1],
-            self._thresholds[seen],
-            float(hits[-1] / taken[-1]),
+            self._thresholds[reached],
+            float(hits[-1] / cases[-1]),
             # Left of the first case precision stays as it is there. The usual anchor, precision 1 at recall 0, would
             # put the area of a constant scorer above its baseline.
             (np.append(0.0, recall), np.append(precision[0], precision)),
@@ -85,7 +85,8 @@ def curve(truth: Sequence[bool], scores: Sequence[float]) -> Curve:
 
 def area_above(measured: Curve, floor: float = HALF) -> float:
     """Area under the curve where precision is at least `floor`, the curve being linear between cases; 0 if empty."""
-    return _excess(measured, floor) + floor * _reach(measured, floor)
+    area, width = _above(measured, floor)
+    return area + floor * width
 
 
 def normalised_area(measured: Curve, baseline: float | None = None) -> float:
@@ -107,7 +108,7 @@ def released_area(measured: Curve, baseline: float | None = None) -> float:
     Equal to Eq. 1 where precision never falls below the baseline.
     """
     floor = measured.positive if baseline is None else baseline
-    return 0.0 if not len(measured.recall) or floor >= 1 else _excess(measured, floor) / (1 - floor)
+    return 0.0 if not len(measured.recall) or floor >= 1 else _above(measured, floor)[0] / (1 - floor)
 
 
 def best_f1(measured: Curve) -> BestThreshold:
@@ -184,26 +185,15 @@ def _resampled(
     return Estimate(value, float(low), float(high), count)
 
 
-def _segments(measured: Curve, floor: float) -> tuple[_Floats, _Floats, _Floats]:
-    """Widths of the curve's linear segments, and the height of their left and right ends above the floor."""
+def _above(measured: Curve, floor: float) -> tuple[float, float]:
+    """Area between the curve and the floor where the curve is above it, and the width of recall over which it is."""
     recall, precision = measured.points
-    above = precision - floor
-    return np.diff(recall), above[:-1], above[1:]
-
-
-def _excess(measured: Curve, floor: float) -> float:
-    """Area between the curve and the floor where the curve is above it."""
-    width, left, right = _segments(measured, floor)
-    high, low = np.maximum(left, right), np.minimum(left, right)
+    width, height = np.diff(recall), precision - floor
+    # Height of the higher and lower end of each linear segment above the floor.
+    high, low = np.maximum(height[:-1], height[1:]), np.minimum(height[:-1], height[1:])
     # The share of a segment's width that is above the floor, where the segment crosses it.
     crossing = np.divide(high, high - low, out=np.zeros_like(high), where=high > low)
     whole, cut = width * (high + low) / 2, width * crossing * high / 2
-    return float(np.sum(np.where(low >= 0, whole, np.where(high > 0, cut, 0.0))))
-
-
-def _reach(measured: Curve, floor: float) -> float:
-    """Width of the recall range over which the curve is at or above the floor."""
-    width, left, right = _segments(measured, floor)
-    high, low = np.maximum(left, right), np.minimum(left, right)
-    crossing = np.divide(high, high - low, out=np.zeros_like(high), where=high > low)
-    return float(np.sum(np.where(low >= 0, width, np.where(high > 0, width * crossing, 0.0))))
+    area = np.where(low >= 0, whole, np.where(high > 0, cut, 0.0))
+    reach = np.where(low >= 0, width, np.where(high > 0, width * crossing, 0.0))
+    return float(np.sum(area)), float(np.sum(reach))

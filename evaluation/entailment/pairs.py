@@ -169,17 +169,15 @@ def _triple(text: str) -> Triple:
     if parsed is not None:
         relation, subject, subject_type, object_, object_type = parsed.groups()
         words = surface(predicate_words(relation))
-        return TypedTriple(_plain(subject), words, _plain(object_), relation, (subject_type, object_type))
+        # A parse joins the words of an argument by hyphens.
+        subject, object_ = subject.replace("-", " "), object_.replace("-", " ")
+        return TypedTriple(subject, words, object_, relation, (subject_type, object_type))
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 3:
         raise ValueError(f"{text!r} is not a triple; write subject,predicate,object.")
     if not any(parts):
         raise ValueError("a triple is empty; write subject,predicate,object.")
     return Triple(*parts)
-
-
-def _plain(argument: str) -> str:
-    return argument.replace("-", " ")
 
 
 def _levy_holt_line(pair: EntailmentPair) -> str:

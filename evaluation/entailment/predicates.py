@@ -41,14 +41,14 @@ def _aligned(premise: PredicateSignature, hypothesis: PredicateSignature, librar
             yield Atom(premise.name, variables), Atom(hypothesis.name, order)
 
 
-def score_candidates(found: Sequence[Candidate], library: Library, measure: Measure) -> list[Edge]:
+def score_candidates(pairs: Sequence[Candidate], library: Library, measure: Measure) -> list[Edge]:
     """The candidates with their scores: (1 + best P(yes) of a pattern - best P(yes) of an antipattern) / 2."""
     texts = []
-    for premise, hypothesis in found:
+    for premise, hypothesis in pairs:
         generic = [term.name for term in premise.arguments if isinstance(term, Variable)]
         words = [atom_text(atom, library, generic=generic) for atom in (premise, hypothesis)]
         texts.append(sentences(*words))
     edges = []
-    for (premise, hypothesis), score in zip(found, best_difference(texts, measure), strict=True):
+    for (premise, hypothesis), score in zip(pairs, best_difference(texts, measure), strict=True):
         edges.append(Edge(premise, hypothesis, round((score + 1) / 2, 6)))  # from [-1, 1] to [0, 1]
     return edges

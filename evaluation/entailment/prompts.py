@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
 from hapax.grammar.errors import HapaxError
@@ -105,12 +106,13 @@ def filled(pair: EntailmentPair, direction: Direction = Direction.DIRECTIONAL) -
     patterns = prompts.patterns if direction is Direction.ORIGINAL else prompts.directional
     ways = [(pair.premise, pair.hypothesis)]
     if direction is Direction.SYMMETRIC:
+        # A scorer of both directions cannot tell a pair from its converse, which is what it is compared for.
         ways.append((pair.hypothesis, pair.premise))
     # Chinese patterns take whole sentences, because a Chinese object may stand inside its predicate.
     fill = _chinese if pair.language == "ZH" else _european
     return Filled(
-        tuple(fill(pattern, *way) for way in ways for pattern in patterns),
-        tuple(fill(pattern, *way) for way in ways for pattern in prompts.antipatterns),
+        tuple(fill(pattern, *way) for way, pattern in product(ways, patterns)),
+        tuple(fill(pattern, *way) for way, pattern in product(ways, prompts.antipatterns)),
     )
 
 

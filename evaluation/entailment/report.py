@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from hapax.evaluation.entailment.metrics import (
     released_area,
 )
 from hapax.evaluation.entailment.pairs import EntailmentPair
-from hapax.evaluation.entailment.scorers import EntailmentScorer, Shown
+from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
 from hapax.evaluation.shared.estimates import NOTHING, Estimate
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
@@ -38,7 +37,7 @@ class SubsetResult:
 
     scorer: str
     subset: str
-    sees: Shown | None
+    sees: VisibleSides | None
     pairs: int
     curve: Curve
     twin_curve: Curve | None
@@ -63,7 +62,7 @@ class SubsetResult:
     @property
     def finding(self) -> str:
         """The conclusion at 95 %: a key of `FINDINGS`, or empty if there is nothing to compare with."""
-        if self.sees is Shown.HYPOTHESIS:
+        if self.sees is VisibleSides.HYPOTHESIS:
             return "artefact" if self.norm.low > 0 else "nothing"
         if self.twin_curve is None:
             return ""
@@ -85,18 +84,23 @@ FINDINGS = {
 
 
 def measure(
-    scorers: Sequence[EntailmentScorer], pairs: Sequence[EntailmentPair], shown: Shown = Shown.BOTH, seed: int = 0
+    scorers: Sequence[EntailmentScorer],
+    pairs: Sequence[EntailmentPair],
+    sides: VisibleSides = VisibleSides.BOTH,
+    seed: int = 0,
 ) -> Iterator[SubsetResult]:
     """The results of each scorer on each subset. A scorer that sees one side only has no twin."""
     chosen = list(subsets(pairs))
     deferrals = DeferralCollector()
     for scorer in scorers:
-        sees = scorer.sees if shown is Shown.BOTH else shown
+        sees = scorer.sees if sides is VisibleSides.BOTH else sides
         # The full set is scored once: subsets differ in labels alone.
         with deferrals:
-            scores = _by_pair(scorer, [shown.of(pair) for pair in pairs], pairs)
+            scores = _by_pair(scorer, [sides.of(pair) for pair in pairs], pairs)
         with deferrals:
-            twins = _by_pair(scorer, [pair.hypothesis_only for pair in pairs], pairs) if sees is Shown.BOTH else None
+            twins = (
+                _by_pair(scorer, [pair.hypothesis_only for pair in pairs], pairs) if sees is VisibleSides.BOTH else None
+            )
         # Once a request waits in a queue, nothing is measured, but later scorers add their requests to the queue, too.
         if deferrals.first is not None:
             continue
@@ -106,9 +110,10 @@ def measure(
 
 
 def _by_pair(
-    scorer: EntailmentScorer, shown: Sequence[EntailmentPair], pairs: Sequence[EntailmentPair]
+    scorer: EntailmentScorer, visible: Sequence[EntailmentPair], pairs: Sequence[EntailmentPair]
 ) -> dict[tuple[object, str], float]:
-    return {_identity(pair): score for pair, score in zip(pairs, scorer.scores(shown), strict=True)}
+    """The scores of the pairs of which the scorer sees `visible`, in the same order, by the whole pairs."""
+    return {_identity(pair): score for pair, score in zip(pairs, scorer.scores(visible), strict=True)}
 
 
 def _identity(pair: EntailmentPair) -> tuple[object, str]:
@@ -117,7 +122,7 @@ def _identity(pair: EntailmentPair) -> tuple[object, str]:
 
 
 def _result(
-    names: tuple[str, str, Shown | None],
+    names: tuple[str, str, VisibleSides | None],
     pairs: Sequence[EntailmentPair],
     scored: dict[tuple[object, str], float],
     twins: dict[tuple[object, str], float] | None,
@@ -185,14 +190,21 @@ def write_curves(results: Sequence[SubsetResult], folder: Path) -> list[Path]:
     written: list[Path] = []
     for subset in dict.fromkeys(result.subset for result in results):
         members = [result for result in results if result.subset == subset]
-        drawn = single((4.4, 3.6), partial(_draw, members))
-        written += write_figure(folder / f"curves-{subset}", drawn, _table(members))
+        lines, rows = [], list[Sequence[object]]()
         for result in members:
             for name, measured in _curves(result):
-                path = folder / f"{file_name(name)}-{subset}.tsv"
                 points = zip(measured.precision, measured.recall, measured.thresholds, strict=True)
-                path.write_text("".join(f"{p!s}\t{r!s}\t{t!s}\n" for p, r, t in points), "utf-8")
-                written.append(path)
+                text = ""
+                for precision, recall, theta in points:
+                    rows.append((name, float(precision), float(recall), float(theta)))
+                    text += f"{precision!s}\t{recall!s}\t{theta!s}\n"
+                lines.append((folder / f"{file_name(name)}-{subset}.tsv", text))
+        table = ResultTable("", ("scorer", "precision", "recall", "theta"), rows)
+        drawn = single((4.4, 3.6), partial(_draw, members))
+        written += write_figure(folder / f"curves-{subset}", drawn, table)
+        for path, text in lines:
+            path.write_text(text, "utf-8")
+            written.append(path)
     return written
 
 
@@ -200,15 +212,6 @@ def _curves(result: SubsetResult) -> Iterator[tuple[str, Curve]]:
     yield result.scorer, result.curve
     if result.twin_curve is not None:
         yield f"{result.scorer}, {HYPOTHESIS_ONLY}", result.twin_curve
-
-
-def _table(results: Sequence[SubsetResult]) -> ResultTable:
-    rows: list[Sequence[object]] = []
-    for result in results:
-        for name, measured in _curves(result):
-            points = zip(measured.precision, measured.recall, measured.thresholds, strict=True)
-            rows += ((name, float(precision), float(recall), float(theta)) for precision, recall, theta in points)
-    return ResultTable("", ("scorer", "precision", "recall", "theta"), rows)
 
 
 def _draw(results: Sequence[SubsetResult], axes: Any) -> None:
@@ -227,8 +230,4 @@ def file_name(text: str) -> str:
 
 
 def _with_interval(figure: Estimate) -> str:
-    if math.isnan(figure.value):
-        return ""
-    # Adding 0.0 turns a rounded -0.0 into 0.0.
-    value, low, high = (round(number, 2) + 0.0 for number in (figure.value, figure.low, figure.high))
-    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+    return figure.text(2, 2, empty="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +18,7 @@ Measure = Callable[[Sequence[str]], list[float]]
 """Returns a number for each sentence: P(yes), or log-likelihood per token."""
 
 
-class Shown(StrEnum):
+class VisibleSides(StrEnum):
     """The sides of a pair that a scorer sees."""
 
     BOTH = "both"
@@ -27,9 +27,9 @@ class Shown(StrEnum):
 
     def of(self, pair: EntailmentPair) -> EntailmentPair:
         """The pair without the side that is not shown."""
-        if self is Shown.HYPOTHESIS:
+        if self is VisibleSides.HYPOTHESIS:
             return pair.hypothesis_only
-        return replace(pair, hypothesis=ANYTHING) if self is Shown.PREMISE else pair
+        return replace(pair, hypothesis=ANYTHING) if self is VisibleSides.PREMISE else pair
 
 
 class EntailmentScorer(Protocol):
@@ -40,7 +40,7 @@ class EntailmentScorer(Protocol):
         """The name in tables."""
 
     @property
-    def sees(self) -> Shown | None:
+    def sees(self) -> VisibleSides | None:
         """The sides of a pair that it uses; None if unknown, because the scores come from elsewhere."""
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
@@ -54,7 +54,7 @@ class PatternScorer:
     name: str
     measure: Measure
     direction: Direction = Direction.DIRECTIONAL
-    sees: Shown = Shown.BOTH
+    sees: VisibleSides = VisibleSides.BOTH
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         return best_difference([filled(pair, self.direction) for pair in pairs], self.measure)
@@ -65,8 +65,8 @@ def best_difference(filled_pairs: Sequence[Filled], measure: Measure) -> list[fl
     unique: dict[str, None] = {}
     for pair in filled_pairs:
         unique.update(dict.fromkeys((*pair.patterns, *pair.antipatterns)))
-    asked = list(unique)
-    measured = dict(zip(asked, measure(asked), strict=True))
+    sentences = list(unique)
+    measured = dict(zip(sentences, measure(sentences), strict=True))
 
     def best(texts: Sequence[str]) -> float:
         return max(measured[text] for text in texts)
@@ -84,12 +84,12 @@ class LikenessScorer:
     name: str
     measure: Measure
     marks: tuple[str, str]
-    sees: Shown = Shown.BOTH
+    sees: VisibleSides = VisibleSides.BOTH
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         texts = [f"{self._side(pair.premise, pair)}\t{self._side(pair.hypothesis, pair)}" for pair in pairs]
-        asked = list(dict.fromkeys(texts))
-        measured = dict(zip(asked, self.measure(asked), strict=True))
+        unique = list(dict.fromkeys(texts))
+        measured = dict(zip(unique, self.measure(unique), strict=True))
         return [measured[text] for text in texts]
 
     def _side(self, triple: Triple, pair: EntailmentPair) -> str:
@@ -112,7 +112,7 @@ class RandomScorer:
 
     seed: int = 0
     name: str = "random"
-    sees: Shown = Shown.BOTH
+    sees: VisibleSides = VisibleSides.BOTH
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         return [random.Random(f"{self.seed} {pair.key}").random() for pair in pairs]  # noqa: S311  # no secret
@@ -124,7 +124,7 @@ class FrequencyScorer:
 
     counts: Counter[str]
     name: str = "frequency"
-    sees: Shown = Shown.HYPOTHESIS
+    sees: VisibleSides = VisibleSides.HYPOTHESIS
 
     @classmethod
     def of(cls, corpus: Sequence[EntailmentPair]) -> FrequencyScorer:
@@ -145,22 +145,22 @@ class PriorScorer:
     It measures how much a data set reveals by its hypotheses alone.
     """
 
-    seen: defaultdict[str, list[bool]]
+    labels: Mapping[str, Sequence[bool]]
     name: str = "prior"
-    sees: Shown = Shown.HYPOTHESIS
+    sees: VisibleSides = VisibleSides.HYPOTHESIS
 
     @classmethod
     def of(cls, training: Sequence[EntailmentPair]) -> PriorScorer:
         """Collect the training labels by the hypothesis' predicate."""
-        seen: defaultdict[str, list[bool]] = defaultdict(list)
+        labels: defaultdict[str, list[bool]] = defaultdict(list)
         for pair in training:
-            seen[pair.hypothesis.key[1]].append(pair.entailed)
-        return cls(seen)
+            labels[pair.hypothesis.key[1]].append(pair.entailed)
+        return cls(labels)
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         # One true and one false pair are added (Laplace), so an unseen predicate scores one half.
-        known = (self.seen.get(pair.hypothesis.key[1], []) for pair in pairs)
-        return [(sum(labels) + 1) / (len(labels) + 2) for labels in known]
+        of_pairs = (self.labels.get(pair.hypothesis.key[1], []) for pair in pairs)
+        return [(sum(labels) + 1) / (len(labels) + 2) for labels in of_pairs]
 
 
 @dataclass(frozen=True, slots=True)

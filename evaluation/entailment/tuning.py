@@ -55,14 +55,10 @@ class TrainingProtocol:
 
     def to_json(self, train: Path, dev: Path) -> dict[str, Any]:
         """The protocol with hashes of the data files: another file of the same name makes another training."""
-        return {
-            **asdict(self),
-            "direction": self.direction.value,
-            "train": _digest(train),
-            "dev": _digest(dev),
-        }
+        hashes = {"train": _digest(train), "dev": _digest(dev)}
+        return {**asdict(self), "direction": self.direction.value, **hashes}
 
-    def shown(self, pairs: Sequence[EntailmentPair]) -> list[EntailmentPair]:
+    def visible(self, pairs: Sequence[EntailmentPair]) -> list[EntailmentPair]:
         """The pairs as the model sees them."""
         return [pair.hypothesis_only for pair in pairs] if self.hypothesis_only else list(pairs)
 
@@ -131,39 +127,44 @@ class TrainingFolder:
 
     def begin(self, protocol: TrainingProtocol, train: Path, dev: Path) -> None:
         """Write the protocol, or check that it equals the one in the folder. The number of draws may change."""
-        wanted = protocol.to_json(train, dev)
+        current = protocol.to_json(train, dev)
         if self.is_begun:
             stored = _read(self._protocol_file)
-            changed = [name for name in wanted if name != "draws" and stored.get(name) != wanted[name]]
+            changed = [name for name in current if name != "draws" and stored.get(name) != current[name]]
             if changed:
                 raise HapaxError(
                     f"{self.folder} was started with a different {changed[0]}. Name another folder with --out."
                 )
-            if self._test_file.is_file() and stored["draws"] != wanted["draws"]:
+            if self._test_file.is_file() and stored["draws"] != current["draws"]:
                 raise HapaxError(
                     f"{self.folder} has been tested; draws added now would be selected with knowledge of the test. "
                     "Start another folder."
                 )
         (self.folder / "draws").mkdir(parents=True, exist_ok=True)
-        _write(self._protocol_file, wanted)  # the number of draws may have grown
+        _write(self._protocol_file, current)  # the number of draws may have grown
 
     def run(self, pairs: tuple[Sequence[EntailmentPair], Sequence[EntailmentPair]], load: Load, say: Say) -> None:
         """Train each unfinished draw on the first pairs, measure it on the second, and keep the weights of the best."""
         protocol = self.protocol
-        train, dev = (protocol.shown(split) for split in pairs)
-        cases = [_case(pair, protocol.direction) for pair in train]
-        done = {result.number: result for result in self.results}
+        train, dev = (protocol.visible(split) for split in pairs)
+        cases = []
+        for pair in train:
+            sentences = filled(pair, protocol.direction)
+            cases.append(LabelledCase(sentences.patterns, sentences.antipatterns, pair.entailed))
+        results = {result.number: result for result in self.results}
         # The seed alone decides the draws, so after an interruption the same ones come again.
         for number, draw in enumerate(draws(protocol.draws, protocol.settings.seed)):
-            if number in done:
+            if number in results:
                 continue
-            model = load(protocol.base)
-            say(f"draw {number + 1} of {protocol.draws}: {_description(draw)}")
+            model = load(protocol.base)  # anew for each draw: training changes the weights
+            rates = f"learning rate {draw.learning_rate:.2g}, weight decay {draw.weight_decay:.2g}"
+            say(f"draw {number + 1} of {protocol.draws}: {rates}, {draw.accumulated} batches a step")
             model.train(cases, draw, protocol.settings, say)
-            result = _measured(number, draw, _curve(model, dev, protocol.direction))
-            if all(result.auc50 > earlier.auc50 for earlier in done.values()):
+            scores = PatternScorer("", model.probabilities, protocol.direction).scores(dev)
+            result = _measured(number, draw, curve([pair.entailed for pair in dev], scores))
+            if all(result.auc50 > earlier.auc50 for earlier in results.values()):
                 model.save(self.best_folder)
-            done[number] = result
+            results[number] = result
             # Last, so that a draw counts as finished only once its weights are saved.
             _write(self.folder / "draws" / f"{number}.json", result.to_json())
             say(f"  AUC50 {result.auc50:.3f} on dev")
@@ -191,24 +192,14 @@ class TrainingFolder:
                 f"{self.folder}: {missing} of {protocol.draws} draws are missing, and the test comes after the last. "
                 "Run the same `hapax evaluate entailment train` again to continue."
             )
-        shown = protocol.shown(pairs)
-        scores = PatternScorer("", load(self.best_folder).probabilities, protocol.direction).scores(shown)
+        visible = protocol.visible(pairs)
+        scores = PatternScorer("", load(self.best_folder).probabilities, protocol.direction).scores(visible)
         best = self.results[0]
-        figures = _measured(best.number, best.draw, curve([pair.entailed for pair in shown], scores)).to_json()
-        lines = (f"{int(pair.entailed)} {score!r}\n" for pair, score in zip(shown, scores, strict=True))
+        figures = _measured(best.number, best.draw, curve([pair.entailed for pair in visible], scores)).to_json()
+        lines = (f"{int(pair.entailed)} {score!r}\n" for pair, score in zip(visible, scores, strict=True))
         (self.folder / "test-scores.txt").write_text("".join(lines), "utf-8")
-        _write(self._test_file, {"test": digest, "pairs": len(shown), "dev": best.to_json(), **figures})
-        return _read(self._test_file)
-
-
-def _case(pair: EntailmentPair, direction: Direction) -> LabelledCase:
-    sentences = filled(pair, direction)
-    return LabelledCase(sentences.patterns, sentences.antipatterns, pair.entailed)
-
-
-def _curve(model: Tunable, pairs: Sequence[EntailmentPair], direction: Direction) -> Curve:
-    scores = PatternScorer("", model.probabilities, direction).scores(pairs)
-    return curve([pair.entailed for pair in pairs], scores)
+        _write(self._test_file, {"test": digest, "pairs": len(visible), "dev": best.to_json(), **figures})
+        return _read(self._test_file)  # as a second call returns it
 
 
 def _measured(number: int, draw: Hyperparameters, measured: Curve) -> DrawResult:
@@ -222,11 +213,6 @@ def _measured(number: int, draw: Hyperparameters, measured: Curve) -> DrawResult
         f1=best.f1,
         theta=min(best.theta, 2.0),  # JSON has no infinity, and no score reaches 2
     )
-
-
-def _description(draw: Hyperparameters) -> str:
-    rates = f"learning rate {draw.learning_rate:.2g}, weight decay {draw.weight_decay:.2g}"
-    return f"{rates}, {draw.accumulated} batches a step"
 
 
 def _digest(path: Path) -> str:

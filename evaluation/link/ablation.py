@@ -161,15 +161,16 @@ def _keep(temporary: KnowledgeBase, report: SearchReport, kb: KnowledgeBase, eva
 
 def _cell(variant: str, distribution: Distribution, report: SearchReport, judge: TruthJudge) -> AblationCell:
     statements = [statement for statement in report.statements if statement.distribution is distribution]
-    judged = accuracy(statements, judge)
+    accuracies = accuracy(statements, judge)
+    # Statements share facts; each counts once, or frequent ones would weigh more.
     facts = set(chain.from_iterable(map(judge.facts, statements)))
     return AblationCell(
         variant,
         distribution,
         len(statements),
-        judged.data_type,
-        judged.factuality,
-        judged.overall,
+        accuracies.data_type,
+        accuracies.factuality,
+        accuracies.overall,
         Share.of(map(judge.is_true, facts)),
     )
 

@@ -56,8 +56,8 @@ class Share:
     @classmethod
     def of(cls, verdicts: Iterable[bool | None]) -> Share:
         """Count the verdicts that are True, and those that are not None."""
-        known = [verdict for verdict in verdicts if verdict is not None]
-        return cls(sum(known), len(known))
+        decided = [verdict for verdict in verdicts if verdict is not None]
+        return cls(sum(decided), len(decided))
 
     def __str__(self) -> str:
         """`83.33 of 12`: percent right, and how many are known; `n/a` where none is."""
@@ -121,18 +121,16 @@ class TruthJudge:
 
     def verdict(self, statement: StatementRecord) -> StatementJudgement:
         """The judgement of a statement; without a truth for types, `overall` is `factual`."""
+        factual = conjunction(self._requirements(statement))
         of_type = self.truth.types
         if of_type is None:
-            factual = conjunction(self._requirements(statement))
             return StatementJudgement(None, factual, factual)
         typed = conjunction(of_type(value, data_type) for value, data_type in typed_values(statement, self.library))
-        factual = conjunction(self._requirements(statement))
         return StatementJudgement(typed, factual, conjunction((typed, factual)))
 
     def facts(self, statement: StatementRecord) -> list[Atom]:
         """The ground constraint atoms of the statement that a model was asked about."""
-        asked = _model_atoms(statement, self.library)
-        return [atom for atom, literal in asked if not literal.negated]
+        return [atom for atom, literal in _model_atoms(statement, self.library) if not literal.negated]
 
     def is_true(self, atom: Atom) -> bool | None:
         return self.truth.facts(*_key(atom)) if atom.is_ground else None
@@ -146,18 +144,16 @@ class TruthJudge:
                 bound = all(variable.name in values for variable in comparison.variables)
                 yield holds(comparison, values) if bound else None
         for atom, literal in _constraints(statement, self.library):
-            truth = self._atom_truth(atom, literal)
+            match origin_of(literal, self.library):
+                case Origin.MODEL:
+                    truth = self.is_true(atom)
+                case Origin.DERIVED:
+                    # As the search has derived it: a negated atom is false then.
+                    truth = not literal.negated if self.searched else None
+                case _:
+                    probability = self.known.truth(atom) if atom.is_ground else None
+                    truth = None if probability is None else probability > 0
             yield None if truth is None else truth != literal.negated
-
-    def _atom_truth(self, atom: Atom, literal: Literal) -> bool | None:
-        match origin_of(literal, self.library):
-            case Origin.MODEL:
-                return self.is_true(atom)
-            case Origin.DERIVED:
-                return not literal.negated if self.searched else None
-            case _:
-                probability = self.known.truth(atom) if atom.is_ground else None
-                return None if probability is None else probability > 0
 
 
 @dataclass(frozen=True)
@@ -201,12 +197,18 @@ def critic_truth(
             if not library.is_numeric(data_type):
                 types[value, data_type] = type_claim(str(value), data_type)
     claims = list(dict.fromkeys((*facts.values(), *types.values())))
-    probabilities, reached = _answers(critic, claims)
+    reached = None
+    try:
+        scores: Sequence[CriticScore | None] = critic.probabilities(claims)
+    except BudgetReached as stopped:
+        # As long as the claims, with None for those that were not answered.
+        scores, reached = stopped.answers, stopped
+    by_claim = dict(zip(claims, scores, strict=True))
 
     def verdict(claim: str | None) -> bool | None:
-        probability = probabilities.get(claim) if claim else None
+        score = None if claim is None else by_claim.get(claim)
         # None: not asked, or cut off by the budget.
-        return None if probability in (None, UNDECIDED) else probability > UNDECIDED
+        return None if score is None or score.probability == UNDECIDED else score.probability > UNDECIDED
 
     def of_type(value: Value, data_type: str) -> bool | None:
         # Whether a value is a number can be seen; a critic is not asked about it.
@@ -249,20 +251,6 @@ def _model_atoms(statement: StatementRecord, library: Library) -> Iterator[tuple
 
 def _key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
     return atom.indicator, tuple(term.value for term in atom.arguments if isinstance(term, Constant))
-
-
-def _answers(critic: JournaledCritic, claims: Sequence[str]) -> tuple[dict[str, float], BudgetReached | None]:
-    try:
-        scores: Sequence[CriticScore | None] = critic.probabilities(claims)
-        reached = None
-    except BudgetReached as stopped:
-        # As long as the claims, with None for those that were not answered.
-        scores, reached = stopped.answers, stopped
-    probabilities = {}
-    for claim, score in zip(claims, scores, strict=True):
-        if score is not None:
-            probabilities[claim] = score.probability
-    return probabilities, reached
 
 
 def _majority(balance: int) -> bool | None:

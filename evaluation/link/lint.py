@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -106,20 +105,15 @@ class LintReport:
             f"left out: {counted(self.repeated, 'repeated row')} and {counted(self.incomplete, 'row')} with an empty "
             f"cell; people flipped {counted(self.turned, 'label')}"
         )
-        return ExperimentResult([table_16(self.domains)], figures, notes=(rows_note, self._size_note()))
-
-    def _size_note(self) -> str:
         total = self.domains[-1]
-        released = (
-            f" These are LINK's released rules, {RELEASED_RULES} according to its README."
-            if total.rules == RELEASED_RULES
-            else ""
-        )
-        return (
+        size_note = (
             f"{total.rules} of LINT's {PAPER_RULES} rules: {self.persons} of its {PAPER_PERSONS} about persons and "
             f"{total.rules - self.persons} of its {PAPER_OBJECTS} about objects; {total.head:,} of its {PAPER_HEAD:,} "
-            f"head statements and {total.long_tail:,} of its {PAPER_LONG_TAIL:,} long-tail statements.{released}"
+            f"head statements and {total.long_tail:,} of its {PAPER_LONG_TAIL:,} long-tail statements."
         )
+        if total.rules == RELEASED_RULES:
+            size_note += f" These are LINK's released rules, {RELEASED_RULES} according to its README."
+        return ExperimentResult([table_16(self.domains)], figures, notes=(rows_note, size_note))
 
 
 @dataclass
@@ -128,14 +122,11 @@ class LintReader:
 
     library: Library
     folder: Path
-    _run: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._run = content_id("run", "lint", self.folder.name, sorted(rule.name for rule in self.library.rules))
-
-    @property
+    @cached_property
     def run_id(self) -> str:
-        return self._run
+        """Id of the run that an import stores; the same folder and rules give the same run."""
+        return content_id("run", "lint", self.folder.name, sorted(rule.name for rule in self.library.rules))
 
     def files(self) -> list[LintFile]:
         """All CSV files of the folder. Raises HapaxError for an unknown rule, a missing column, or if there is none."""
@@ -184,13 +175,13 @@ class LintReader:
         words = {name: " ".join(cell.replace("_", " ").split()) for name, cell in cells.items()}
         if not all(words.values()):
             return None
-        values = {name: self._value(text, types[name]) for name, text in words.items()}
+        values: dict[str, Value] = {}
+        for name, text in words.items():
+            number = parse_number(text, types[name]) if self.library.is_numeric(types[name]) else None
+            # A text where a number is expected stays as LINT has it.
+            values[name] = text if number is None else number
         # The generic variable's value is `PersonX`, so that LINT's own name for it appears in the statement.
         return GivenStatementWriter(self.library, rule, distribution, self.run_id).statement(values)
-
-    def _value(self, text: str, data_type: str) -> Value:
-        number = parse_number(text, data_type) if self.library.is_numeric(data_type) else None
-        return text if number is None else number
 
 
 def read_flips(path: Path, method: str) -> dict[str, dict[Distribution, frozenset[int]]]:
@@ -222,22 +213,26 @@ def import_lint(
     votes: list[VoteRecord] = []
     for file in files:
         votes += _votes(file, flips.get(file.rule.name, {}).get(file.distribution, frozenset()))
+    # Votes come first: a wrong row number is reported before a model is asked.
     files = _measured(files, JournaledLikelihood(evaluator, journal, role=EVALUATOR))
     rules = list(dict.fromkeys(file.rule for file in files))
     statements = list(chain.from_iterable(file.statements for file in files))
+    persons = 0
+    for rule in rules:
+        generic = [variable for variable in rule.variables if variable.name in rule.generic]
+        persons += any(reader.library.is_person(variable.data_type) for variable in generic)
     report = LintReport(
         tuple(_domain_counts(files)),
-        sum(_is_about_a_person(rule, reader.library) for rule in rules),
+        persons,
         sum(file.repeated for file in files),
         sum(len(file.rows) for file in files) - len(statements),
         len(votes),
     )
     settings = {"folder": reader.folder.name, "evaluator": evaluator.identity.name}
-    started = datetime.now(UTC).isoformat(timespec="milliseconds")
     with kb.transaction():
-        kb.start_run(RunRecord(reader.run_id, "evaluate lint", settings, reader.run_id, started))
+        kb.start_run(RunRecord.now(reader.run_id, "evaluate lint", settings))
         kb.add_predicates(map(PredicateRecord.of, reader.library.completed().signatures))
-        kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in rules)
+        kb.add_rules(map(RuleRecord.of, rules))
         kb.add_statements(statements)
         kb.add_votes(votes)
         kb.finish_run(reader.run_id, summary={"statements": len(statements), "labels_turned": len(votes)})
@@ -256,7 +251,8 @@ def _votes(file: LintFile, flipped: frozenset[int]) -> Iterator[VoteRecord]:
 def _measured(files: Sequence[LintFile], evaluator: JournaledLikelihood) -> list[LintFile]:
     """The files with the evaluator's log-likelihood in each statement."""
     # Equal texts are asked for once.
-    texts = list(dict.fromkeys(statement.text for statement in chain.from_iterable(file.statements for file in files)))
+    statements = chain.from_iterable(file.statements for file in files)
+    texts = list(dict.fromkeys(statement.text for statement in statements))
     scores = dict(zip(texts, evaluator.log_likelihoods(texts), strict=True))
     means = {text: score.per_token if score.token_count else None for text, score in scores.items()}
     measured = []
@@ -289,20 +285,17 @@ def _delta(files: Sequence[LintFile]) -> float | None:
     """Delta of one rule's files; None if a distribution has no measured statement."""
     scores: dict[Distribution, list[float]] = {distribution: [] for distribution in Distribution}
     for file in files:
+        # A statement without a token has no likelihood per token.
         scores[file.distribution] += [row.log_likelihood for row in file.statements if row.log_likelihood is not None]
     if not all(scores.values()):
         return None
     return fmean(scores[Distribution.HEAD]) - fmean(scores[Distribution.LONG_TAIL])
 
 
-def _is_about_a_person(rule: Rule, library: Library) -> bool:
-    return any(library.is_person(variable.data_type) for variable in rule.variables if variable.name in rule.generic)
-
-
 def table_16(domains: Iterable[DomainCount]) -> ResultTable:
     """Table 16 with delta."""
     rows = [
-        (count.domain, str(count.rules), str(count.head), str(count.long_tail), _delta_text(count.delta))
+        (count.domain, str(count.rules), str(count.head), str(count.long_tail), count.delta.text(2, 2))
         for count in domains
     ]
     return ResultTable("", ("domain", "rules", "head", "long tail", "delta"), rows)
@@ -310,19 +303,4 @@ def table_16(domains: Iterable[DomainCount]) -> ResultTable:
 
 def table_16_json(domains: Iterable[DomainCount]) -> list[dict[str, Any]]:
     """Table 16 for programs; a delta that cannot be measured is null."""
-    return [
-        {
-            "domain": count.domain,
-            "rules": count.rules,
-            "head": count.head,
-            "long_tail": count.long_tail,
-            "delta": count.delta.value if count.delta.count else None,
-        }
-        for count in domains
-    ]
-
-
-def _delta_text(delta: Estimate) -> str:
-    if delta.count == 0:
-        return "n/a"
-    return f"{delta.value:.2f}" if math.isnan(delta.low) else f"{delta.value:.2f} ({delta.low:.2f} to {delta.high:.2f})"
+    return [{**asdict(count), "delta": count.delta.value if count.delta.count else None} for count in domains]

@@ -163,21 +163,27 @@ class _PageBuilder:
     recorded: SearchSummary
 
     def report(self) -> Report:
+        # In the words of the knowledge base, whatever rule files are loaded now.
         theory = with_stored_predicates(Theory(self.library, self.kb))
-        wanted = STATEMENTS if self.options.statements is None else self.options.statements
-        tallies = tally_rules(statements_of(self.kb, self.run.id), wanted)
+        most = STATEMENTS if self.options.statements is None else self.options.statements
+        tallies = tally_rules(statements_of(self.kb, self.run.id), most)
         names = self._names(tallies)
-        chosen = self._chosen(names)
+        unknown = [name for name in self.options.rules if name not in names]
+        if unknown:
+            raise HapaxError(
+                f"Run {self.run.id} has no rule {', '.join(unknown)}. Omit --rule to report all {len(names)} rules."
+            )
+        chosen = [name for name in names if not self.options.rules or name in self.options.rules]
         # A number that the user gave is kept, however large the page becomes.
         if self.options.statements is None:
             # Two distributions per rule; each keeps at least one statement.
             rules_with_statements = sum(name in tallies for name in chosen)
-            wanted = max(1, min(wanted, MOST_STATEMENTS // max(1, 2 * rules_with_statements)))
+            most = max(1, min(most, MOST_STATEMENTS // max(1, 2 * rules_with_statements)))
         votes = self._votes(tallies)
         records = {rule.name: rule for rule in self.kb.rules()}
-        builder = SectionBuilder(theory, records, votes, wanted)
+        builder = SectionBuilder(theory, records, votes, most)
         # Of all rules, not only the chosen ones: the summary counts them.
-        states = {name: self._state(name, tallies) for name in names}
+        states = self._states(names, tallies)
         sections = []
         for name in chosen:
             summary = self.recorded.rules.get(name, RuleSummary())
@@ -199,41 +205,38 @@ class _PageBuilder:
 
     def _names(self, tallies: Mapping[str, RuleTally]) -> list[str]:
         """The rules of a search in their order there; those of an import are the rules that have statements."""
-        named = self.run.settings.get("rules")
-        searched = list(map(str, named)) if isinstance(named, list) else []
+        rules = self.run.settings.get("rules")
+        searched = list(map(str, rules)) if isinstance(rules, list) else []
         return list(dict.fromkeys([*searched, *tallies]))
 
-    def _chosen(self, names: Sequence[str]) -> list[str]:
-        """The rules to show. Raises HapaxError for one that is not of the run."""
-        unknown = [name for name in self.options.rules if name not in names]
-        if unknown:
-            raise HapaxError(
-                f"Run {self.run.id} has no rule {', '.join(unknown)}. Omit --rule to report all {len(names)} rules."
-            )
-        return [name for name in names if not self.options.rules or name in self.options.rules]
-
-    def _state(self, name: str, tallies: Mapping[str, RuleTally]) -> str:
-        if name in self.recorded.skipped:
-            return SKIPPED
-        if name in self.recorded.cut:
-            return CUT
-        return COMPLETE if name in tallies else EMPTY
+    def _states(self, names: Sequence[str], tallies: Mapping[str, RuleTally]) -> dict[str, str]:
+        """States of the rules by name."""
+        states = {}
+        for name in names:
+            # A rule that was cut may have statements, and one that was skipped may have those of an earlier pass.
+            if name in self.recorded.skipped:
+                states[name] = SKIPPED
+            elif name in self.recorded.cut:
+                states[name] = CUT
+            else:
+                states[name] = COMPLETE if name in tallies else EMPTY
+        return states
 
     def _summary(self, tallies: Mapping[str, RuleTally], states: Sequence[str]) -> PageSummary:
         """The figures that the search stored at its end; those that it did not store are counted."""
-        counted: dict[str, int] = {}
+        counts_of_statements: dict[str, int] = {}
         for distribution in Distribution:
-            counted[distribution.value] = sum(tally.count(distribution) for tally in tallies.values())
+            counts_of_statements[distribution.value] = sum(tally.count(distribution) for tally in tallies.values())
         # Nothing is left over where the search stored no figures.
-        leftover = sum(count - self.recorded.counts.get(name, count) for name, count in counted.items())
-        counted["in_both"] = sum(tally.in_both for tally in tallies.values())
+        leftover = sum(count - self.recorded.counts.get(name, count) for name, count in counts_of_statements.items())
+        counts_of_statements["in_both"] = sum(tally.in_both for tally in tallies.values())
         deltas = [tally.delta.value for tally in tallies.values() if tally.delta.count]
         estimate = mean(deltas) if deltas else NOTHING
         mean_delta = self.recorded.mean_delta if self.recorded.counts else (estimate.value if deltas else None)
         sql = "SELECT count(*), coalesce(sum(run_id = ?), 0) FROM facts"
         ((facts, facts_of_run),) = streamed(self.kb, sql, (self.run.id,))
         return PageSummary(
-            counts={**counted, **self.recorded.counts},
+            counts={**counts_of_statements, **self.recorded.counts},
             mean_delta=mean_delta,
             interval=estimate,
             leftover=leftover,

@@ -76,6 +76,7 @@ def histogram(
     """
     drawn: dict[str, list[float]] = {}
     pooled: list[float] = []
+    # A value beyond LARGEST is left out of the bars, and counted in `left_out`.
     for kind in values:
         drawn[kind] = [value for value in values[kind] if abs(value) <= LARGEST]
         pooled += drawn[kind]
@@ -87,15 +88,15 @@ def histogram(
         low, high = low - 0.5, high + 0.5
     edges = bin_edges(low, high, BINS)
     heights = {}
-    for kind, kept in drawn.items():
-        heights[kind] = [count / (max(1, len(kept)) if shares else 1) for count in bin_counts(kept, edges)]
+    for kind, finite in drawn.items():
+        heights[kind] = [count / (max(1, len(finite)) if shares else 1) for count in bin_counts(finite, edges)]
     top = max(max(bars) for bars in heights.values())
     series = []
-    for kind, kept in drawn.items():
-        if kept:
-            mean = math.fsum(kept) / len(kept)
+    for kind, finite in drawn.items():
+        if finite:
+            mean = math.fsum(finite) / len(finite)
             outline = _outline([height / top for height in heights[kind]])
-            series.append(Series(kind, labels[kind], len(kept), mean, outline, _position(mean, low, high)))
+            series.append(Series(kind, labels[kind], len(finite), mean, outline, _position(mean, low, high)))
         else:
             series.append(Series(kind, labels[kind], 0, None, "", None))
     ticks = tuple((_position(value, low, high), label) for value, label in _ticks(low, high))
@@ -167,16 +168,17 @@ def graph(rule: Rule, library: Library) -> Graph:
             kind = "conclusion" if node["conclusion"] else "information" if information else "premise"
             literals[key] = _label(node["item"]), kind
     height = ROW * max(len(variables), len(literals))
-    left = _column(list(variables.values()), 0.0, height)
-    right = _column(list(literals.values()), GAP + max((node.width for node in left), default=0.0), height)
+    variable_nodes = _column(list(variables.values()), 0.0, height)
+    literals_start = GAP + max((node.width for node in variable_nodes), default=0.0)
+    literal_nodes = _column(list(literals.values()), literals_start, height)
     edges = []
-    for name, variable in zip(variables, left, strict=True):
-        for number, literal in zip(literals, right, strict=True):
+    for name, variable in zip(variables, variable_nodes, strict=True):
+        for number, literal in zip(literals, literal_nodes, strict=True):
             if joined.has_edge(number, name):
                 # From the right side of the variable's box to the left side of the literal's.
                 start, end = variable.y + NODE_HEIGHT / 2, literal.y + NODE_HEIGHT / 2
                 edges.append((variable.x + variable.width, start, literal.x, end))
-    nodes = (*left, *right)
+    nodes = (*variable_nodes, *literal_nodes)
     width = max((node.x + node.width for node in nodes), default=0.0)
     # One pixel more, for the outline of the widest box.
     return Graph(nodes, tuple(edges), round(width + 1, 1), height, graph_text(rule, library))
@@ -194,9 +196,9 @@ def _column(labels: Sequence[tuple[str, str]], x: float, height: float) -> list[
     return nodes
 
 
-def _label(item: BodyLiteral) -> str:
+def _label(condition: BodyLiteral) -> str:
     """A literal without data types, which stand at its variables."""
-    if not isinstance(item, Literal):
-        return str(item)
-    arguments = (term.name if isinstance(term, Variable) else str(term) for term in item.atom.arguments)
-    return f"{'not ' if item.negated else ''}{item.atom.predicate}({', '.join(arguments)})"
+    if not isinstance(condition, Literal):
+        return str(condition)
+    arguments = (term.name if isinstance(term, Variable) else str(term) for term in condition.atom.arguments)
+    return f"{'not ' if condition.negated else ''}{condition.atom.predicate}({', '.join(arguments)})"

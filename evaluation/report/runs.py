@@ -110,11 +110,11 @@ def chosen_run(kb: KnowledgeBase, run_id: str | None) -> RunRecord:
     matching = [run for run in runs if run.id.startswith(run_id)]
     if len(matching) == 1:
         return matching[0]
-    found = "several runs whose ids begin" if matching else "no run whose id begins"
+    description = "several runs whose ids begin" if matching else "no run whose id begins"
     latest = []
     for run in (matching or runs)[-RUNS_NAMED:]:
         latest.append(f"{run.id} ({run.command}, {moment(run.started)}, {run.status})")
-    raise HapaxError(f"{kb.place} holds {found} with {run_id!r}. Choose one of the latest: {', '.join(latest)}.")
+    raise HapaxError(f"{kb.place} holds {description} with {run_id!r}. Choose one of the latest: {', '.join(latest)}.")
 
 
 def run_heading(run: RunRecord) -> RunHeading:

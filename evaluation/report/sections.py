@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -36,7 +36,7 @@ class DistributionTally:
     """
 
     distribution: Distribution
-    wanted: int
+    most: int
     ids: set[str] = field(default_factory=set)
     scores: list[float] = field(default_factory=list)
     _best: list[tuple[_Key, StatementRecord]] = field(default_factory=list)
@@ -50,29 +50,27 @@ class DistributionTally:
         # The text breaks ties, so that the page does not depend on the order of rows.
         self._best.append(((score is None, sign * (score or 0.0), statement.text), statement))
         # A run may have millions of statements, so the list is cut now and then, not only at the end.
-        if len(self._best) > 2 * self.wanted + 100:
+        if len(self._best) > 2 * self.most + 100:
             self._cut()
 
     def typical(self, count: int) -> list[StatementRecord]:
-        """The most typical statements, at most `wanted`."""
+        """The most typical statements, at most `most`."""
         self._cut()
         return [statement for _, statement in self._best[:count]]
 
     def _cut(self) -> None:
-        self._best = sorted(self._best, key=lambda pair: pair[0])[: self.wanted]
+        self._best = sorted(self._best, key=lambda pair: pair[0])[: self.most]
 
 
 @dataclass
 class RuleTally:
     """Both distributions of one rule."""
 
-    wanted: int
+    most: int
     distributions: dict[Distribution, DistributionTally] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.distributions = {
-            distribution: DistributionTally(distribution, self.wanted) for distribution in Distribution
-        }
+        self.distributions = {distribution: DistributionTally(distribution, self.most) for distribution in Distribution}
 
     def count(self, distribution: Distribution) -> int:
         """Number of different statements."""
@@ -94,11 +92,11 @@ class RuleTally:
         return difference_of_means(head, long_tail) if head and long_tail else NOTHING
 
 
-def tally_rules(statements: Iterable[StatementRecord], wanted: int) -> dict[str, RuleTally]:
+def tally_rules(statements: Iterable[StatementRecord], most: int) -> dict[str, RuleTally]:
     """Tally the statements of a run by rule, in one pass."""
     tallies: dict[str, RuleTally] = {}
     for statement in statements:
-        tally = tallies.setdefault(statement.rule, RuleTally(wanted))
+        tally = tallies.setdefault(statement.rule, RuleTally(most))
         tally.distributions[statement.distribution].add(statement)
     return tallies
 
@@ -184,12 +182,12 @@ class RuleSection:
 
 @dataclass(frozen=True)
 class SectionBuilder:
-    """Makes sections about rules, with at most `shown` statements per distribution."""
+    """Makes sections about rules, with at most `most` statements per distribution."""
 
     theory: Theory
     records: Mapping[str, RuleRecord]
     votes: Mapping[str, Sequence[VoteRecord]]
-    shown: int
+    most: int
 
     def section(self, name: str, tally: RuleTally, line: RuleSummary, state: str) -> RuleSection:
         library = self.theory.library
@@ -210,17 +208,16 @@ class SectionBuilder:
     def _distribution(self, tally: DistributionTally) -> ShownDistribution:
         finite = list(filter(math.isfinite, tally.scores))
         mean = math.fsum(finite) / len(finite) if finite else None
-        statements = tuple(self._statements(proved(self.theory.kb, tally.typical(self.shown))))
-        name = DISTRIBUTION_NAMES[tally.distribution]
-        return ShownDistribution(name, tally.distribution.value, len(tally.ids), mean, statements)
-
-    def _statements(self, statements: Iterable[StatementRecord]) -> Iterator[ShownStatement]:
-        for statement in statements:
+        statements = []
+        for statement in proved(self.theory.kb, tally.typical(self.most)):
             story = why_statement(self.theory, statement)
             lines = tuple(nested(story))
             # Counted without keeping them: a proof may have millions of lines.
             more = sum(1 for _ in story.lines()) - len(lines)
-            yield ShownStatement(statement, lines, more, vote_counts(self.votes.get(statement.id, ())))
+            votes = vote_counts(self.votes.get(statement.id, ()))
+            statements.append(ShownStatement(statement, lines, more, votes))
+        name = DISTRIBUTION_NAMES[tally.distribution]
+        return ShownDistribution(name, tally.distribution.value, len(tally.ids), mean, tuple(statements))
 
 
 def vote_counts(votes: Iterable[VoteRecord]) -> tuple[tuple[str, str, int], ...]:

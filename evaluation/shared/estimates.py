@@ -25,20 +25,23 @@ class Estimate:
     count: int
 
     def __str__(self) -> str:
-        """`0.500 (0.250 to 0.750)`; the value alone if it has no interval."""
+        return self.text(3, 3, empty="none")
+
+    def text(self, digits: int, interval_digits: int, scale: float = 1, empty: str = "n/a") -> str:
+        """`0.500 (0.250 to 0.750)`; the value alone if it has no interval, `empty` if nothing was measured."""
         if math.isnan(self.value):
-            return "none"
-        return f"{self.value:.3f}" if math.isnan(self.low) else f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+            return empty
+        # z: a number that is rounded to zero has no minus sign.
+        value = f"{scale * self.value:z.{digits}f}"
+        if math.isnan(self.low):
+            return value
+        low, high = (f"{scale * end:z.{interval_digits}f}" for end in (self.low, self.high))
+        return f"{value} ({low} to {high})"
 
 
 def percent(estimate: Estimate) -> str:
-    """`12.50 (4.30 to 31.10)`; `n/a` where there is nothing to measure."""
-    if math.isnan(estimate.value):
-        return "n/a"
-    value = f"{100 * estimate.value:.2f}"
-    if math.isnan(estimate.low):
-        return value
-    return f"{value} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"
+    """`12.50 (4.3 to 31.1)`; `n/a` where there is nothing to measure."""
+    return estimate.text(2, 1, scale=100)
 
 
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)

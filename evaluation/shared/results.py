@@ -66,10 +66,10 @@ def json_value(value: object) -> Any:
         return json_value(value.value)
     if isinstance(value, Mapping):
         # json.dumps takes no enum as a key unless it is a str; None becomes "null" there.
-        return {key.value if isinstance(key, Enum) else key: json_value(item) for key, item in value.items()}
+        return {key.value if isinstance(key, Enum) else key: json_value(member) for key, member in value.items()}
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple):
-        return [json_value(item) for item in value]
+        return [json_value(member) for member in value]
     # NaN and Infinity are no JSON, though Python writes and reads them.
     return None if isinstance(value, float) and not math.isfinite(value) else value

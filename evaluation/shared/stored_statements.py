@@ -21,9 +21,9 @@ def latest_statements(
 
     Raises HapaxError for an unknown rule, and where no statement is found.
     """
-    known = {rule.name for rule in kb.rules()}
+    names = {rule.name for rule in kb.rules()}
     for name in rules:
-        if name not in known:
+        if name not in names:
             raise HapaxError(f"{kb.place}: no rule {name!r}. Without --rule, all rules that it holds are used.")
     skipped = skipped_runs(kb, runs)
     latest: dict[Distribution, dict[str, StatementRecord]] = {distribution: {} for distribution in Distribution}
@@ -43,7 +43,7 @@ def draw_sample(
     statements: Mapping[str, StatementRecord], size: int | None, seed: int
 ) -> list[tuple[str, StatementRecord]]:
     """At most `size` statements with their ids, all if `size` is None; a larger sample contains the smaller ones."""
-    return sorted(statements.items(), key=lambda item: draw_order_key(seed, item[0]))[:size]
+    return sorted(statements.items(), key=lambda entry: draw_order_key(seed, entry[0]))[:size]
 
 
 def draw_order_key(seed: int, identity: str) -> str:

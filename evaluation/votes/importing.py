@@ -94,7 +94,8 @@ class _VoteCheck:
                 f"{row.item or 'a row without item'} is not in this knowledge base; import the sheet into the one from "
                 "which it was exported"
             )
-        question = next((question for question in item.asked if question.key == row.question), None)
+        questions = {question.key: question for question in item.questions}
+        question = questions.get(row.question)
         if question is None:
             return f"{row.question!r} is not a question about {row.item}; restore the row as it was exported"
         # The checksum says that the sheet is as it was exported, this that the knowledge base is, too.
@@ -120,22 +121,11 @@ def import_sheets(
     voter failed the qualification counts as one fault, and is skipped as a whole. `schemas`: the Winograd schemas that
     may be on sheets, by id; they come from a file instead of the knowledge base.
     """
-    rows: list[FilledRow] = []
-    faults: list[FactFault] = []
-    for path in paths:
-        sheet_rows, sheet_faults = read_sheet(path)
-        rows += sheet_rows
-        faults += sheet_faults
-    faults += _missing_rows(rows)
-    sound: list[FilledRow] = []
+    sound, faults = _sound_rows(paths)
     ballots: dict[_Ballot, list[FilledRow]] = {}
-    for row in rows:
-        if reason := _damage(row):
-            faults.append(row.fault(reason))
-        else:
-            sound.append(row)
-            ballots.setdefault((row.sheet, row.voter), []).append(row)
-    check = _VoteCheck(_known_items(kb, sound, schemas or {}), faults=faults)
+    for row in sound:
+        ballots.setdefault((row.sheet, row.voter), []).append(row)
+    check = _VoteCheck(_items_of_rows(kb, sound, schemas or {}), faults=faults)
     # All ballots first: the rows of a qualification may stand below the others.
     for ballot, ballot_rows in ballots.items():
         if (fault := _disqualification(ballot_rows)) is not None:
@@ -147,43 +137,53 @@ def import_sheets(
     sorted_faults = sorted(check.faults, key=lambda fault: (fault.file, fault.line))
     if sorted_faults and not skip_faulty:
         raise SheetsRejected(sorted_faults)
-    return _stored(kb, tuple(check.votes.values()), tuple(sorted_faults))
-
-
-def _stored(kb: KnowledgeBase, votes: tuple[VoteRecord, ...], faults: tuple[FactFault, ...]) -> VotesReport:
+    votes = tuple(check.votes.values())
     # Read and written in one transaction, so that no other import comes between.
     with kb.transaction():
         before = {vote.id: vote for vote in kb.votes()}
         kb.add_votes(votes)
     repeated = [vote for vote in votes if vote.id in before]
     replaced = tuple(ReplacedVote(before[vote.id], vote) for vote in repeated if before[vote.id].answer != vote.answer)
-    return VotesReport(votes, len(votes) - len(repeated), len(repeated) - len(replaced), replaced, faults)
+    added, unchanged = len(votes) - len(repeated), len(repeated) - len(replaced)
+    return VotesReport(votes, added, unchanged, replaced, tuple(sorted_faults))
 
 
-def _known_items(
+def _items_of_rows(
     kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, VotingItem]
 ) -> dict[SheetKind, Mapping[str, VotingItem]]:
-    """Items that the rows name, by kind and id, as far as they are known."""
-    wanted: dict[SheetKind, set[str]] = {}
+    """Items that the rows name, by kind and id; those that the knowledge base lacks are left out."""
+    identities: dict[SheetKind, set[str]] = {}
     for row in rows:
         if (kind := known_kind(row)) is not None and not row.qualifies:
-            wanted.setdefault(kind, set()).add(row.item)
+            identities.setdefault(kind, set()).add(row.item)
     # A baseline may ask any template.
     templates = [template.number for template in TEMPLATES]
-    known: dict[SheetKind, Mapping[str, VotingItem]] = {}
-    for kind, items in wanted.items():
-        known[kind] = schemas if kind is SheetKind.SCHEMAS else ItemSource(kb, kind, templates).by_id(items)
-    return known
+    items: dict[SheetKind, Mapping[str, VotingItem]] = {}
+    for kind, of_kind in identities.items():
+        items[kind] = schemas if kind is SheetKind.SCHEMAS else ItemSource(kb, kind, templates).by_id(of_kind)
+    return items
 
 
-def _damage(row: FilledRow) -> str | None:
-    """The reason why a row cannot be used whatever its answer is, or None."""
-    if not row.unchanged:
-        return (
-            f"row {row.number or '?'} was changed in other cells than answer, comment and voter; restore them as they "
-            "were exported"
-        )
-    return None if row.voter else "the row names no voter; write a name or number into the cell"
+def _sound_rows(paths: Iterable[Path]) -> tuple[list[FilledRow], list[FactFault]]:
+    """The rows of the files that can be used whatever their answers are, and the faults of all others."""
+    rows: list[FilledRow] = []
+    faults: list[FactFault] = []
+    for path in paths:
+        sheet_rows, sheet_faults = read_sheet(path)
+        rows += sheet_rows
+        faults += sheet_faults
+    faults += _missing_rows(rows)
+    sound = []
+    for row in rows:
+        if not row.unchanged:
+            number = row.number or "?"
+            message = f"row {number} was changed in other cells than answer, comment and voter"
+            faults.append(row.fault(f"{message}; restore them as they were exported"))
+        elif not row.voter:
+            faults.append(row.fault("the row names no voter; write a name or number into the cell"))
+        else:
+            sound.append(row)
+    return sound, faults
 
 
 def _missing_rows(rows: Iterable[FilledRow]) -> Iterator[FactFault]:
@@ -219,17 +219,17 @@ def _disqualification(rows: Sequence[FilledRow]) -> FactFault | None:
     kind = known_kind(rows[0])
     right: dict[tuple[str, str], str] = {}
     for example in WORDINGS[kind].qualification if kind else ():
-        for question, answer in zip(example.item.asked, example.answers, strict=True):
+        for question, answer in zip(example.item.questions, example.answers, strict=True):
             right[example.item.id, question.key] = answer
-    given = {(row.item, row.question): row for row in rows if row.qualifies}
+    filled = {(row.item, row.question): row for row in rows if row.qualifies}
     voter = rows[0].voter
-    if not given:
+    if not filled:
         return rows[0].fault(f"{voter} has no rows of the qualification; restore them, with this voter in each")
-    wrong = [key for key, answer in right.items() if key not in given or given[key].answer != answer]
+    wrong = [key for key, answer in right.items() if key not in filled or filled[key].answer != answer]
     if not wrong:
         return None
     # Reported at the first wrong answer; without one, all wrong answers are missing rows.
-    place = next((given[key] for key in wrong if key in given), rows[0])
+    place = next((filled[key] for key in wrong if key in filled), rows[0])
     return place.fault(
         f"{voter} failed the qualification, by {len(wrong)} of {counted(len(right), 'question')}; leave this sheet "
         "out, and give its items to somebody else"

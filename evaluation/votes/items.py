@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,6 +103,7 @@ class ItemSource:
         """Draw items. The draw depends on the seed and on each statement alone: a larger sample holds the smaller."""
         population = self._population(sample)
         judged_only = False
+        # People are measured by the labels of others, so only labelled statements are of use.
         if self._kind is SheetKind.BASELINE:
             population, judged_only = self._labelled(population)
         counts: dict[Distribution, int] = {}
@@ -112,36 +113,44 @@ class ItemSource:
             statements |= {statement.id: statement for _, statement in drawn}
         items = self.items(list(statements.values()))
         if sample.unjudged:
-            items = self._unjudged(items)
+            # A vote in another role, such as a label of a statement, does not answer a baseline.
+            prefixes = {SheetKind.STATEMENTS: ENTAILMENT_QUESTION, SheetKind.PREDICATES: AUDIT}
+            prefix = prefixes.get(self._kind, BASELINE)
+            judged = {vote.statement_id for vote in self._kb.votes() if vote.question.startswith(prefix)}
+            items = [item for item in items if subject_id(item.id) not in judged]
         return DrawnItems(tuple(items), counts, judged_only)
 
     def by_id(self, identities: Collection[str]) -> dict[str, VotingItem]:
         """Items by id; ids that the knowledge base does not know are left out."""
         # Every statement once, as the last run stored it.
-        known = {statement.id: statement for statement in self._kb.statements()}
-        if self._kind is SheetKind.PREDICATES:
-            facts = self._fact_items(known.values())
-            return {item.id: item for item in facts if item.id in identities}
-        wanted = [statement for statement in known.values() if STATEMENT + statement.id in identities]
-        return {item.id: item for item in self.items(wanted)}
+        statements = list({statement.id: statement for statement in self._kb.statements()}.values())
+        if self._kind is not SheetKind.PREDICATES:
+            # Chosen first, as a knowledge base has many more statements than a sheet has items.
+            statements = [statement for statement in statements if STATEMENT + statement.id in identities]
+        return {item.id: item for item in self.items(statements) if item.id in identities}
 
     def items(self, statements: Sequence[StatementRecord]) -> list[VotingItem]:
         """Items about these statements; on a sheet of predicates, each fact once."""
+        items = []
         if self._kind is SheetKind.PREDICATES:
-            return list(self._fact_items(statements))
-        if self._kind is SheetKind.BASELINE:
+            claims: dict[str, Claim] = {}
+            for statement in statements:
+                claims |= {claim.fact: claim for claim in self.claims(statement)}
+            for claim in claims.values():
+                items.append(predicate_item(FACT + claim.fact, claim.text, claim.typed))
+        elif self._kind is SheetKind.BASELINE:
             # Without verdicts, so that no statement is left out: `draw` has chosen them already.
             probe_items, _ = items_of(self._kb, statements, vote_verdicts(()))
-            baseline = []
-            for item in probe_items:
-                questions = [(template.number, template.question(item), template.pair) for template in self._templates]
-                baseline.append(baseline_item(STATEMENT + item.statement_id, tuple(questions)))
-            return baseline
-        items = []
-        for statement in statements:
-            typed = [(variable.name, str(value), variable.data_type) for variable, value in self._named(statement)]
-            identity = STATEMENT + statement.id
-            items.append(statement_item(identity, statement.premise, statement.conclusion, tuple(typed)))
+            for probe in probe_items:
+                questions = [(template.number, template.question(probe), template.pair) for template in self._templates]
+                items.append(baseline_item(STATEMENT + probe.statement_id, tuple(questions)))
+        else:
+            for statement in statements:
+                typed = []
+                for variable, value in self._stated_values(statement):
+                    typed.append((variable.name, str(value), variable.data_type))
+                identity = STATEMENT + statement.id
+                items.append(statement_item(identity, statement.premise, statement.conclusion, tuple(typed)))
         return items
 
     def claims(self, statement: StatementRecord) -> list[Claim]:
@@ -171,7 +180,7 @@ class ItemSource:
         drawn = sorted(names, key=lambda name: draw_order_key(sample.seed, name))[: sample.rules_drawn]
         population = {}
         for distribution, statements in latest.items():
-            population[distribution] = {key: kept for key, kept in statements.items() if kept.rule in drawn}
+            population[distribution] = {key: record for key, record in statements.items() if record.rule in drawn}
         return population
 
     def _labelled(self, population: _Statements) -> tuple[_Statements, bool]:
@@ -189,17 +198,6 @@ class ItemSource:
             labelled[distribution] = {key: statement for key, statement in right_types.items() if key in judged}
         return (labelled, True) if any(labelled.values()) else (fitting, False)
 
-    def _unjudged(self, items: Iterable[VotingItem]) -> list[VotingItem]:
-        """The items that nobody has voted on, on a sheet of this kind."""
-        prefixes = {
-            SheetKind.STATEMENTS: ENTAILMENT_QUESTION,
-            SheetKind.PREDICATES: AUDIT,
-            SheetKind.BASELINE: BASELINE,
-        }
-        prefix = prefixes[self._kind]
-        done = {vote.statement_id for vote in self._kb.votes() if vote.question.startswith(prefix)}
-        return [item for item in items if subject_id(item.id) not in done]
-
     @cached_property
     def _library(self) -> Library:
         return stored_library(self._kb)
@@ -216,26 +214,19 @@ class ItemSource:
             )
         return self._rules[statement.rule]
 
-    def _named(self, statement: StatementRecord) -> Iterator[tuple[Variable, Value]]:
+    def _stated_values(self, statement: StatementRecord) -> Iterator[tuple[Variable, Value]]:
         """The searched variables that the statement names, with their values, in the order of the rule.
 
         The paper asks about each variable of the rule (3.3), but shows those that the statement names (table 20).
         """
         rule = self._rule(statement)
-        named = {variable.name for variable in rule.conclusion.variables}
+        names = {variable.name for variable in rule.conclusion.variables}
         for literal in stated_literals(rule, self._library):
-            named.update(variable.name for variable in literal.variables)
+            names.update(variable.name for variable in literal.variables)
         values = dict(statement.substitution)
         for variable in rule.searched:
-            if variable.name in named and variable.name in values:
+            if variable.name in names and variable.name in values:
                 yield variable, values[variable.name]
-
-    def _fact_items(self, statements: Iterable[StatementRecord]) -> Iterator[VotingItem]:
-        claims: dict[str, Claim] = {}
-        for statement in statements:
-            claims |= {claim.fact: claim for claim in self.claims(statement)}
-        for claim in claims.values():
-            yield predicate_item(FACT + claim.fact, claim.text, claim.typed)
 
 
 def subject_id(item_id: str) -> str:

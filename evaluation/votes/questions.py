@@ -70,7 +70,7 @@ class VotingItem:
 
     id: str
     lines: tuple[str, ...]
-    asked: tuple[ItemQuestion, ...]
+    questions: tuple[ItemQuestion, ...]
 
     @property
     def text(self) -> str:
@@ -98,11 +98,12 @@ class SheetWording:
 
 def visible(text: str) -> str:
     """The text with invisible characters and those that reverse others written as `⟨U+202E⟩`."""
-    shown = ""
+    readable = ""
     for character in text:
+        # Controls, formats, surrogates, and line and paragraph separators.
         is_hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and character not in _JOINERS
-        shown += f"⟨U+{ord(character):04X}⟩" if is_hidden else character
-    return shown
+        readable += f"⟨U+{ord(character):04X}⟩" if is_hidden else character
+    return readable
 
 
 def statement_item(identity: str, premise: str, conclusion: str, typed: tuple[tuple[str, str, str], ...]) -> VotingItem:
@@ -128,21 +129,21 @@ def predicate_item(identity: str, claim: str, typed: tuple[tuple[str, str], tupl
         f"Is the Statement “{_type_sentence(first, first_type)}” factually correct, with very high probability?",
         f"Is the Statement “{_type_sentence(second, second_type)}” factually correct, with very high probability?",
     )
-    asked = []
+    questions = []
     for number, text in enumerate(texts, start=1):
         # Q3, on the truth of the fact, is what a comment is about.
-        asked.append(ItemQuestion(f"{AUDIT} Q{number}", visible(text), main=number == 3))
-    return VotingItem(identity, (f"Statement: {visible(claim)}",), tuple(asked))
+        questions.append(ItemQuestion(f"{AUDIT} Q{number}", visible(text), main=number == 3))
+    return VotingItem(identity, (f"Statement: {visible(claim)}",), tuple(questions))
 
 
-def baseline_item(identity: str, questions: tuple[tuple[int, str, AnswerPair], ...]) -> VotingItem:
+def baseline_item(identity: str, templates: tuple[tuple[int, str, AnswerPair], ...]) -> VotingItem:
     """Item of figure 15: templates of table 12, as number, question and pair of answers."""
-    asked: list[ItemQuestion] = []
-    for number, text, pair in questions:
+    questions: list[ItemQuestion] = []
+    for number, text, pair in templates:
         choices = tuple(word.lower() for word in pair.value)
-        asked.append(ItemQuestion(f"{BASELINE} {number}", visible(text), choices, main=not asked))
+        questions.append(ItemQuestion(f"{BASELINE} {number}", visible(text), choices, main=not questions))
     # No lines: the template's question names premise and conclusion.
-    return VotingItem(identity, (), tuple(asked))
+    return VotingItem(identity, (), tuple(questions))
 
 
 def schema_item(
@@ -150,15 +151,15 @@ def schema_item(
 ) -> VotingItem:
     """Item about a Winograd schema: what each pronoun means (label), and if the schema can be used (availability)."""
     first, second = map(visible, options)
-    asked = []
+    questions = []
     for number, pronoun in enumerate(pronouns, start=1):
         word = visible(pronoun)
         text = f"In sentence {number}, does “{word}” mean the first (“{first}”) or the second (“{second}”)?"
-        asked.append(ItemQuestion(f"{SCHEMA} label {number}", text, SCHEMA_LABELS, main=number == 1))
+        questions.append(ItemQuestion(f"{SCHEMA} label {number}", text, SCHEMA_LABELS, main=number == 1))
     for key, text in SCHEMA_AVAILABLE.items():
-        asked.append(ItemQuestion(f"{SCHEMA} {key}", text))
+        questions.append(ItemQuestion(f"{SCHEMA} {key}", text))
     lines = tuple(f"{number}. {visible(text)}" for number, text in enumerate(sentences, start=1))
-    return VotingItem(identity, lines, tuple(asked))
+    return VotingItem(identity, lines, tuple(questions))
 
 
 def type_question(value: str, data_type: str) -> str:
@@ -177,7 +178,7 @@ def _statement(
     """Example with premise and conclusion, and the answers y or n to all questions but the mark of harm."""
     names = tuple((name, value, kind) for name, (value, kind) in zip("AB", types, strict=True))
     item = statement_item(number, *clauses, names)
-    return WorkedExample(VotingItem(item.id, item.lines, item.asked[:-1]), _answers(answers), reason)
+    return WorkedExample(VotingItem(item.id, item.lines, item.questions[:-1]), _answers(answers), reason)
 
 
 def _predicate(
@@ -198,7 +199,7 @@ def _schema(
     # Enough for the examples below; schemas from files name their pronouns.
     pronoun = "he" if " he " in sentences[0] else "it"
     item = schema_item(number, sentences, (pronoun, pronoun), options)
-    return WorkedExample(VotingItem(item.id, item.lines, item.asked[: len(answers)]), answers, reason)
+    return WorkedExample(VotingItem(item.id, item.lines, item.questions[: len(answers)]), answers, reason)
 
 
 def _answers(letters: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hapax.evaluation.votes.questions import SheetKind
@@ -62,6 +62,9 @@ class FilledRow:
         return FactFault(self.file, self.line, message)
 
 
+_CELLS = tuple(field.name for field in fields(FilledRow) if field.name not in {"file", "line"})
+
+
 def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
     """Read a file: its rows, and faults of the file or of rows that cannot be read.
 
@@ -78,9 +81,19 @@ def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
         line = data[: error.start].count(b"\n") + 1
         return [], [FactFault(str(path), line, "this is not UTF-8; save the sheet as CSV UTF-8")]
     try:
-        return _checked(path, list(_json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)))
+        rows = list(_json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text))
     except _UnreadableError as error:
         return [], [FactFault(str(path), error.line, str(error))]
+    if not rows:
+        return [], [FactFault(str(path), 1, "the sheet has no rows; restore the file as it was exported")]
+    faults = []
+    for row in rows:
+        # Only these cells are the voter's own; the checksum covers the others.
+        for name, cell in (("voter", row.voter), ("answer", row.answer), ("comment", row.comment)):
+            if reason := refusal(cell):
+                faults.append(row.fault(f"{name}: {reason}"))
+    faulty = {fault.line for fault in faults}
+    return [row for row in rows if row.line not in faulty], faults
 
 
 class _UnreadableError(Exception):
@@ -89,18 +102,6 @@ class _UnreadableError(Exception):
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
         self.line = line
-
-
-def _checked(path: Path, rows: list[FilledRow]) -> tuple[list[FilledRow], list[FactFault]]:
-    if not rows:
-        return [], [FactFault(str(path), 1, "the sheet has no rows; restore the file as it was exported")]
-    faults = []
-    for row in rows:
-        for name, text in (("voter", row.voter), ("answer", row.answer), ("comment", row.comment)):
-            if reason := refusal(text):
-                faults.append(row.fault(f"{name}: {reason}"))
-    faulty = {fault.line for fault in faults}
-    return [row for row in rows if row.line not in faulty], faults
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
@@ -142,36 +143,22 @@ def _json_rows(path: Path, text: str) -> Iterator[FilledRow]:
         if not isinstance(cells, dict):
             raise _UnreadableError(1, "a row is not an object; save the page's answers again")
         # The page writes these once for the whole file, a CSV in every row.
-        same = {name: whole.get(name, "") for name in ("sheet", "kind", "voter")}
+        common = {name: whole.get(name, "") for name in ("sheet", "kind", "voter")}
         row = {}
-        for name, value in {**cells, **same}.items():
+        for name, value in {**cells, **common}.items():
             # The checksum was computed from texts, so numbers become texts again.
             row[name] = value if isinstance(value, str) else json.dumps(value)
         yield _filled(path, lines.get(row.get("row", ""), 1), row)
 
 
 def _filled(path: Path, line: int, row: Mapping[str, str]) -> FilledRow:
-    def cell(name: str) -> str:
-        return row.get(name, "").strip()
-
-    return FilledRow(
-        str(path),
-        line,
-        cell("sheet"),
-        cell("kind").lower(),
-        cell("voter"),
-        cell("row"),
-        cell("rows"),
-        cell("section").lower(),
-        cell("item"),
-        cell("question"),
-        # Not stripped: the checksum covers their blanks.
-        row.get("text", ""),
-        row.get("asked", ""),
-        cell("answer").lower(),
-        cell("comment"),
-        cell("check"),
-    )
+    cells = {}
+    for name in _CELLS:
+        cell = row.get("row" if name == "number" else name, "")
+        # The checksum covers the blanks of texts.
+        cell = cell if name in {"text", "asked"} else cell.strip()
+        cells[name] = cell.lower() if name in {"kind", "section", "answer"} else cell
+    return FilledRow(str(path), line, **cells)
 
 
 def known_kind(row: FilledRow) -> SheetKind | None:

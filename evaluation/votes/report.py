@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from hapax.engine.inference.proof import proof_from_json, proof_text
 from hapax.evaluation.link.probing.metrics import ProbeReport
 from hapax.evaluation.link.probing.paper import TABLE_4
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL
-from hapax.evaluation.shared.estimates import Estimate, percent
+from hapax.evaluation.shared.estimates import percent
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.evaluation.votes import paper
@@ -22,11 +20,14 @@ from hapax.evaluation.votes.questions import SheetKind, visible
 from hapax.evaluation.votes.tally import Audit, HumanBaseline, VoteCount, VotedAccuracy, VotedStatement, count_votes
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
-from hapax.kb.records import Distribution, RuleRecord, StatementRecord
+from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 TIES_SHOWN = 5
 """Number of ties that the notes name."""
+
+RULE_NOT_STORED = "not stored"
+"""Text of a rule that the knowledge base lacks, such as one whose statements were merged without it."""
 
 
 def votes_result(kb: KnowledgeBase, failures: int | None = None) -> ExperimentResult:
@@ -63,16 +64,16 @@ class _ProbingEffect:
 
 def _effect(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> _ProbingEffect:
     verdicts = vote_verdicts(kb.votes())
-    # A statement of both distributions is probed in each.
-    known = {(statement.id, statement.distribution) for statement in statements}
+    # A statement of both distributions is probed in each, but it has one label.
+    probed = {(statement.id, statement.distribution) for statement in statements}
     remaining = dict.fromkeys(Distribution, 0)
     flipped = set()
-    for identity, distribution in known:
+    for identity, distribution in probed:
         if identity not in verdicts.wrong_type:
             remaining[distribution] += 1
             if identity in verdicts.contradicted:
                 flipped.add(identity)
-    return _ProbingEffect(len(flipped), len(known) - sum(remaining.values()), remaining)
+    return _ProbingEffect(len(flipped), len(probed) - sum(remaining.values()), remaining)
 
 
 # -- tables
@@ -96,13 +97,12 @@ def _tables(count: VoteCount) -> Iterator[ResultTable]:
 
 
 def _table_3(groups: Sequence[VotedAccuracy]) -> ResultTable:
-    rows = [
-        ("data type", *(percent(group.data_type) for group in groups)),
-        ("factuality", *(percent(group.factuality) for group in groups)),
-        ("overall", *(percent(group.overall) for group in groups)),
-        ("statements", *(str(group.statements) for group in groups)),
-    ]
-    columns = ("accuracy", *(group.group for group in groups))
+    # The paper's table has a column for each method, so the rows are turned into columns.
+    by_group = []
+    for group in groups:
+        shares = map(percent, (group.data_type, group.factuality, group.overall))
+        by_group.append((group.group, *shares, str(group.statements)))
+    columns, *rows = zip(("accuracy", *paper.MEASURES, "statements"), *by_group, strict=True)
     return ResultTable("Ours, in the layout of LINK's table 3: accuracy by majority", columns, rows)
 
 
@@ -118,15 +118,12 @@ def _table_17(domains: Sequence[VotedAccuracy]) -> ResultTable:
 def _table_19(agreements: Mapping[str, AnnotatorAgreement]) -> ResultTable:
     rows = []
     for name, agreement in agreements.items():
-        shares = (percent(agreement.percent), percent(agreement.unanimous))
-        coefficients = (_coefficient(agreement.fleiss), _coefficient(agreement.krippendorff))
+        shares = map(percent, (agreement.percent, agreement.unanimous))
+        # Coefficients run from -1 to 1, so they are not shown in percent.
+        coefficients = [estimate.text(3, 3) for estimate in (agreement.fleiss, agreement.krippendorff)]
         rows.append((name, str(agreement.questions), *shares, *coefficients))
     columns = ("agreement on", "questions", "percent of pairs", "unanimous", "Fleiss", "Krippendorff")
     return ResultTable("Ours, in the layout of LINK's table 19: agreement", columns, rows)
-
-
-def _coefficient(estimate: Estimate) -> str:
-    return "n/a" if math.isnan(estimate.value) else str(estimate)
 
 
 def _table_6(audit: Audit) -> Iterator[ResultTable]:
@@ -175,71 +172,54 @@ def _printed(title: str, columns: Sequence[str], table: Mapping[str, Sequence[fl
 # -- statements found wrong
 
 
-@dataclass(frozen=True)
 class _FailedStatements:
     """Statements that a majority found wrong, with rule, values, votes and proof (table 20)."""
 
-    kb: KnowledgeBase
-    failures: Sequence[VotedStatement]
-
-    @cached_property
-    def _rules(self) -> dict[str, RuleRecord]:
-        return {rule.name: rule for rule in self.kb.rules()}
-
-    @cached_property
-    def _wordings(self) -> dict[tuple[str, str], str]:
-        """Questions as people read them, by statement and question of a vote."""
-        # Votes store the short form of a question only.
-        wordings = {}
-        for item in ItemSource(self.kb, SheetKind.STATEMENTS).items([failure.record for failure in self.failures]):
-            for question in item.asked:
-                wordings[subject_id(item.id), question.key.casefold()] = question.text
-        return wordings
+    def __init__(self, kb: KnowledgeBase, failures: Sequence[VotedStatement]) -> None:
+        self._kb, self._failures = kb, failures
+        # A rule in one line; line ends become blanks first, or `visible` would show them by their codes.
+        self._rules = {rule.name: " ".join(visible(rule.text.replace("\n", " ")).split()) for rule in kb.rules()}
 
     def lines(self, most: int | None) -> Iterator[str]:
         """The first `most` statements as indented lines."""
-        for failure in self.failures[:most]:
-            yield from self._statement_lines(failure)
-
-    def _statement_lines(self, failure: VotedStatement) -> Iterator[str]:
-        record = failure.record
-        name = DISTRIBUTION_NAMES[record.distribution]
-        values = ", ".join(f"{variable} = {visible(str(value))}" for variable, value in record.substitution)
-        yield f"{name}, rule {record.rule}, {failure.domain}, statement {record.id}"
-        yield f"  rule: {self._rule_text(record)}"
-        yield f"  values: {values}"
-        yield f"  premise: {visible(record.premise)}"
-        yield f"  conclusion: {visible(record.conclusion)}"
-        for question, ballot in failure.of_quality.items():
-            yes, no = ballot.counts
-            yield f"  {self._wordings.get((record.id, question), question)} {ballot.majority} ({yes} yes, {no} no)"
-            for vote in ballot.votes:
-                if vote.comment:
-                    yield f"    {visible(vote.voter)}: {visible(vote.comment)}"
-        for line in _proof_lines(record):
-            yield f"  proof: {line}"
+        failures = self._failures[:most]
+        # Votes store the short form of a question only; people have read the long one.
+        wordings = {}
+        for item in ItemSource(self._kb, SheetKind.STATEMENTS).items([failure.record for failure in failures]):
+            for item_question in item.questions:
+                wordings[subject_id(item.id), item_question.key.casefold()] = item_question.text
+        for failure in failures:
+            record = failure.record
+            name = DISTRIBUTION_NAMES[record.distribution]
+            values = ", ".join(f"{variable} = {visible(str(value))}" for variable, value in record.substitution)
+            yield f"{name}, rule {record.rule}, {failure.domain}, statement {record.id}"
+            yield f"  rule: {self._rules.get(record.rule, RULE_NOT_STORED)}"
+            yield f"  values: {values}"
+            yield f"  premise: {visible(record.premise)}"
+            yield f"  conclusion: {visible(record.conclusion)}"
+            for question, ballot in failure.of_quality.items():
+                yes, no = ballot.counts
+                yield f"  {wordings.get((record.id, question), question)} {ballot.majority} ({yes} yes, {no} no)"
+                for vote in ballot.votes:
+                    if vote.comment:
+                        yield f"    {visible(vote.voter)}: {visible(vote.comment)}"
+            for line in _proof_lines(record):
+                yield f"  proof: {line}"
 
     def figures(self) -> list[dict[str, Any]]:
         """All statements for JSON."""
         figures = []
-        for failure in self.failures:
+        for failure in self._failures:
             record = failure.record
             votes = []
             for ballot in failure.of_quality.values():
                 for vote in ballot.votes:
-                    votes.append(
-                        {
-                            "question": vote.question,
-                            "voter": vote.voter,
-                            "answer": vote.answer,
-                            "comment": vote.comment,
-                        }
-                    )
+                    votes.append({name: getattr(vote, name) for name in ("question", "voter", "answer", "comment")})
             figures.append(
                 {
                     "statement": record.id,
                     "rule": record.rule,
-                    "rule_text": self._rule_text(record),
+                    "rule_text": self._rules.get(record.rule, RULE_NOT_STORED),
                     "domain": failure.domain,
                     "distribution": record.distribution.value,
                     "values": {name: str(value) for name, value in record.substitution},
@@ -250,12 +230,6 @@ class _FailedStatements:
                 }
             )
         return figures
-
-    def _rule_text(self, record: StatementRecord) -> str:
-        """The rule in one line."""
-        rule = self._rules.get(record.rule)
-        # Line ends become blanks first, or `visible` would show them.
-        return "not stored" if rule is None else " ".join(visible(rule.text.replace("\n", " ")).split())
 
 
 def _proof_lines(record: StatementRecord) -> list[str]:
@@ -322,6 +296,17 @@ def _figures(
     count: VoteCount, effect: _ProbingEffect, failed: _FailedStatements, notes: Sequence[str]
 ) -> dict[str, Any]:
     ties = [{"statement": voted.record.id, "questions": voted.ties} for voted in count.distinct if voted.ties]
+    baseline = None
+    if count.baseline is not None:
+        baseline = {
+            "templates": count.baseline.templates,
+            "majority": _cell_figures(count.baseline.majority),
+            "one_person": _cell_figures(count.baseline.single),
+            "change": count.baseline.majority.changes,
+            "ties": count.baseline.ties,
+            "unlabelled": count.baseline.unlabelled,
+            "both_roles": count.baseline.both_roles,
+        }
     return {
         "votes": count.votes,
         "voters": count.voters,
@@ -338,7 +323,7 @@ def _figures(
         "table_17": list(count.by_domain()) if count.judged else [],
         "table_19": count.agreements if count.judged else {},
         "table_6": count.audit,
-        "baseline": None if count.baseline is None else _baseline_figures(count.baseline),
+        "baseline": baseline,
         "failures": failed.figures(),
         "remarks": notes,
         "link": {
@@ -353,26 +338,9 @@ def _figures(
     }
 
 
-def _baseline_figures(baseline: HumanBaseline) -> dict[str, Any]:
-    return {
-        "templates": baseline.templates,
-        "majority": _cell_figures(baseline.majority),
-        "one_person": _cell_figures(baseline.single),
-        "change": baseline.majority.changes,
-        "ties": baseline.ties,
-        "unlabelled": baseline.unlabelled,
-        "both_roles": baseline.both_roles,
-    }
-
-
 def _cell_figures(report: ProbeReport) -> list[dict[str, Any]]:
-    return [
-        {
-            "domain": cell.domain,
-            "distribution": cell.distribution,
-            "statements": cell.statements,
-            "all": cell.every,
-            "accuracy": cell.accuracy,
-        }
-        for cell in report.cells
-    ]
+    cells = []
+    for cell in report.cells:
+        numbers = {"statements": cell.statements, "all": cell.every, "accuracy": cell.accuracy}
+        cells.append({"domain": cell.domain, "distribution": cell.distribution, **numbers})
+    return cells

@@ -83,7 +83,7 @@ class VotingSheet:
         sections += [(ITEM, item) for item in self.items]
         rows: list[SheetRow] = []
         for section, item in sections:
-            for question in item.asked:
+            for question in item.questions:
                 rows.append(
                     SheetRow(
                         number=len(rows) + 1,
@@ -128,6 +128,7 @@ def sheets(
     Each voter has the items of a part in another order, so that no statement is always judged last.
     """
     # Parts are the same for all voters, so that a part's questions get votes of all.
+    # Shuffled before they are cut, or the first part would hold all head statements.
     shuffled = _shuffled(items, f"{seed} parts")
     size = per_sheet or max(len(shuffled), 1)
     parts = [shuffled[start : start + size] for start in range(0, len(shuffled), size)]
@@ -153,7 +154,10 @@ def csv_text(sheet: VotingSheet) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    for text in _instructions(sheet.kind):
+    wording = WORDINGS[sheet.kind]
+    how = "Fill in the column answer, and write your own name or number into every cell of the column voter."
+    for text in (wording.title, how, *wording.instructions, *map(_example_text, wording.examples)):
+        # A spreadsheet keeps rows only, so instructions are rows that an import passes over.
         instruction = {"section": INSTRUCTIONS, "text": disarmed(text)}
         writer.writerow(instruction.get(name, "") for name in COLUMNS)
     rows, identity = sheet.rows, sheet.id  # both are computed anew at each access
@@ -178,15 +182,9 @@ def csv_text(sheet: VotingSheet) -> str:
     return stream.getvalue()
 
 
-def _instructions(kind: SheetKind) -> tuple[str, ...]:
-    wording = WORDINGS[kind]
-    how = "Fill in the column answer, and write your own name or number into every cell of the column voter."
-    return (wording.title, how, *wording.instructions, *map(_example_text, wording.examples))
-
-
 def _example_text(example: WorkedExample) -> str:
     answered = " ".join(
-        f"{question.text} {answer}." for question, answer in zip(example.item.asked, example.answers, strict=True)
+        f"{question.text} {answer}." for question, answer in zip(example.item.questions, example.answers, strict=True)
     )
     return f"Example: {example.item.text} {answered} {example.reason}".rstrip()
 
@@ -213,13 +211,14 @@ def html_text(sheet: VotingSheet) -> str:
     script, style = ((folder / f"sheet.{ending}").read_text("utf-8") for ending in ("js", "css"))
     page = Environment(autoescape=True, loader=FileSystemLoader(folder), undefined=StrictUndefined, trim_blocks=True)
     wording, rows = WORDINGS[sheet.kind], sheet.rows
+    examples = []
+    for example in wording.examples:
+        examples.append((example, list(zip(example.item.questions, example.answers, strict=True))))
     return page.get_template("sheet.html").render(
         wording=wording,
         sheet=sheet,
         groups=list(_groups(sheet, rows)),
-        examples=[
-            (example, list(zip(example.item.asked, example.answers, strict=True))) for example in wording.examples
-        ],
+        examples=examples,
         data=_island(sheet, rows),  # as JSON in an element that no browser runs
         script=script,
         style=style,
@@ -239,29 +238,13 @@ def _groups(sheet: VotingSheet, rows: Sequence[SheetRow]) -> Iterator[tuple[str,
 
 def _island(sheet: VotingSheet, rows: Sequence[SheetRow]) -> dict[str, Any]:
     """Data from which the page's script writes the file of answers."""
-    identity = sheet.id
-    written = []
+    identity = sheet.id  # computed anew at each access
+    cells = []
     for row in rows:
-        written.append(
-            {
-                "row": row.number,
-                "rows": len(rows),
-                "section": row.section,
-                "item": row.item,
-                "question": row.question,
-                "text": row.text,
-                "asked": row.asked,
-                "required": row.required,
-                "check": row.check(identity, len(rows)),
-            }
-        )
-    return {
-        "format": FORMAT,
-        "sheet": identity,
-        "kind": sheet.kind.value,
-        "name": sheet.name,
-        "rows": written,
-    }
+        same_names = ("section", "item", "question", "text", "asked", "required")
+        own = {name: getattr(row, name) for name in same_names}
+        cells.append({"row": row.number, "rows": len(rows), **own, "check": row.check(identity, len(rows))})
+    return {"format": FORMAT, "sheet": identity, "kind": sheet.kind.value, "name": sheet.name, "rows": cells}
 
 
 def _policy_hash(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hapax.evaluation.link.judging import conjunction
 from hapax.evaluation.link.likelihood.methods import methods_by_run
 from hapax.evaluation.link.lint import VOTER
 from hapax.evaluation.link.probing.asking import ProbeAnswer
@@ -117,10 +118,7 @@ class VotedStatement:
     @property
     def overall(self) -> bool | None:
         """Verdict that both hold."""
-        both = (self.data_type, self.factual)
-        if False in both:
-            return False
-        return None if None in both else True
+        return conjunction((self.data_type, self.factual))
 
     @property
     def ties(self) -> list[str]:
@@ -138,11 +136,11 @@ class VotedStatement:
 
 
 def _verdict(majorities: Iterable[Majority]) -> bool | None:
-    """True if all are yes, False if one is no, else None."""
-    found = set(majorities)
-    if Majority.NO in found:
+    """True if all are yes, False if one is no, else None; None without any, too."""
+    distinct = set(majorities)
+    if Majority.NO in distinct:
         return False
-    return True if found == {Majority.YES} else None
+    return True if distinct == {Majority.YES} else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +155,12 @@ class VotedAccuracy:
 
     @classmethod
     def of(cls, group: str, judged: Sequence[VotedStatement]) -> VotedAccuracy:
-        return cls(
-            group,
-            len(judged),
-            _share_of_right(statement.data_type for statement in judged),
-            _share_of_right(statement.factual for statement in judged),
-            _share_of_right(statement.overall for statement in judged),
-        )
-
-
-def _share_of_right(verdicts: Iterable[bool | None]) -> Estimate:
-    return share([verdict for verdict in verdicts if verdict is not None])
+        shares = []
+        for measure_name in ("data_type", "factual", "overall"):
+            # A measure has its own denominator: a tie on the type leaves the entailment decided.
+            verdicts = [getattr(statement, measure_name) for statement in judged]
+            shares.append(share([verdict for verdict in verdicts if verdict is not None]))
+        return cls(group, len(judged), *shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +214,7 @@ class VoteCount:
     @property
     def failures(self) -> list[VotedStatement]:
         """Statements that a majority found wrong, each once (table 20)."""
-        return list({voted.record.id: voted for voted in self.judged if voted.overall is False}.values())
+        return [voted for voted in self.distinct if voted.overall is False]
 
     @property
     def distinct(self) -> list[VotedStatement]:
@@ -323,7 +316,11 @@ def _audit(claims: Mapping[tuple[str, Distribution], list[str]], ballots: Ballot
         majorities = [by_question[question].majority for by_question in audited.values() if question in by_question]
         errors.append(share([majority is Majority.NO for majority in majorities if majority is not Majority.TIE]))
         ties += majorities.count(Majority.TIE)
-    right = {fact: _is_right(by_question) for fact, by_question in audited.items()}
+    right = {}
+    for fact, by_question in audited.items():
+        # A question without votes leaves the fact as undecided as a tie does.
+        ballots_or_none = [by_question.get(question) for question in AUDIT_QUESTIONS]
+        right[fact] = _verdict(Majority.TIE if ballot is None else ballot.majority for ballot in ballots_or_none)
     correct: dict[Distribution, list[bool]] = {distribution: [] for distribution in Distribution}
     for (_, distribution), facts in claims.items():
         verdicts = [right.get(fact) for fact in facts]
@@ -334,23 +331,17 @@ def _audit(claims: Mapping[tuple[str, Distribution], list[str]], ballots: Ballot
     return Audit(len(audited), tuple(errors), shares, ties)
 
 
-def _is_right(by_question: Mapping[str, Ballot]) -> bool | None:
-    """Verdict that a majority affirmed all five questions about a fact; None if one of them has no majority."""
-    majorities = [by_question[question].majority for question in AUDIT_QUESTIONS if question in by_question]
-    if Majority.NO in majorities:
-        return False
-    # A tie, or a question without votes, leaves the fact undecided.
-    return True if majorities == [Majority.YES] * len(AUDIT_QUESTIONS) else None
-
-
 def _baseline(
     kb: KnowledgeBase, statements: Sequence[StatementRecord], votes: Sequence[VoteRecord]
 ) -> HumanBaseline | None:
     """Measure people by the labels that a probing uses. Statements with a value of a wrong type are left out."""
-    given, labelled, judges, answerers = _baseline_votes(votes)
+    answers, labelled, judges, answerers = _baseline_votes(votes)
     verdicts = vote_verdicts(votes)
-    asked = {subject for subject, _ in given} - verdicts.wrong_type
-    records = {(statement.id, statement.distribution): statement for statement in statements if statement.id in asked}
+    subjects = {subject for subject, _ in answers} - verdicts.wrong_type
+    records = {}
+    for statement in statements:
+        if statement.id in subjects:
+            records[statement.id, statement.distribution] = statement
     if not records:
         return None
     # The verdicts give the items the labels by which a model would be measured, too.
@@ -359,12 +350,12 @@ def _baseline(
     single: list[ProbeAnswer] = []
     for item in items:
         for template in TEMPLATES:
-            answers = given.get((item.statement_id, template.number), [])
-            if not answers:
+            words = answers.get((item.statement_id, template.number), [])
+            if not words:
                 continue
             question = template.question(item)
             positive = template.pair.word(True).lower()
-            replies = [answer == positive for answer in answers]
+            replies = [word == positive for word in words]
             for is_positive in replies:
                 single.append(ProbeAnswer(item, template, question, ParsedReply(is_positive), ""))
             # A tie is an answer off format, as when a model says neither of the two words.
@@ -372,11 +363,11 @@ def _baseline(
             reply = ParsedReply(None, "tie") if yes == no else ParsedReply(yes > no)
             majority.append(ProbeAnswer(item, template, question, reply, ""))
     return HumanBaseline(
-        tuple(sorted({number for _, number in given})),
+        tuple(sorted({number for _, number in answers})),
         measure(majority),
         measure(single),
         sum(answer.verdict.positive is None for answer in majority),
-        len(asked - labelled),
+        len(subjects - labelled),
         tuple(sorted(judges & answerers)),
     )
 
@@ -385,7 +376,7 @@ def _baseline_votes(
     votes: Sequence[VoteRecord],
 ) -> tuple[dict[tuple[str, int], list[str]], set[str], set[str], set[str]]:
     """Answers by statement and template, the statements that were labelled, and the voters in either role."""
-    given: dict[tuple[str, int], list[str]] = defaultdict(list)
+    answers: dict[tuple[str, int], list[str]] = defaultdict(list)
     labelled, judges, answerers = set(), set(), set()
     for vote in votes:
         question = _folded(vote.question)
@@ -394,7 +385,8 @@ def _baseline_votes(
             judges.add(vote.voter)
         elif question.startswith(BASELINE):
             answerers.add(vote.voter)
+            # A merged knowledge base may hold any question, such as "baseline" without a template's number.
             words = question.split()
             if words[0] == BASELINE and len(words) > 1 and words[1].isdecimal():
-                given[vote.statement_id, int(words[1])].append(_folded(vote.answer))
-    return given, labelled, judges, answerers
+                answers[vote.statement_id, int(words[1])].append(_folded(vote.answer))
+    return answers, labelled, judges, answerers

@@ -42,19 +42,19 @@ def read_concepts(reply: str, options: tuple[str, str]) -> Concepts | None:
 
     Two equal concepts become `person X` and `person Y`, as in the paper's figure 1.
     """
-    found: dict[int, str] = {}
+    concepts: dict[int, str] = {}
     for match in _STATED.finditer(reply.replace("*", "")):  # without Markdown emphasis
         entity = re.sub(r"^\s*(?:and|while|whereas)\s+", "", match["entity"], flags=re.IGNORECASE)
         option = named(entity, options)
         concept = _ARTICLE.sub("", " ".join(match["concept"].split()).strip("\"'“” "))
         # A concept that the knowledge base cannot store is no concept.
         if option is not None and concept and len(concept) <= MOST_CHARACTERS and not refusal(concept):
-            found.setdefault(option, concept)
-    if len(found) < 2:
+            concepts.setdefault(option, concept)
+    if len(concepts) < 2:
         return None
-    if found[0].casefold() == found[1].casefold():
-        return f"{found[0]} X", f"{found[1]} Y"
-    return found[0], found[1]
+    if concepts[0].casefold() == concepts[1].casefold():
+        return f"{concepts[0]} X", f"{concepts[1]} Y"
+    return concepts[0], concepts[1]
 
 
 def abstract_pair(pair: Pair, concepts: Concepts) -> Pair | None:

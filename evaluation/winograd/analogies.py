@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hapax.evaluation.winograd.data import Pair, occurs_in
@@ -178,35 +178,26 @@ def read_entities(reply: str) -> list[EntityPair]:
     Recognized are `1. X. 2. Y`, one entity per line, one pair per line (`1. X and Y` or `1. X - Y`), and pairs of names
     that occur only in the sentences made with them.
     """
-    stated = _stated(reply.replace("*", ""))  # without Markdown emphasis
-    if stated is None:
-        return []
-    parts = [_cleaned(part) for part in _parts(stated)]
-    parts = [part for part in parts if part]
-    # Parts with finite verbs are sentences, not entities.
+    parts = [part for part in map(_cleaned, _parts(reply.replace("*", ""))) if part]  # without Markdown emphasis
+    # Parts with finite verbs are sentences, not entities; only names in all of them can be told apart.
     if parts and all(_FINITE.search(part) for part in parts):
-        return list(_named_in(parts))
+        names = dict.fromkeys(_NAME.findall(parts[0]))
+        common = [name for name in names if all(occurs_in(name, part) for part in parts)]
+        return [(common[0], common[1])] if len(common) == 2 else []
     splits = [_TOGETHER.split(part) for part in parts]
     if splits and all(len(split) == 2 for split in splits):
         return [(_cleaned(first), _cleaned(second)) for first, second in splits]
     return [(parts[0], parts[1])] if len(parts) == 2 else []
 
 
-def _stated(reply: str) -> str | None:
-    """The part of the reply between `entities ..:` and the sentences that use the entities."""
-    introduced = list(_INTRODUCED.finditer(reply))
-    if not introduced:
-        numbered = _NUMBERED.search(reply)
-        if numbered is None:
-            return None
-        rest = reply[numbered.start() :]
-    else:
-        rest = reply[introduced[-1].end() :]
-    return _SENTENCES.split("\n" + rest, maxsplit=1)[0].strip()
-
-
-def _parts(stated: str) -> Iterator[str]:
-    for line in stated.splitlines():
+def _parts(reply: str) -> Iterator[str]:
+    """Lines and numbered parts of the reply between `entities ..:` and the sentences that use the entities."""
+    introductions = [match.end() for match in _INTRODUCED.finditer(reply)]
+    # Without an introduction, the first number begins the list; without either, the reply states nothing.
+    starts = introductions or [match.start() for match in _NUMBERED.finditer(reply)][:1]
+    if not starts:
+        return
+    for line in _SENTENCES.split("\n" + reply[starts[-1] :], maxsplit=1)[0].strip().splitlines():
         places = [match.start() for match in _NUMBERED.finditer(line)]
         if len(places) > 1:
             for start, end in zip(places, [*places[1:], len(line)], strict=True):
@@ -217,11 +208,3 @@ def _parts(stated: str) -> Iterator[str]:
 
 def _cleaned(part: str) -> str:
     return _BRACKET.sub("", _LINE_MARK.sub("", part)).strip(" .,;:\"'“”\t")
-
-
-def _named_in(sentences: Sequence[str]) -> Iterator[EntityPair]:
-    """The two names that occur in all sentences, if there are exactly two."""
-    found = [dict.fromkeys(_NAME.findall(sentence)) for sentence in sentences]
-    common = [name for name in found[0] if all(occurs_in(name, sentence) for sentence in sentences)]
-    if len(common) == 2:
-        yield common[0], common[1]

@@ -97,57 +97,51 @@ def ask_pairs(pairs: Sequence[Pair], ask: Ask, finished: Callable[[int], None] |
 
 def asking(model: Generator, journal: Journal, settings: AskSettings) -> Ask:
     """The function that asks a batch of pairs by the method of the settings."""
-    replies = _Replies(JournaledGenerator(model, journal, role=ROLE), settings)
-    return _staged(replies) if settings.method is PromptMethod.AOT_STAGED else _prompted(replies, settings)
+    asker = _PairAsker(JournaledGenerator(model, journal, role=ROLE), settings)
+    return asker.ask_in_stages if settings.method is PromptMethod.AOT_STAGED else asker.ask
 
 
-class _Replies:
-    """Sends prompts to a model, always with the same parameters."""
+class _PairAsker:
+    """Asks a model about pairs, always with the same method and parameters."""
 
     def __init__(self, generator: JournaledGenerator, settings: AskSettings) -> None:
-        self._generator = generator
+        self._generator, self._settings = generator, settings
         self._parameters = GenerationParameters(settings.temperature, max_tokens=settings.tokens, seed=settings.seed)
 
-    def to(self, prompts: Sequence[str]) -> list[tuple[str, str]]:
+    def _replies(self, prompts: Sequence[str]) -> list[tuple[str, str]]:
         """Journal ids and texts of the replies to the prompts."""
         requests = [GenerationRequest(text) for text in prompts]
         replies = self._generator.generate(requests, self._parameters)
         calls = self._generator.call_ids(requests, self._parameters)
         return [(call, reply.text) for call, reply in zip(calls, replies, strict=True)]
 
+    def ask(self, pairs: Sequence[Pair]) -> list[PairAnswer]:
+        """Ask by a single prompt."""
+        method, variant = self._settings.method, self._settings.variant
+        own = self._settings.own.text if self._settings.own is not None else ""
+        replies = self._replies([prompt(pair, method, variant, own) for pair in pairs])
+        answers = []
+        for pair, (call, reply) in zip(pairs, replies, strict=True):
+            options = pair[0].options
+            released = read_as_released(reply, options, zero_shot=method is PromptMethod.ZERO_SHOT)
+            concepts = read_concepts(reply, options) if method in (PromptMethod.AOT, PromptMethod.OWN) else None
+            strict = read_strictly(reply, options)
+            answers.append(PairAnswer(pair, (call,), (reply,), strict, released, concepts))
+        return answers
 
-def _prompted(replies: _Replies, settings: AskSettings) -> Ask:
-    own = settings.own.text if settings.own is not None else ""
+    def ask_in_stages(self, pairs: Sequence[Pair]) -> list[PairAnswer]:
+        """Abstract, answer about the concepts, and map the answer back to entities without a model.
 
-    def ask(pairs: Sequence[Pair]) -> list[PairAnswer]:
-        answers = replies.to([prompt(pair, settings.method, settings.variant, own) for pair in pairs])
-        return [_read(pair, call, reply, settings.method) for pair, (call, reply) in zip(pairs, answers, strict=True)]
-
-    return ask
-
-
-def _read(pair: Pair, call: str, reply: str, method: PromptMethod) -> PairAnswer:
-    options = pair[0].options
-    released = read_as_released(reply, options, zero_shot=method is PromptMethod.ZERO_SHOT)
-    concepts = read_concepts(reply, options) if method in (PromptMethod.AOT, PromptMethod.OWN) else None
-    return PairAnswer(pair, (call,), (reply,), read_strictly(reply, options), released, concepts)
-
-
-def _staged(replies: _Replies) -> Ask:
-    """Abstract, answer about the concepts, and map the answer back to entities without a model.
-
-    The second question names no entity, so associations of the entities cannot influence the answer.
-    """
-
-    def ask(pairs: Sequence[Pair]) -> list[PairAnswer]:
-        first = replies.to([abstraction_prompt(pair) for pair in pairs])
+        The second question names no entity, so associations of the entities cannot influence the answer.
+        """
+        first = self._replies([abstraction_prompt(pair) for pair in pairs])
         mappings: list[Concepts | None] = []
         abstract_pairs: list[Pair | None] = []
         for pair, (_, reply) in zip(pairs, first, strict=True):
             concepts = read_concepts(reply, pair[0].options)
             mappings.append(concepts)
             abstract_pairs.append(concepts and abstract_pair(pair, concepts))
-        second = iter(replies.to([abstract_prompt(pair) for pair in abstract_pairs if pair is not None]))
+        second = iter(self._replies([abstract_prompt(pair) for pair in abstract_pairs if pair is not None]))
         answers = []
         for pair, (call, reply), mapping, abstract in zip(pairs, first, mappings, abstract_pairs, strict=True):
             if abstract is None:
@@ -161,5 +155,3 @@ def _staged(replies: _Replies) -> Ask:
             calls, texts = (call, call_2), (reply, reply_2)
             answers.append(PairAnswer(pair, calls, texts, strict, (released[0], released[1]), mapping))
         return answers
-
-    return ask

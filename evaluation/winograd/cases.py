@@ -58,13 +58,13 @@ class CaseComparison:
     @property
     def figures(self) -> dict[str, Any]:
         """The case for programs."""
+        methods = []
+        for method, reply, right in zip(self.methods, self.replies, self.right, strict=True):
+            methods.append({"method": method, "reply": reply, "right": right})
         return {
             "pair": self.pair[0].pair,
             "sentences": [item.text for item in self.pair],
-            "methods": [
-                {"method": method, "reply": reply, "right": right}
-                for method, reply, right in zip(self.methods, self.replies, self.right, strict=True)
-            ],
+            "methods": methods,
             "failures": [failure.value for failure in self.failures],
         }
 
@@ -77,13 +77,14 @@ def failures_of(pair: Pair, concepts: Concepts | None) -> tuple[Failure, ...]:
     """
     if concepts is None:
         return (Failure.LEVEL,)
-    found = []
+    failures = []
+    # Words of one sentence alone: the quality that the two answers turn on.
     differing = _words(pair[0].text) ^ _words(pair[1].text)
     if any(_share_stem(_words(concept), differing) for concept in concepts):
-        found.append(Failure.LEVEL)
+        failures.append(Failure.LEVEL)
     if any(_share_stem(_words(concepts[place]), _words(pair[0].options[place])) for place in (0, 1)):
-        found.append(Failure.CUE)
-    return tuple(found) or (Failure.OTHER,)
+        failures.append(Failure.CUE)
+    return tuple(failures) or (Failure.OTHER,)
 
 
 def stored_cases(
@@ -103,29 +104,29 @@ def stored_cases(
             # A method with a single wording is compared with runs of every wording.
             wording = "" if run.method in WITHOUT_VARIANT else run.variant
             runs.setdefault((run.name, run.source, wording, run.published), {})[run.method] = run
-    found: dict[tuple[str, str], list[CaseComparison]] = {}
+    by_run: dict[tuple[str, str], list[CaseComparison]] = {}
     for (name, source, wording, published), by_method in runs.items():
         unworded = runs.get((name, source, "", published), {})
         first, second = (by_method.get(method, unworded.get(method)) for method in methods)
         if wording and first is not None and second is not None:
-            found.setdefault((name, source), []).extend(cases(kb, pairs, first, second))
-    if not any(found.values()):
+            by_run.setdefault((name, source), []).extend(cases(kb, pairs, first, second))
+    if not any(by_run.values()):
         raise HapaxError(
             f"{kb.place}: no pairs of these files were asked by both {methods[0]} and {methods[1]}. "
             "Ask first, with: hapax evaluate winograd ask."
         )
-    return found
+    return by_run
 
 
 def case_result(cases_by_run: Mapping[tuple[str, str], Sequence[CaseComparison]], most: int) -> ExperimentResult:
     """Up to `most` cases of each model and source."""
-    shown: list[CaseComparison] = []
+    first_cases: list[CaseComparison] = []
     for run_cases in cases_by_run.values():
-        shown += run_cases[:most]
+        first_cases += run_cases[:most]
     lines: list[str] = []
-    for case in shown:
+    for case in first_cases:
         lines += [*case.lines(), ""]
-    return ExperimentResult((), [case.figures for case in shown], details=lines)
+    return ExperimentResult((), [case.figures for case in first_cases], details=lines)
 
 
 def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: StoredRun) -> Iterator[CaseComparison]:
@@ -135,7 +136,7 @@ def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: S
         for ids in run.calls.values():
             call_ids += ids
     calls = kb.calls(call_ids)
-    found = []
+    comparisons = []
     for name in second.calls:
         # A budget may have ended one of the runs, and the files may hold only some of the pairs.
         if name not in first.calls or name not in pairs:
@@ -144,16 +145,8 @@ def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: S
         replies = _replies(calls, first, name), _replies(calls, second, name)
         right = _right(first, name), _right(second, name)
         failures = () if right[1] else failures_of(pair, read_concepts(replies[1], pair[0].options))
-        found.append(
-            CaseComparison(
-                pair,
-                (first.method, second.method),
-                replies,
-                right,
-                failures,
-            )
-        )
-    yield from sorted(found, key=lambda case: (case.right[1], case.right[0]))
+        comparisons.append(CaseComparison(pair, (first.method, second.method), replies, right, failures))
+    yield from sorted(comparisons, key=lambda case: (case.right[1], case.right[0]))
 
 
 def _replies(calls: Mapping[str, CallRecord], run: StoredRun, pair: str) -> str:

@@ -23,7 +23,7 @@ from hapax.kb.values import refusal
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
 SOURCES = (WSC273, HUMAN, MACHINE)
 
-KEPT = "kept unchanged"
+UNCHANGED = "kept unchanged"
 """Remedy of faults that the reader leaves in the text."""
 
 MACHINE_FAMILY = 5
@@ -214,9 +214,9 @@ def source_counts(items: Sequence[WinogradItem]) -> list[SourceCount]:
     """Numbers of sentences, pairs and families of pairs by source, in order of appearance."""
     counts = []
     for source in dict.fromkeys(item.source for item in items):
-        own = [item for item in items if item.source == source]
-        pairs = pairs_of(own)
-        counts.append(SourceCount(source, len(own), len(pairs), len({pair[0].family for pair in pairs})))
+        sentences = [item for item in items if item.source == source]
+        pairs = pairs_of(sentences)
+        counts.append(SourceCount(source, len(sentences), len(pairs), len({pair[0].family for pair in pairs})))
     return counts
 
 
@@ -261,6 +261,7 @@ def _read_annotated(rows: Sequence[Mapping[str, Any]], name: str, published: boo
         pair = f"{WSC273}:{heads[number]}"
         file.items.append(_item(_Place(WSC273, number, name, pair, pair), row, options))
     for head in sorted(set(heads)):
+        # Only rows with a partner were modified; the modification is in columns of the same two rows.
         if rows[head]["mod"].strip() and heads[head + 1 : head + 2] == [head]:
             _add_modified_pair(rows, name, head, file)
             if published:
@@ -290,15 +291,14 @@ def _add_modified_pair(rows: Sequence[Mapping[str, Any]], name: str, head: int, 
     # The second row may leave its options out, and then shares those of the first.
     first = _options(rows[head]["mod"], name, head)
     pair, family = f"{HUMAN}:{head}", f"{WSC273}:{head}"
-    rows_by_problem: dict[str, list[int]] = {}
+    items: dict[int, WinogradItem] = {}
     for number in (head, head + 1):
         row = rows[number]
         options = _options(row["mod"], name, number) if row["mod"].strip() else first
         text = row["mod_text"].strip() or replaced(row["text"], _options(row["options"], name, number), options)
         item = _item(_Place(HUMAN, number, name, pair, family), {**row, "text": text, "pronoun_loc": ""}, options)
         file.items.append(item)
-        for problem in _missing_options(item):
-            rows_by_problem.setdefault(problem, []).append(number)
+        items[number] = item
         if options != first:
             place = 0 if first[0] != options[0] else 1
             file.faults.append(
@@ -309,8 +309,7 @@ def _add_modified_pair(rows: Sequence[Mapping[str, Any]], name: str, head: int, 
                     f"the option of this row is used, {options[place]!r}",
                 )
             )
-    for problem, numbers in rows_by_problem.items():
-        file.faults.append(ItemFault(HUMAN, tuple(numbers), problem, KEPT))
+    _check_options(file, items)
 
 
 def _as_released(rows: Sequence[Mapping[str, Any]], head: int, pair: Sequence[WinogradItem]) -> list[WinogradItem]:
@@ -341,7 +340,7 @@ def _read_generated(rows: Sequence[Mapping[str, Any]], name: str, published: boo
         if flags[0] != flags[1]:
             problem = "one row of the pair is marked as used and one is not"
             file.faults.append(ItemFault(MACHINE, (head, head + 1), problem, "both are used"))
-        rows_by_problem: dict[str, list[int]] = {}
+        items: dict[int, WinogradItem] = {}
         for number in (head, head + 1):
             row = rows[number]
             item = _item(_Place(MACHINE, number, name, pair, family), row, _entities(row, name, number))
@@ -352,10 +351,8 @@ def _read_generated(rows: Sequence[Mapping[str, Any]], name: str, published: boo
                 item = replace(item, text=row["text"], pronoun=first["pronoun"], options=options, pronoun_start=None)
             if any(flags):
                 file.items.append(item)
-            for problem in _missing_options(item):
-                rows_by_problem.setdefault(problem, []).append(number)
-        for problem, numbers in rows_by_problem.items():
-            file.faults.append(ItemFault(MACHINE, tuple(numbers), problem, KEPT, any(flags)))
+            items[number] = item
+        _check_options(file, items, any(flags))
     _check_pronouns(file, published)
     return file
 
@@ -373,7 +370,7 @@ def _read_plain(rows: Sequence[Mapping[str, Any]], path: Path, published: bool) 
         for option in options:
             if not occurs_in(core(option), item.text):
                 problem = f"the option {option!r} is not in the sentence"
-                file.faults.append(ItemFault(path.stem, (number,), problem, KEPT))
+                file.faults.append(ItemFault(path.stem, (number,), problem, UNCHANGED))
     counts = Counter(item.pair for item in file.items)
     for number, item in enumerate(file.items):
         if counts[item.pair] > 2:
@@ -454,24 +451,24 @@ def replaced(text: str, old: tuple[str, str], new: tuple[str, str]) -> str:
     Nothing replaces an entity that is not found, and an entity that the sentence names already replaces nothing. An
     article is capitalized at the start of a sentence and in lower case elsewhere.
     """
-    found: dict[str, str] = {}
+    substitutes: dict[str, str] = {}
     for old_entity, new_entity in zip(old, new, strict=True):
         if occurs_in(core(new_entity), text):
             continue
         if occurs_in(old_entity, text):
-            found.setdefault(old_entity.casefold(), new_entity)
+            substitutes.setdefault(old_entity.casefold(), new_entity)
         else:
             # The sentence may use another article, which then stays.
-            found[core(old_entity).casefold()] = core(new_entity)
-    if not found:
+            substitutes[core(old_entity).casefold()] = core(new_entity)
+    if not substitutes:
         return text
     # An entity may contain the other, and a regular expression takes the first alternative that matches.
-    longest_first = sorted(found, key=len, reverse=True)
+    longest_first = sorted(substitutes, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)('s)?", re.IGNORECASE)
 
     def exchange(match: re.Match[str]) -> str:
         possessive = match.group(1) or ""
-        name = found[match.group(0).removesuffix(possessive).casefold()]
+        name = substitutes[match.group(0).removesuffix(possessive).casefold()]
         if _SENTENCE_END.search(text[: match.start()]):
             name = name[0].upper() + name[1:]
         elif _DETERMINER.match(name):
@@ -491,11 +488,17 @@ def core(option: str) -> str:
     return _DETERMINER.sub("", option) or option
 
 
-def _missing_options(item: WinogradItem) -> list[str]:
-    """Problems with options of a published item that are not in its sentence."""
-    text = item.text.casefold()
-    # Articles count, since the released code replaces options together with their articles.
-    return [f"the option {option!r} is not in the sentence" for option in item.options if option.casefold() not in text]
+def _check_options(file: ItemFile, items: Mapping[int, WinogradItem], used: bool = True) -> None:
+    """Report options of a published pair, given by row, that are not in their sentences."""
+    rows: dict[tuple[str, str], list[int]] = {}
+    for number, item in items.items():
+        for option in item.options:
+            # Articles count, since the released code replaces options together with their articles.
+            if option.casefold() not in item.text.casefold():
+                rows.setdefault((item.source, option), []).append(number)
+    for (source, option), numbers in rows.items():
+        problem = f"the option {option!r} is not in the sentence"
+        file.faults.append(ItemFault(source, tuple(numbers), problem, UNCHANGED, used))
 
 
 def pronoun_of(item: WinogradItem) -> str:
@@ -508,14 +511,14 @@ def pronoun_of(item: WinogradItem) -> str:
     for option in item.options:
         text = re.sub(rf"(?<!\w){re.escape(option)}(?!\w)", " ", text, flags=re.IGNORECASE)
     for clause in reversed(_CLAUSE.split(text)):
-        found = [match.group(0) for match in _PRONOUN.finditer(clause)]
-        if not found:
+        pronouns = [match.group(0) for match in _PRONOUN.finditer(clause)]
+        if not pronouns:
             continue
-        own = item.pronoun.casefold()
-        forms = next((forms for forms in PRONOUN_FORMS if own in forms), (own,))
-        same = [pronoun for pronoun in found if pronoun.casefold() == own]
-        other_forms = [pronoun for pronoun in found if pronoun.casefold() in forms]
-        return (same or other_forms or found)[0]
+        published = item.pronoun.casefold()
+        forms = next((forms for forms in PRONOUN_FORMS if published in forms), (published,))
+        same = [pronoun for pronoun in pronouns if pronoun.casefold() == published]
+        other_forms = [pronoun for pronoun in pronouns if pronoun.casefold() in forms]
+        return (same or other_forms or pronouns)[0]
     return item.pronoun
 
 
@@ -574,11 +577,12 @@ def _check_pronouns(file: ItemFile, published: bool) -> None:
         fitting = pronoun_of(item)
         if fitting.casefold() == item.pronoun.casefold():
             continue
+        # Items of unused pairs are not in the file, so positions in the list are no row numbers.
         row = int(item.id.rpartition(":")[2])
         wrong.setdefault((item.source, item.pronoun, fitting), []).append(row)
         if not published:
             file.items[position] = replace(item, pronoun=fitting)
-    for (source, own, fitting), rows in wrong.items():
+    for (source, pronoun, fitting), rows in wrong.items():
         remedy = "left as published" if published else f"{fitting!r} is used"
-        problem = f"the pronoun asked about is {fitting!r}, not {own!r}"
+        problem = f"the pronoun asked about is {fitting!r}, not {pronoun!r}"
         file.faults.append(ItemFault(source, tuple(rows), problem, remedy))

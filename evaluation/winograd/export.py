@@ -18,6 +18,10 @@ from hapax.grammar.errors import HapaxError
 VERSION = 1.0
 """Version of the tasks. Raise it when a prompt or metric changes, so that results can be distinguished."""
 
+_METADATA = {"version": VERSION}
+_AVERAGED = ("single", "pair", "unparsed")
+"""Metrics whose value for a group of tasks is the mean over all documents."""
+
 CHOOSING = (PromptMethod.ZERO_SHOT, PromptMethod.ONE_SHOT)
 """Methods without reasoning before the answer, so that the likeliest of the four answers can be chosen."""
 
@@ -57,7 +61,9 @@ def export(paths: Sequence[Path], options: SchemaExportOptions, folder: Path) ->
     for path in paths:
         for pair in pairs_of(read_file(path).items):
             if not options.sources or pair[0].source in options.sources:
-                by_slug.setdefault(_slug(pair[0].source), []).append(pair)
+                # The harness takes lower-case letters, digits and underscores in the names of tasks.
+                slug = re.sub(r"[^a-z0-9]+", "_", pair[0].source.lower()).strip("_") or "pairs"
+                by_slug.setdefault(slug, []).append(pair)
     if not by_slug:
         raise HapaxError(f"{', '.join(map(str, paths))}: no pairs to export. Name another file, or another --source.")
     written = []
@@ -77,10 +83,6 @@ def _write(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
     return paths
 
 
-def _slug(source: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", source.lower()).strip("_") or "pairs"
-
-
 def _column(method: PromptMethod) -> str:
     return f"prompt_{method.value.replace('-', '_')}"
 
@@ -96,10 +98,16 @@ def _harness_files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportO
         tasks = {}
         for slug, method in product(by_slug, methods):
             tasks[f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}"] = (slug, method)
-        yield f"{options.name}{ending}.yaml", yaml_text(_group(f"{options.name}{ending}", list(tasks)))
+        group = f"{options.name}{ending}"
+        means = [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in _AVERAGED]
+        content = {"group": group, "task": list(tasks), "aggregate_metric_list": means, "metadata": _METADATA}
+        yield f"{group}.yaml", yaml_text(content)
         for task, (slug, method) in tasks.items():
-            yield f"{task}.yaml", yaml_text(_task(task, f"{slug}.jsonl", method, base))
-    yield "README.md", _harness_readme(options.name)
+            data = {"data_file": f"{slug}.jsonl"}
+            text = f"{{{{{_column(method)}}}}}"  # a template of the harness: {{prompt_aot}}
+            content = {"include": base, "task": task, "dataset_kwargs": data, "doc_to_text": text}
+            yield f"{task}.yaml", yaml_text(content)
+    yield "README.md", _HARNESS_README.format(name=options.name, metrics=_METRICS)
 
 
 def _document(pair: Pair, variant: PromptWording) -> dict[str, Any]:
@@ -138,29 +146,11 @@ def _base(ending: str) -> dict[str, Any]:
         "test_split": "test",
         **asking,
         "metric_list": [*means, consistency],
-        "metadata": {"version": VERSION},
+        "metadata": _METADATA,
     }
 
 
-_AVERAGED = ("single", "pair", "unparsed")
-
-
-def _task(task: str, data_file: str, method: PromptMethod, base: str) -> dict[str, Any]:
-    return {
-        "include": base,
-        "task": task,
-        "dataset_kwargs": {"data_file": data_file},
-        "doc_to_text": f"{{{{{_column(method)}}}}}",
-    }
-
-
-def _group(group: str, tasks: list[str]) -> dict[str, Any]:
-    averaged = [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in _AVERAGED]
-    return {"group": group, "task": tasks, "aggregate_metric_list": averaged, "metadata": {"version": VERSION}}
-
-
-def _harness_readme(name: str) -> str:
-    return f"""\
+_HARNESS_README = """\
 # Tasks of `{name}` for lm-evaluation-harness
 
 ```
@@ -171,7 +161,7 @@ lm-eval run --model hf --model_args pretrained=MODEL --tasks {name}_choice --inc
 Nothing is downloaded: the pairs are in this folder, which `--include_path` names. In the group `{name}` the model
 writes answers to the paper's six prompts; in `{name}_choice` it chooses one after the zero-shot and one-shot prompts.
 
-{_METRICS}
+{metrics}
 """
 
 

@@ -45,14 +45,21 @@ def associations(pairs: Sequence[Pair], model: JournaledLikelihood) -> list[Asso
         distinct |= dict.fromkeys(texts or ())
     scores = model.log_likelihoods(list(distinct))
     totals = {text: score.total for text, score in zip(distinct, scores, strict=True)}
-    return [None if texts is None else _association(texts, totals) for texts in pair_texts]
+    results: list[Association | None] = []
+    for texts in pair_texts:
+        differences = []
+        for start in range(0, len(texts or ()), 4):  # four texts for each sentence, as `_texts` orders them
+            wrong, wrong_alone, right, right_alone = (totals[text] for text in (texts or ())[start : start + 4])
+            differences.append((wrong - wrong_alone) - (right - right_alone))
+        results.append(Association((differences[0], differences[1])) if differences else None)
+    return results
 
 
-_Texts = tuple[str, ...]
-"""For each sentence: the clause about the wrong entity, this entity, the clause about the right one, this entity."""
+def _texts(pair: Pair) -> tuple[str, ...] | None:
+    """For each sentence: the clause about the wrong entity, this entity, the clause about the right one, this entity.
 
-
-def _texts(pair: Pair) -> _Texts | None:
+    None if a sentence has no clause with its pronoun.
+    """
     texts: list[str] = []
     for item in pair:
         for entity in (item.options[1 - item.answer], item.options[item.answer]):
@@ -61,14 +68,6 @@ def _texts(pair: Pair) -> _Texts | None:
                 return None
             texts += [clause, f"{entity[0].upper()}{entity[1:]}."]
     return tuple(texts)
-
-
-def _association(texts: _Texts, totals: dict[str, float]) -> Association:
-    scores = []
-    for start in (0, 4):  # four texts for each sentence
-        wrong, wrong_alone, right, right_alone = (totals[text] for text in texts[start : start + 4])
-        scores.append((wrong - wrong_alone) - (right - right_alone))
-    return Association((scores[0], scores[1]))
 
 
 def keep_most_adversarial(scores: Sequence[float], ties: Sequence[str], share: float, most: int) -> list[int]:

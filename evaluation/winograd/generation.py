@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -166,42 +165,39 @@ class GenerateSession:
     def generate(self, path: Path, progress: Callable[[str], None] | None = None) -> Generated:
         """Propose, instantiate and gate pairs until the budget is reached. Decisions are stored with their scores."""
         show = progress or (lambda _: None)
-        pairs = self._sources(path)
-        record = self._record(path, pairs)
-        self._kb.start_run(record)
-        made = Generated(len(pairs))
+        pairs = self._source_pairs(path)
+        settings = {**self._options.settings(), "file": path.name}
+        # The texts are part of the identity, so a changed file starts a new run.
+        run_id = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
+        self._kb.start_run(RunRecord.now(run_id, COMMAND, settings))
+        generated = Generated(len(pairs))
         try:
             show("Asking for analogous entities")
-            made.candidates = self._proposed(pairs)
-            _instantiate(made.candidates)
+            generated.candidates = self._proposed(pairs)
+            _instantiate(generated.candidates)
             show("Measuring associations")
-            self._associate(made, record.id)
+            self._associate(generated, run_id)
             show("Asking the base model")
-            self._ask_base(made, record.id)
-            self._keep_share(made, record.id)
+            self._ask_base(generated, run_id)
+            # Last, because it chooses among those that pass all other gates.
+            self._keep_share(generated, run_id)
         except BudgetReached as reached:
-            made.stopped = str(reached)
-        for candidate in made.candidates:
-            if made.stopped and not candidate.rejected:
+            generated.stopped = str(reached)
+        for candidate in generated.candidates:
+            if generated.stopped and not candidate.rejected:
                 candidate.rejected = "not judged: the budget was reached"
         with self._kb.transaction():
-            self._kb.add_decisions([*_structural_decisions(made.candidates, record.id), *made.decisions])
-            self._kb.finish_run(record.id, "budget" if made.stopped else "done", {"counts": made.counts()})
-        return made
+            self._kb.add_decisions([*_structural_decisions(generated.candidates, run_id), *generated.decisions])
+            self._kb.finish_run(run_id, "budget" if generated.stopped else "done", {"counts": generated.counts()})
+        return generated
 
-    def _sources(self, path: Path) -> list[Pair]:
+    def _source_pairs(self, path: Path) -> list[Pair]:
         pairs = pairs_of(read_file(path).items)
-        wanted = self._options.source or pairs[0][0].source if pairs else ""
-        chosen = [pair for pair in pairs if pair[0].source == wanted][: self._options.limit]
+        source = self._options.source or pairs[0][0].source if pairs else ""
+        chosen = [pair for pair in pairs if pair[0].source == source][: self._options.limit]
         if not chosen:
-            raise HapaxError(f"{path}: no pairs of {wanted or 'any source'} to start from. Name another --source.")
+            raise HapaxError(f"{path}: no pairs of {source or 'any source'} to start from. Name another --source.")
         return chosen
-
-    def _record(self, path: Path, pairs: Sequence[Pair]) -> RunRecord:
-        settings = {**self._options.settings(), "file": path.name}
-        identity = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
-        started = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return RunRecord(identity, COMMAND, settings, identity, started)
 
     def _proposed(self, pairs: Sequence[Pair]) -> list[EntityProposal]:
         """Candidates from the model's replies. A repeated pair of entities for one source pair is rejected."""
@@ -210,21 +206,21 @@ class GenerateSession:
         generator = JournaledGenerator(model, self._journal, role=ROLE)
         # 256 tokens: an explanation, the two entities and two sentences, as in the examples of the prompts.
         parameters = GenerationParameters(options.temperature, max_tokens=256, seed=options.seed)
-        asked: list[Pair] = []
+        sources: list[Pair] = []
         requests = []
         for pair in pairs:
             for name in options.prompts:
                 prompt = released_prompt(pair) if name == RELEASED else paper_prompt(pair, int(name))
-                asked.append(pair)
+                sources.append(pair)
                 requests.append(GenerationRequest(prompt))
         calls = generator.call_ids(requests, parameters)
         candidates: list[EntityProposal] = []
         seen: set[str] = set()
-        for pair, call, reply in zip(asked, calls, generator.generate(requests, parameters), strict=True):
-            stated = read_entities(reply.text)
-            if not stated:
+        for pair, call, reply in zip(sources, calls, generator.generate(requests, parameters), strict=True):
+            entity_pairs = read_entities(reply.text)
+            if not entity_pairs:
                 candidates.append(EntityProposal(pair, None, call, rejected="the reply states no two entities"))
-            for first, second in stated:
+            for first, second in entity_pairs:
                 # Each entity takes the place of the option with the same number.
                 old_first, old_second = pair[0].options
                 entities = _with_article(first, reply.text, old_first), _with_article(second, reply.text, old_second)
@@ -235,9 +231,9 @@ class GenerateSession:
                 candidates.append(candidate)
         return candidates
 
-    def _associate(self, made: Generated, run_id: str) -> None:
+    def _associate(self, generated: Generated, run_id: str) -> None:
         """Apply the inverted likelihood gate: the wrong entity must be the more associated one."""
-        candidates = made.accepted  # rejected candidates cost no calls
+        candidates = generated.accepted  # rejected candidates cost no calls
         if not candidates:
             return
         model = open_model(self._options.likelihood, LIKELIHOOD, self._opening)
@@ -251,13 +247,13 @@ class GenerateSession:
             elif candidate.association < threshold:
                 candidate.rejected = "the right answer is the associated one"
             measured = (candidate.association, threshold)
-            made.decisions.append(
+            generated.decisions.append(
                 _decision(run_id, gating.ASSOCIATION, candidate, measured, "the wrong answer is favoured")
             )
 
-    def _ask_base(self, made: Generated, run_id: str) -> None:
+    def _ask_base(self, generated: Generated, run_id: str) -> None:
         """Apply the inverted critic gate: a base model must fail on at least one of the two sentences."""
-        candidates = made.accepted  # rejected candidates cost no calls
+        candidates = generated.accepted  # rejected candidates cost no calls
         if not candidates:
             return
         for candidate, right in zip(candidates, self._base_rights(_pairs(candidates)), strict=True):
@@ -266,7 +262,8 @@ class GenerateSession:
                 candidate.rejected = "the base model answers both sentences right"
             # The score is the share of sentences that the base model fails on.
             measured = (1 - right / 2, 0.5)
-            made.decisions.append(_decision(run_id, gating.NON_LLM_PROOF, candidate, measured, "the base model fails"))
+            reason = "the base model fails"
+            generated.decisions.append(_decision(run_id, gating.NON_LLM_PROOF, candidate, measured, reason))
 
     def _base_rights(self, pairs: Sequence[Pair]) -> list[int]:
         if self._options.base_method == CRITIC:
@@ -276,20 +273,21 @@ class GenerateSession:
         settings = AskSettings(PromptMethod(self._options.base_method), seed=self._options.seed)
         return gating.base_rights(pairs, asking(model, self._journal, settings))
 
-    def _keep_share(self, made: Generated, run_id: str) -> None:
+    def _keep_share(self, generated: Generated, run_id: str) -> None:
         """Reject all but the most adversarial share of each source pair's candidates."""
         by_source: dict[str, list[EntityProposal]] = {}
-        for candidate in made.accepted:
+        for candidate in generated.accepted:
             by_source.setdefault(candidate.source[0].pair, []).append(candidate)
         for candidates in by_source.values():
             scores = [candidate.association or 0.0 for candidate in candidates]
             identities = [candidate.id for candidate in candidates]
-            kept = gating.keep_most_adversarial(scores, identities, self._options.share, self._options.most)
+            # Ids break ties, so that equal scores are cut alike in every run.
+            places = gating.keep_most_adversarial(scores, identities, self._options.share, self._options.most)
             for place, candidate in enumerate(candidates):
-                if place not in kept:
+                if place not in places:
                     candidate.rejected = "more adversarial ones of its source pair are kept"
                     measured = (candidate.association, None)
-                    made.decisions.append(_decision(run_id, gating.SHARE, candidate, measured, ""))
+                    generated.decisions.append(_decision(run_id, gating.SHARE, candidate, measured, ""))
 
 
 def _pairs(candidates: Sequence[EntityProposal]) -> list[Pair]:

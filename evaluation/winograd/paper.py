@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 Printed = Mapping[str, tuple[float, ...]]
 """Rows of a table by their first cell."""
@@ -75,8 +76,8 @@ def possible(value: float, count: int) -> bool:
 def impossible() -> Iterator[Impossible]:
     """Printed percentages that are impossible with the number of sentences, pairs or families."""
     sets = ("WSC", "H", "M")
-    yield from _impossible(1, TABLE_1, [(name, kind) for name in sets for kind in (0, 1)])
-    model_columns = [(name, kind) for name in ("H", "M") for kind in (0, 1)]
+    yield from _impossible(1, TABLE_1, list(product(sets, (0, 1))))
+    model_columns = list(product(("H", "M"), (0, 1)))
     yield from _impossible(2, TABLE_2, model_columns * len(TABLE_2_MODELS))
     for method, value in zip(TABLE_3_METHODS, TABLE_3["Consistency"], strict=True):
         if not possible(value, FAMILIES):

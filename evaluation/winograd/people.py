@@ -33,6 +33,7 @@ FEWEST = 2
 def item_of(pair: Pair) -> VotingItem:
     """The schema as an item of a sheet. Its id depends only on what annotators read there."""
     first, second = pair
+    # Not the label: correcting it in the file must not detach the votes.
     identity = content_id("schema", first.text, second.text, first.pronoun, second.pronoun, *first.options)
     return schema_item(f"schema:{identity}", (first.text, second.text), (first.pronoun, second.pronoun), first.options)
 
@@ -110,26 +111,23 @@ class Annotated:
             for schema in self.judged:
                 answers = list(schema.votes.get(question, {}).values())
                 counts.append([[answers.count(choice) for choice in choices]])
-            found = agreement(counts)
-            rows.append((question, found.questions, found.percent, found.krippendorff))
-            agreements[question] = {
-                "questions": found.questions,
-                "percent": found.percent,
-                "krippendorff": found.krippendorff,
-            }
+            measures = agreement(counts)
+            figures = [getattr(measures, name) for name in ("questions", "percent", "krippendorff")]
+            rows.append((question, *figures))
+            agreements[question] = dict(zip(("questions", "percent", "krippendorff"), figures, strict=True))
         tables = [
             ResultTable("Agreement", ("question", "schemas", "same answer", "Krippendorff's alpha"), rows),
             ResultTable("Schemas", ("", "count"), list(outcomes.items())),
             ResultTable("Disagreement on any question", ("share of schemas",), [(reference,)]),
         ]
-        figures = {
+        for_programs = {
             "schemas": len(self.judged),
             "kept": len(self.kept),
             "disagreement": self.disagreement,
             "agreement": agreements,
             "fates": outcomes,  # the key that was always written
         }
-        return ExperimentResult(tables, figures)
+        return ExperimentResult(tables, for_programs)
 
     def kept_lines(self) -> Iterator[str]:
         """The schemas that are kept, as lines of JSONL."""
@@ -140,10 +138,10 @@ class Annotated:
 
 def schemas_of(path: Path) -> dict[str, Pair]:
     """Pairs of a file by their ids on sheets. Raises HapaxError if there are none."""
-    found = {item_of(pair).id: pair for pair in pairs_of(read_file(path).items)}
-    if not found:
+    schemas = {item_of(pair).id: pair for pair in pairs_of(read_file(path).items)}
+    if not schemas:
         raise HapaxError(f"{path}: no pairs to judge. Name a file with pairs of sentences.")
-    return found
+    return schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +158,12 @@ class SheetOptions:
 def export_sheets(kb: KnowledgeBase, path: Path, options: SheetOptions, folder: Path) -> list[Path]:
     """Write a sheet for each annotator; return their paths. The same file and options give the same bytes."""
     check_voter_names(options.annotators)
-    schemas = schemas_of(path)
-    wanted = list(schemas)
+    pairs = list(schemas_of(path).values())
     if options.disputed:
-        # `annotated` returns the schemas in the order of the file, as `schemas_of` does.
-        judged = zip(schemas, annotated(kb, path).judged, strict=True)
-        wanted = [identity for identity, schema in judged if schema.disputed]
-    if not wanted:
+        pairs = [schema.pair for schema in annotated(kb, path).judged if schema.disputed]
+    if not pairs:
         raise HapaxError(f"{path}: annotators agree on all schemas. Omit --disputed to have every schema judged.")
-    items = [item_of(schemas[identity]) for identity in wanted]
+    items = [item_of(pair) for pair in pairs]
     schema_sheets = sheets(SheetKind.SCHEMAS, items, options.annotators, options.seed, options.per_sheet)
     return write_sheets(schema_sheets, options.forms, folder)
 

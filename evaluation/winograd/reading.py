@@ -39,16 +39,16 @@ def read_strictly(reply: str, options: tuple[str, str]) -> Answers:
     """
     # Models continue with a further question and its answer, which are not about this pair.
     text = _NEXT_QUESTION.split(reply, maxsplit=1)[0].replace("*", "")
-    found: list[tuple[int, Answers]] = []
+    placed: list[tuple[int, Answers]] = []
     for pattern in (_NUMBERED, _ORDINALS):
         for match in pattern.finditer(text):
-            found.append((match.start(), (named(match["first"], options), named(match["second"], options))))
+            placed.append((match.start(), (named(match["first"], options), named(match["second"], options))))
     for match in _BOTH.finditer(text):
         both = named(match["both"], options)
-        found.append((match.start(), (both, both)))
-    if not found:
+        placed.append((match.start(), (both, both)))
+    if not placed:
         return None, None
-    answers = [pair for _, pair in sorted(found, key=lambda entry: entry[0])]
+    answers = [pair for _, pair in sorted(placed, key=lambda entry: entry[0])]
     complete = [pair for pair in answers if None not in pair]
     return (complete or answers)[-1]
 
@@ -66,8 +66,8 @@ def named(part: str, options: tuple[str, str]) -> int | None:
     if len(contained) == 2 and (_within(cores[0], cores[1]) or _within(cores[1], cores[0])):
         # "tasty fish" contains "fish", so the shorter option counts only if it also occurs elsewhere.
         shorter = min((0, 1), key=lambda number: len(cores[number]))
-        rest = phrase.replace(cores[1 - shorter], " ")
-        contained = [0, 1] if _within(cores[shorter], rest) else [1 - shorter]
+        elsewhere = phrase.replace(cores[1 - shorter], " ")
+        contained = [0, 1] if _within(cores[shorter], elsewhere) else [1 - shorter]
     if contained:
         return contained[0] if len(contained) == 1 else None
     # The reply may use a part of an option ("uncle" for "my rich uncle").

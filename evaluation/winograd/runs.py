@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
-from hapax.evaluation.winograd.asking import AskRun, AskSettings, PairAnswer, ask_pairs, asking
+from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, asking
 from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
-from hapax.evaluation.winograd.prompts import (
-    PROMPTED,
-    SUBSTITUTED,
-    OwnPrompt,
-    PromptMethod,
-    PromptWording,
-    read_own,
-)
+from hapax.evaluation.winograd.prompts import PROMPTED, SUBSTITUTED, PromptMethod, PromptWording, read_own
 from hapax.evaluation.winograd.scores import Measured, SentenceAnswer, measure
 from hapax.evaluation.winograd.substitution import substituting
 from hapax.grammar.errors import HapaxError
@@ -61,15 +53,12 @@ class AskOptions:
         for name in options["methods"]:
             methods |= dict.fromkeys(PROMPTED if name == ALL else (PromptMethod(name),))
         settings = [replace(base, method=method) for method in methods]
-        settings += [replace(base, method=PromptMethod.OWN, own=own) for own in map(_own_prompt, options["prompts"])]
+        for option in options["prompts"]:
+            name, equals, path = option.partition("=")
+            if not equals or not name.strip() or not path:
+                raise HapaxError(f"--prompt {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt.")
+            settings.append(replace(base, method=PromptMethod.OWN, own=read_own(name.strip(), Path(path))))
         return cls(options["model"], tuple(settings), options["sources"], options["published"], options["limit"])
-
-
-def _own_prompt(option: str) -> OwnPrompt:
-    name, equals, path = option.partition("=")
-    if not equals or not name.strip() or not path:
-        raise HapaxError(f"--prompt {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt.")
-    return read_own(name.strip(), Path(path))
 
 
 @dataclass(frozen=True)
@@ -185,20 +174,17 @@ class AskSession:
         record = _record(identity, source, pairs, settings, self._options)
         self._kb.start_run(record)
         run = ask_pairs(pairs, ask, finished)
-        status = "budget" if run.stopped else "done"
-        with self._kb.transaction():
-            self._kb.finish_run(record.id, status, _summary(run))
-            self._store_mappings(run.answers, record.id)
-        return _stored(replace(record, status=status, summary=_summary(run))), run.stopped
-
-    def _store_mappings(self, answers: Iterable[PairAnswer], run_id: str) -> None:
+        status, summary = "budget" if run.stopped else "done", _summary(run)
         facts = []
-        for answer in answers:
+        for answer in run.answers:
             if answer.concepts is not None:
-                facts += mapping_facts(answer.pair[0].options, answer.concepts, run_id)
-        if facts:
-            self._kb.add_predicates([ABSTRACTS_TO])
-            self._kb.add_facts(facts)
+                facts += mapping_facts(answer.pair[0].options, answer.concepts, record.id)
+        with self._kb.transaction():
+            self._kb.finish_run(record.id, status, summary)
+            if facts:
+                self._kb.add_predicates([ABSTRACTS_TO])
+                self._kb.add_facts(facts)
+        return _stored(replace(record, status=status, summary=summary)), run.stopped
 
 
 def stored_runs(kb: KnowledgeBase) -> list[StoredRun]:
@@ -240,9 +226,7 @@ def _record(
         "seed": settings.seed,
         "pairs": len(pairs),
     }
-    identity = content_id(COMMAND, stored_settings, texts)
-    started = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return RunRecord(identity, COMMAND, stored_settings, identity, started)
+    return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
 
 
 def _summary(run: AskRun) -> dict[str, Any]:

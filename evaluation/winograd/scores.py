@@ -47,6 +47,7 @@ class Scores:
         pairs: dict[str, bool] = {}
         families: dict[str, bool] = {}
         for answer in answers:
+            # One wrong sentence makes its pair and its family wrong.
             pairs[answer.pair] = pairs.get(answer.pair, True) and right(answer)
             families[answer.family] = families.get(answer.family, True) and right(answer)
         single = [right(answer) for answer in answers]

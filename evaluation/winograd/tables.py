@@ -50,6 +50,7 @@ def run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
 
 def stored_result(runs: Sequence[StoredRun], released: bool = False) -> ExperimentResult:
     """Our tables with at least one row, and the paper's tables. `released`: scores by the released reading."""
+    # Scores of a part of the pairs cannot be compared with those of all.
     finished = _shortened([run for run in runs if run.status == "done"])
     scores_of: ScoresOf = (lambda run: run.measured.released) if released else (lambda run: run.measured.strict)
     reading = "released reading" if released else "strict reading"
@@ -151,8 +152,8 @@ def _readings(runs: Sequence[StoredRun]) -> ResultTable:
     rows = []
     for run in runs:
         strict, released = run.measured.strict, run.measured.released
-        shown = (strict.single, strict.pair, released.single, released.pair, run.measured.unparsed)
-        rows.append((run.label, run.name, run.source, *map(_with_interval, shown)))
+        shares = (strict.single, strict.pair, released.single, released.pair, run.measured.unparsed)
+        rows.append((run.label, run.name, run.source, *map(_with_interval, shares)))
     columns = ("", "model", "source", "single", "pair", "single, released", "pair, released", "unparsed")
     return ResultTable("Strict and released reading, with 95 % intervals", columns, rows)
 
@@ -219,11 +220,11 @@ def _cells(by_source: Mapping[str, StoredRun], sources: Sequence[str], scores_of
 
 def _methods(grouped: Mapping[tuple[str, str], RunsByMethod]) -> list[str]:
     """Methods with runs, in the order of table 2, then users' own."""
-    known = [str(method) for method in NAMES]
+    order = {str(method): place for place, method in enumerate(NAMES)}
     methods: dict[str, None] = {}
     for by_method in grouped.values():
         methods |= dict.fromkeys(by_method)
-    return sorted(methods, key=lambda method: known.index(method) if method in known else len(known))
+    return sorted(methods, key=lambda method: order.get(method, len(order)))
 
 
 def method_name(method: str) -> str:
@@ -236,6 +237,4 @@ def _percent(estimate: Estimate) -> str:
 
 
 def _with_interval(estimate: Estimate) -> str:
-    if math.isnan(estimate.value):
-        return ABSENT
-    return f"{100 * estimate.value:.1f} ({100 * estimate.low:.0f} to {100 * estimate.high:.0f})"
+    return estimate.text(1, 0, scale=100, empty=ABSENT)

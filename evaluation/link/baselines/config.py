@@ -195,7 +195,7 @@ class GridConfig(_Part):
     seed: StrictInt | None = Field(default=None, ge=0, le=2**63 - 1, description="a whole number from 0")
 
     @property
-    def asked(self) -> frozenset[str]:
+    def model_names(self) -> frozenset[str]:
         """Names of all models in the file."""
         names = {self.evaluator, self.judge}
         for entry in self.models:
@@ -236,21 +236,22 @@ def _faults(rejected: ValidationError, content: Any) -> Iterator[tuple[KeyPath, 
         if field in seen:
             continue
         seen.add(field)
-        known = part.model_fields
+        fields = part.model_fields
         if name is None:
-            yield field, f"{_key_text(field)} should be a mapping with {', '.join(known)}"
-        elif name not in known:
-            near = get_close_matches(str(name), known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(known)}"
+            yield field, f"{_key_text(field)} should be a mapping with {', '.join(fields)}"
+        elif name not in fields:
+            near = get_close_matches(str(name), fields, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(fields)}"
+            # The field that was meant is not also reported as missing.
             seen.update((*key, meant) for meant in near)
             yield field, f"{_key_text(key)} has no field {str(name)[:_CHARACTERS_SHOWN]!r}; {hint}"
         elif error["type"] == "missing":
-            yield key, f"{_key_text(key)} needs {name}: {known[str(name)].description}"
+            yield key, f"{_key_text(key)} needs {name}: {fields[str(name)].description}"
         else:
             value = content
             for step in field:
                 value = value[step]
-            yield field, f"{_key_text(field)} should be {known[str(name)].description}, not {_shown(value)}"
+            yield field, f"{_key_text(field)} should be {fields[str(name)].description}, not {_short_text(value)}"
 
 
 def _place(location: KeyPath) -> tuple[type[BaseModel], KeyPath, str | int | None]:
@@ -273,7 +274,7 @@ def _repeated_names(content: Any) -> Iterator[tuple[KeyPath, str]]:
         name = model.get("name") if isinstance(model, dict) else None
         if isinstance(name, str) and name in names:
             key = ("models", place, "name")
-            yield key, f"{_key_text(key)} is {_shown(name)}, the name of an earlier model; rename one of them"
+            yield key, f"{_key_text(key)} is {_short_text(name)}, the name of an earlier model; rename one of them"
         elif isinstance(name, str):
             names.add(name)
 
@@ -314,15 +315,15 @@ def _lines(node: Any, key: KeyPath = (), above: frozenset[int] = frozenset()) ->
             yield from _lines(value, (*key, place), within)
 
 
-def _shown(value: Any) -> str:
+def _short_text(value: Any) -> str:
     """A value in short; with anchors, a few lines of YAML make a list that would fill the memory."""
     if isinstance(value, list):
-        items = ["..." if isinstance(item, dict | list) else _shown(item) for item in value[:_ITEMS_SHOWN]]
+        texts = ["..." if isinstance(part, dict | list) else _short_text(part) for part in value[:_ITEMS_SHOWN]]
         if len(value) > _ITEMS_SHOWN:
-            items.append("...")
-        return f"[{', '.join(items)}]"
-    shown = "a mapping" if isinstance(value, dict) else repr(value)
-    return shown if len(shown) <= _CHARACTERS_SHOWN else f"{shown[:_CHARACTERS_SHOWN]}..."
+            texts.append("...")
+        return f"[{', '.join(texts)}]"
+    text = "a mapping" if isinstance(value, dict) else repr(value)
+    return text if len(text) <= _CHARACTERS_SHOWN else f"{text[:_CHARACTERS_SHOWN]}..."
 
 
 def _reason(fault: Exception) -> str:

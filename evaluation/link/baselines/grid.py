@@ -6,7 +6,7 @@ base, for figures and for people's votes. Facts are not: a cell without a critic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -67,6 +67,13 @@ class CellResult:
     cut: bool = False
     note: str = ""
 
+    @property
+    def outcome(self) -> str:
+        """The end of the run, in words."""
+        if self.failed:
+            return "could not run"
+        return "cut by the budget" if self.cut else "done"
+
     def accuracy(self, distribution: Distribution | None) -> JudgedAccuracy | None:
         """The accuracy to show; None for a cell that was cut or could not run."""
         return None if self.cut or self.failed else self.accuracies.get(distribution)
@@ -87,7 +94,13 @@ class GridResult:
 
     def to_result(self) -> ExperimentResult:
         """Each of tables 7 to 10 in the paper's layout, followed by the paper's own; and the calls of each cell."""
-        ours = self._tables()
+        variants = self._variants()
+        ours = {
+            7: self._table(TABLE_7, self._temperatures(), None),
+            8: self._table(TABLE_8, variants, Distribution.LONG_TAIL),
+            9: self._table(TABLE_9, variants, Distribution.HEAD),
+            10: self._table(TABLE_10, self._knowledge_models(), Distribution.LONG_TAIL),
+        }
         tables: list[ResultTable] = []
         rows_by_table: dict[str, list[dict[str, object]]] = {}
         for number, table in ours.items():
@@ -99,23 +112,12 @@ class GridResult:
             "links_paper": {str(number): printed.rows for number, printed in GRID.items()},
             "stopped": self.budget,
         }
-        return ExperimentResult([*tables, self._overview()], figures, notes=tuple(self._notes()))
-
-    def _notes(self) -> Iterator[str]:
+        notes = []
         for result in self.cells.values():
-            for text in (result.failed, result.note):
-                if text:
-                    yield f"{result.cell}: {text}"
+            notes += [f"{result.cell}: {text}" for text in (result.failed, result.note) if text]
         if self.budget:
-            yield self.budget
-
-    def _tables(self) -> dict[int, ResultTable]:
-        return {
-            7: self._table(TABLE_7, self._temperatures(), None),
-            8: self._table(TABLE_8, self._variants(), Distribution.LONG_TAIL),
-            9: self._table(TABLE_9, self._variants(), Distribution.HEAD),
-            10: self._table(TABLE_10, self._knowledge_models(), Distribution.LONG_TAIL),
-        }
+            notes.append(self.budget)
+        return ExperimentResult([*tables, self._overview()], figures, notes=notes)
 
     def _table(
         self, printed: PrintedTable, cells: Sequence[tuple[str, GridCell]], distribution: Distribution | None
@@ -156,7 +158,7 @@ class GridResult:
         for result in self.cells.values():
             statements = [str(result.statements.get(distribution, 0)) for distribution in Distribution]
             delta = "n/a" if result.cut else two_decimals(result.delta)
-            rows.append((str(result.cell), *statements, delta, str(result.calls), str(result.hits), _outcome(result)))
+            rows.append((str(result.cell), *statements, delta, str(result.calls), str(result.hits), result.outcome))
         columns = ("cell", "head", "long tail", "delta", "calls", "hits", "outcome")
         return ResultTable("Cells", columns, rows)
 
@@ -170,6 +172,7 @@ class GridRun:
     opening: OpeningOptions
 
     def __post_init__(self) -> None:
+        # Shared by all cells, so that each model is loaded once.
         self._opened = OpenedModels(self.opening)
         self._budget: str | None = None
 
@@ -242,6 +245,7 @@ class GridRun:
         experiment = Experiment(self._library, self._rules, models, settings, keep=True)
         report = search_variant(experiment, variant, self.kb, self._journal, None)
         self._budget = self._budget or report.budget
+        # There is nothing to judge then; the reason becomes the outcome of the cell.
         if not report.searched:
             raise HapaxError(_skipped(report))
         accuracies = self._accuracies(report.statements, models, searched=True)
@@ -264,6 +268,7 @@ class GridRun:
             instruct(instructed, self.kb, replace(settings, wording=wording), self._journal)
             for wording in baseline.wordings
         ]
+        # Tables show the first wording; the others are stored for figure 13.
         first = reports[0]
         budgets = [report.budget for report in reports if report.budget]
         self._budget = self._budget or (budgets[0] if budgets else None)
@@ -313,12 +318,6 @@ def _skipped(report: SearchReport) -> str:
     return f"{rules}: {reason.model} does not know {', '.join(reason.unknown)}."
 
 
-def _outcome(result: CellResult) -> str:
-    if result.failed:
-        return "could not run"
-    return "cut by the budget" if result.cut else "done"
-
-
 def _cell_json(result: CellResult) -> dict[str, Any]:
     cell = result.cell
     accuracies = {}
@@ -335,7 +334,7 @@ def _cell_json(result: CellResult) -> dict[str, Any]:
         "delta": None if result.cut else result.delta,
         "calls": result.calls,
         "hits": result.hits,
-        "outcome": _outcome(result),
+        "outcome": result.outcome,
         "failed": result.failed or None,
         "note": result.note or None,
     }

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -158,9 +157,7 @@ def instruct(instructed: Instructed, kb: KnowledgeBase, settings: InstructSettin
     run = run_record(instructed, settings)
     kb.start_run(run)
     kb.add_predicates(PredicateRecord.of(signature) for signature in instructed.library.completed().signatures)
-    kb.add_rules(
-        RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in instructed.rules
-    )
+    kb.add_rules(map(RuleRecord.of, instructed.rules))
     try:
         report = _Instruction(instructed, kb, settings, journal, run.id).report()
     except BaseException as fault:  # Ctrl-C too: no run may stay unfinished in the knowledge base
@@ -174,6 +171,7 @@ def instruct(instructed: Instructed, kb: KnowledgeBase, settings: InstructSettin
 
 def run_record(instructed: Instructed, settings: InstructSettings) -> RunRecord:
     """The run's record; equal rules in equal words, settings and models are the same run."""
+    # The head's prompts alone: the number of the long-tail wording is among the settings.
     prompts = [_prompt(rule, instructed.library, settings, None) for rule in instructed.rules]
     rules = [str(rule) for rule in instructed.rules]
     names = [model_name(instructed.knowledge), model_name(instructed.evaluator)]
@@ -185,7 +183,7 @@ def run_record(instructed: Instructed, settings: InstructSettings) -> RunRecord:
         "rules": [rule.name for rule in instructed.rules],
         "distributions": [distribution.value for distribution in Distribution],
     }
-    return RunRecord(identity, INSTRUCT, recorded, identity, datetime.now(UTC).isoformat(timespec="milliseconds"))
+    return RunRecord.now(identity, INSTRUCT, recorded)
 
 
 def _prompt(rule: Rule, library: Library, settings: InstructSettings, wording: int | None) -> str:

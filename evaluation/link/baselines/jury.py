@@ -40,15 +40,12 @@ class Jury:
         # A vote on one statement is enough: those without votes are then unknown, never judged by somebody else.
         elif any(map(self._votes.knows, statements)):
             return self._votes
-        else:
-            name, truth = self._known(author)
-        return TruthJudge(self.library, truth, self._facts, name, searched)
-
-    def _known(self, author: Generator) -> tuple[str, GroundTruth]:
-        if isinstance(author, SimulatedModel):
+        elif isinstance(author, SimulatedModel):
             world = author.world
-            return f"the simulated world {world.seed}", GroundTruth(world.holds, world.is_a)
-        return "the atlas", self._atlas
+            name, truth = f"the simulated world {world.seed}", GroundTruth(world.holds, world.is_a)
+        else:
+            name, truth = "the atlas", self._atlas
+        return TruthJudge(self.library, truth, self._facts, name, searched)
 
     @cached_property
     def _votes(self) -> VoteJudge:

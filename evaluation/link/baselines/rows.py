@@ -82,6 +82,7 @@ def parse_rows(text: str, variables: Sequence[RowVariable], cut: bool = False) -
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     rows = [_row(line, variables) for line in lines[:MOST_LINES]]
+    # A line with its newline is complete, and so is the last of those that are parsed if more follow.
     if cut and rows and len(lines) <= MOST_LINES and not text.endswith("\n"):
         rows[-1] = GeneratedRow((), rows[-1].raw, Drop.CUT, "the token limit ended it")
     return rows
@@ -99,10 +100,10 @@ def _row(line: str, variables: Sequence[RowVariable]) -> GeneratedRow:
             fault = f"has {variable.name} twice" if len(texts) > 1 else f"has no value for {variable.name}"
             return GeneratedRow((), raw, Drop.INCOMPLETE, fault)
         # A search parses numbered lists, so the value is dressed as one.
-        (item,) = parse_values(f"1. {texts[0]}.", variable.name, variable.data_type, variable.numeric)
-        if item.rejected is not None:
-            return GeneratedRow((), raw, Drop.UNUSABLE, f"{variable.name} {item.rejected}")
-        values.append(item.value)
+        (parsed,) = parse_values(f"1. {texts[0]}.", variable.name, variable.data_type, variable.numeric)
+        if parsed.rejected is not None:
+            return GeneratedRow((), raw, Drop.UNUSABLE, f"{variable.name} {parsed.rejected}")
+        values.append(parsed.value)
     return GeneratedRow(tuple(values), raw)
 
 

@@ -100,16 +100,18 @@ class InstructResult:
     def _notes(self) -> Iterator[str]:
         streams = list(chain.from_iterable(report.streams for report in self.reports))
         # Wordings share the head, so a statement can be in several reports.
-        written = {statement.id for statement in chain.from_iterable(stream.statements for stream in streams)}
+        written: set[str] = set()
+        for stream in streams:
+            written.update(statement.id for statement in stream.statements)
         yield (
             f"{counted(len(written), 'statement')} stored beside those of searches; nothing has checked them, and none "
             f"is a fact. {counted(self.calls.calls, 'call')} sent, {self.calls.hits} answered from the journal."
         )
-        dropped, kept = sum(dropped_json(streams).values()), sum(len(stream.statements) for stream in streams)
-        if dropped > MOST_DROPPED * (dropped + kept) or all(stream.end == NO_ROWS for stream in streams):
+        dropped, rows = sum(dropped_json(streams).values()), sum(len(stream.statements) for stream in streams)
+        if dropped > MOST_DROPPED * (dropped + rows) or all(stream.end == NO_ROWS for stream in streams):
             yield (
                 f"{self.reports[0].model} does not follow the format of the instruction: "
-                f"{counted(dropped, 'line was', 'lines were')} dropped and {counted(kept, 'row')} kept."
+                f"{counted(dropped, 'line was', 'lines were')} dropped and {counted(rows, 'row')} kept."
             )
         if self.budget:
             yield self.budget
@@ -122,6 +124,7 @@ def wording_numbers(names: Iterable[str]) -> tuple[int, ...]:
         if name == "all":
             numbers.update(range(1, len(LONG_TAIL_WORDINGS) + 1))
         else:
+            # Section 3.1 uses the first wording of table 11.
             numbers.add(1 if name == "paper" else int(name))
     return tuple(sorted(numbers))
 
@@ -149,12 +152,14 @@ def run_instruct(
         reports.append(instruct(instructed, kb, replace(options.settings, wording=wording), journal))
     jury = Jury(kb, library, JournaledCritic(critic, journal) if critic else None)
     statements = list(chain.from_iterable(report.statements for report in reports))
+    # For all reports together, so that a critic is asked in one batch.
     judge = jury.judge(statements, knowledge, searched=False)
     accuracies = []
     for report in reports:
         for distribution in Distribution:
             part = [statement for statement in report.statements if statement.distribution is distribution]
             accuracies.append(accuracy(part, judge))
+    # A budget that ends one report ends those after it as well; the first message tells why.
     budgets = [report.budget for report in reports if report.budget] + ([str(jury.budget)] if jury.budget else [])
     return InstructResult(tuple(reports), tuple(accuracies), journal.total, budgets[0] if budgets else None)
 

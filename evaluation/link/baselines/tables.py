@@ -46,6 +46,7 @@ def dropped_json(streams: Iterable[StreamReport]) -> dict[str, int]:
     counts: Counter[Drop] = Counter()
     for stream in streams:
         counts.update(stream.dropped)
+    # Zeros as well, because each reason is a column.
     return {drop.value: counts[drop] for drop in Drop}
 
 
@@ -64,6 +65,7 @@ def _by_rule(reports: Sequence[InstructReport]) -> ResultTable:
             statements = [str(len(stream.statements)) for stream in streams]
             dropped = map(str, dropped_json(streams).values())
             calls, hits = sum(stream.calls for stream in streams), sum(stream.hits for stream in streams)
+            # Head and long tail usually end for the same reason, which is then named once.
             end = "; ".join(dict.fromkeys(stream.end for stream in streams))
             wording = str(report.settings.wording)
             rows.append(

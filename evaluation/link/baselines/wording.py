@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Literal, Variable
+from hapax.grammar.terms import Arithmetic, Constant, Expression, Literal, Variable
 from hapax.grammar.verbalize import literal_text
 
 _OPERATORS: Mapping[str, str] = {
@@ -25,17 +25,14 @@ def rule_sentence(rule: Rule, library: Library) -> str:
     names = {variable.name: f"{variable.data_type} {variable.name}" for variable in generic}
     bound = {name: Constant(words) for name, words in names.items()}
     clauses = []
-    for item in rule.premise:
-        clauses.append(
-            literal_text(item, library, bound) if isinstance(item, Literal) else _comparison_text(item, names)
-        )
+    for condition in rule.premise:
+        if isinstance(condition, Literal):
+            clauses.append(literal_text(condition, library, bound))
+        else:
+            # As in `2 * [V] is less than [W]`; the operator in words is no longer one that Hapax reads.
+            left, right = _slotted(condition.left, names), _slotted(condition.right, names)
+            clauses.append(str(replace(condition, left=left, right=right, operator=_OPERATORS[condition.operator])))
     return f"If {' and '.join(clauses)}, then {literal_text(rule.conclusion, library, bound)}."
-
-
-def _comparison_text(comparison: Comparison, names: Mapping[str, str]) -> str:
-    """The comparison as in `2 * [V] is less than [W]`."""
-    slotted = replace(comparison, left=_slotted(comparison.left, names), right=_slotted(comparison.right, names))
-    return str(replace(slotted, operator=_OPERATORS[comparison.operator]))
 
 
 def _slotted(expression: Expression, names: Mapping[str, str]) -> Expression:

@@ -36,6 +36,7 @@ MOST_RULES = 6
 BINS = 30
 
 _SHADES = {Distribution.HEAD: (COLOURS[0], "head"), Distribution.LONG_TAIL: (COLOURS[1], "long tail")}
+_LINE_STYLES = ("o-", "s--", "^:")
 _AXIS = "mean token log-likelihood, nats"
 _LEGEND_WIDTH = 80
 """Characters that fit on a line of the legend in the narrowest figure."""
@@ -86,7 +87,10 @@ class DeltaLines:
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
         axes.axhline(0.0, color="0.6", linewidth=0.8)
-        for (colour, style), (method, line) in zip(_cycle(len(self.lines)), self.lines.items(), strict=True):
+        for place, (method, line) in enumerate(self.lines.items()):
+            # A colour that is used again is dashed, then dotted.
+            colour = COLOURS[place % len(COLOURS)]
+            style = _LINE_STYLES[place // len(COLOURS) % len(_LINE_STYLES)]
             values = np.array([_interval(line[rule]) if rule in line else (math.nan,) * 3 for rule in rules])
             axes.plot(range(len(rules)), values[:, 0], style, color=colour, markersize=3, label=legend[method])
             axes.vlines(range(len(rules)), values[:, 1], values[:, 2], color=colour, alpha=0.4)
@@ -144,6 +148,7 @@ class Panels:
         grid = figure.subplots(len(self.rows), len(self.rules), squeeze=False)
         for row, line in zip(self.rows, grid, strict=True):
             for rule, axes in zip(self.rules, line, strict=True):
+                # Read back below: the first row's titles get the rule's name above their delta.
                 _draw_pair(axes, row.pairs[rule], self.edges(rule, row.evaluator))
             line[0].set_ylabel(f"{fill(row.label, _LABEL_WIDTH)}\nshare of statements")
         for rule, axes in zip(self.rules, grid[0], strict=True):
@@ -232,11 +237,9 @@ def _temperatures(report: LikelihoodReport, number: int, rules: Sequence[str]) -
 def _ungated(report: LikelihoodReport, number: int) -> list[SearchMethod]:
     methods = _varied(report, ("likelihood",))
     if not methods or methods[0].traits["likelihood"] != "model" or len(methods) < 2:
-        alternative = (
-            "`hapax evaluate ablation --out figures`"
-            if number == 6
-            else "`hapax evaluate instruct` for statements by instruction only"
-        )
+        alternative = "`hapax evaluate instruct` for statements by instruction only"
+        if number == 6:
+            alternative = "`hapax evaluate ablation --out figures`"
         raise FigureUnavailable(
             f"Figure {number} needs a search without the likelihood gate besides the one with it. Run "
             f"`hapax search --no-likelihood` with the same other options and --db, or {alternative}."
@@ -263,8 +266,8 @@ def _post_hoc(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Pl
             raise
     rows = _rows(report, ranked)
     for row in _rows(report, unranked):
-        kept = {rule: (reranked(head), reranked(long_tail)) for rule, (head, long_tail) in row.pairs.items()}
-        rows += [row, PanelRow(f"{row.label}, reranked afterwards", evaluator, kept)]
+        pairs = {rule: (reranked(head), reranked(long_tail)) for rule, (head, long_tail) in row.pairs.items()}
+        rows += [row, PanelRow(f"{row.label}, reranked afterwards", evaluator, pairs)]
     return _panels(number, f"Reranking finished statements, by {report.short_name(evaluator)}", rows, rules)
 
 
@@ -404,9 +407,3 @@ def _draw_pair(axes: Axes, pair: Iterable[Sample], edges: Sequence[float]) -> No
 
 def _interval(delta: Delta) -> tuple[float, float, float]:
     return delta.delta.value, delta.delta.low, delta.delta.high
-
-
-def _cycle(count: int) -> list[tuple[str, str]]:
-    """Colours and line styles; a colour that is used again is dashed, then dotted."""
-    styles = ("o-", "s--", "^:")
-    return [(COLOURS[place % len(COLOURS)], styles[place // len(COLOURS) % len(styles)]) for place in range(count)]

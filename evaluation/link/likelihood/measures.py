@@ -19,7 +19,7 @@ from hapax.evaluation.link.likelihood.methods import (
     ordered_methods,
     runs_of,
 )
-from hapax.evaluation.link.likelihood.samples import Sample, Samples, ask_scores, reranked, sample_of, stored_scores
+from hapax.evaluation.link.likelihood.samples import Samples, ask_scores, reranked, sample_of, stored_scores
 from hapax.evaluation.shared.estimates import Estimate, difference_of_means, mean, rank_correlation, share, spearman
 from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.grammar.errors import HapaxError
@@ -111,7 +111,7 @@ class LikelihoodReport:
     def short_name(self, evaluator: str) -> str:
         """The evaluator's name without its revision, unless another evaluator has the same name."""
         name = evaluator.partition("@")[0]
-        namesakes = [known for known in self.evaluators if known.partition("@")[0] == name]
+        namesakes = [namesake for namesake in self.evaluators if namesake.partition("@")[0] == name]
         return name if len(namesakes) <= 1 else evaluator
 
 
@@ -133,7 +133,9 @@ def measure(
     runs = runs_of(kb, statements)
     methods = method_names(runs)
     groups = _latest(runs, methods, statements)
-    rule_names = _rule_order(kb, groups)
+    # In the order of the library; rules that it does not hold come last, by name.
+    order = {rule.name: place for place, rule in enumerate(kb.rules())}
+    rule_names = sorted({rule for _, rule, _ in groups}, key=lambda name: (order.get(name, len(order)), name))
     latest = list(chain.from_iterable(groups.values()))
     texts = list(dict.fromkeys(statement.text for statement in latest))
     scores = ask_scores(kb, evaluators, texts, journal) if evaluators else stored_scores(kb, runs, texts)
@@ -179,26 +181,16 @@ def _latest(
     parts = dict.fromkeys((rule, distribution) for _, rule, distribution in by_run)
     latest: dict[_Group, list[StatementRecord]] = {}
     for run in runs:
+        # A rule is "cut" by a budget and "skipped" if the model lacks its predicates: it may still have statements.
+        unfinished = (*run.summary.get("cut", ()), *run.summary.get("skipped", ()))
         for rule, distribution in parts:
             written = by_run.get((run.id, rule, distribution), [])
+            searched = rule in run.settings.get("rules", ()) and distribution in run.settings.get("distributions", ())
+            completed = searched and run.status == "done" and rule not in unfinished
             # A completed search without statements replaces those of an earlier one: they are no longer found.
-            if written or _completed(run, rule, distribution):
+            if written or completed:
                 latest[methods[run.id], rule, distribution] = written
     return {group: written for group, written in latest.items() if written}
-
-
-def _completed(run: RunRecord, rule: str, distribution: Distribution) -> bool:
-    """True if the run searched the rule and distribution to the end."""
-    # A rule is "cut" by a budget and "skipped" if the model lacks its predicates: it may still have statements.
-    unfinished = (*run.summary.get("cut", ()), *run.summary.get("skipped", ()))
-    searched = rule in run.settings.get("rules", ()) and distribution.value in run.settings.get("distributions", ())
-    return searched and run.status == "done" and rule not in unfinished
-
-
-def _rule_order(kb: KnowledgeBase, groups: Mapping[_Group, object]) -> list[str]:
-    """The groups' rules in the order of the library; unknown ones come last, by name."""
-    order = {rule.name: place for place, rule in enumerate(kb.rules())}
-    return sorted({rule for _, rule, _ in groups}, key=lambda name: (order.get(name, len(order)), name))
 
 
 def _report(evaluators: tuple[str, ...], methods: tuple[SearchMethod, ...], samples: Samples) -> LikelihoodReport:
@@ -208,16 +200,15 @@ def _report(evaluators: tuple[str, ...], methods: tuple[SearchMethod, ...], samp
     means: list[MeanDelta] = []
     for method in methods:
         for evaluator in evaluators:
-            found = [_delta(*pair) for pair in samples.pairs(method.name, evaluator).values()]
-            deltas += found
-            means.append(MeanDelta(method.name, evaluator, mean([delta.delta.value for delta in found])))
+            values = []
+            for rule, (head, long_tail) in samples.pairs(method.name, evaluator).items():
+                difference = difference_of_means(head.scores, long_tail.scores)
+                sizes = len(head.scores), len(long_tail.scores)
+                deltas.append(Delta(method.name, rule, evaluator, *sizes, difference))
+                values.append(difference.value)
+            means.append(MeanDelta(method.name, evaluator, mean(values)))
     agreements = [_agreement(first, second, samples, deltas) for first, second in combinations(evaluators, 2)]
     return LikelihoodReport(evaluators, methods, samples, tuple(deltas), tuple(means), tuple(agreements))
-
-
-def _delta(head: Sample, long_tail: Sample) -> Delta:
-    difference = difference_of_means(head.scores, long_tail.scores)
-    return Delta(head.method, head.rule, head.evaluator, len(head.scores), len(long_tail.scores), difference)
 
 
 def _rerankings(report: LikelihoodReport, ranks: Mapping[str, Mapping[str, float]]) -> Iterator[Reranking]:
@@ -237,12 +228,16 @@ def _rerankings(report: LikelihoodReport, ranks: Mapping[str, Mapping[str, float
 
 
 def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta]) -> EvaluatorAgreement:
-    pairs_by_rule = _score_pairs(first, second, samples)
-    correlations = []
-    for pairs in pairs_by_rule.values():
+    by_rule: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for sample in samples:
+        # Methods may share a statement; by its text, it counts once.
+        by_rule[sample.rule][sample.evaluator].update(zip(sample.texts, sample.scores, strict=True))
+    score_pairs, correlations = [], []
+    for scores in by_rule.values():
+        pairs = [(score, scores[second][text]) for text, score in scores[first].items() if text in scores[second]]
+        score_pairs += pairs
         if len(pairs) >= _LEAST_TO_CORRELATE:
-            first_scores, second_scores = zip(*pairs, strict=True)
-            correlations.append(spearman(first_scores, second_scores))
+            correlations.append(spearman(*zip(*pairs, strict=True)))
     by_place = {(delta.method, delta.rule, delta.evaluator): delta.delta.value for delta in deltas}
     delta_pairs = []
     for (method, rule, evaluator), value in by_place.items():
@@ -251,23 +246,11 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
     return EvaluatorAgreement(
         first,
         second,
-        _correlation(list(chain.from_iterable(pairs_by_rule.values()))),
+        _correlation(score_pairs),
         mean([value for value in correlations if not math.isnan(value)]),
         _correlation(delta_pairs),
         share([_sign(delta) == _sign(second_delta) for delta, second_delta in delta_pairs]),
     )
-
-
-def _score_pairs(first: str, second: str, samples: Samples) -> dict[str, list[tuple[float, float]]]:
-    """The two evaluators' scores of each distinct statement that both scored, by rule."""
-    by_rule: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    for sample in samples:
-        by_rule[sample.rule][sample.evaluator].update(zip(sample.texts, sample.scores, strict=True))
-    pairs = {}
-    for rule, scores in by_rule.items():
-        common = [text for text in scores[first] if text in scores[second]]
-        pairs[rule] = [(scores[first][text], scores[second][text]) for text in common]
-    return pairs
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> Estimate:

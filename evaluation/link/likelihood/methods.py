@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -126,11 +126,11 @@ def _with_short_names(traits: Mapping[str, Mapping[str, Any]]) -> dict[str, dict
     for run_traits in traits.values():
         models.update(run_traits[role] for role in _MODELS if isinstance(run_traits.get(role), str))
     counts = Counter(map(short_model_name, models))
-    shown = {name: name if counts[short_model_name(name)] > 1 else short_model_name(name) for name in models}
+    names = {name: name if counts[short_model_name(name)] > 1 else short_model_name(name) for name in models}
     shortened = {}
     for run_id, run_traits in traits.items():
-        named = {role: shown.get(run_traits[role], run_traits[role]) for role in _MODELS if role in run_traits}
-        shortened[run_id] = {**run_traits, **named}
+        roles = {role: names.get(run_traits[role], run_traits[role]) for role in _MODELS if role in run_traits}
+        shortened[run_id] = {**run_traits, **roles}
     return shortened
 
 
@@ -139,17 +139,15 @@ def _differing(traits: Sequence[Mapping[str, Any]]) -> list[str]:
     names = dict.fromkeys(chain.from_iterable(traits))
     differing = []
     for name in names:
-        values = {json.dumps(run_traits.get(name)) for run_traits in traits}
-        if len(values) > 1 and not _follows_knowledge_model(name, traits):
+        # A role that the knowledge model plays in all runs: naming it as well would add nothing.
+        if name in {CRITIC_MODEL, LIKELIHOOD_MODEL}:
+            is_other = [run_traits.get(name) != run_traits.get(KNOWLEDGE_MODEL) for run_traits in traits]
+            if not any(is_other):
+                continue
+        # As JSON, because a setting may be a list, which no set can hold.
+        if len({json.dumps(run_traits.get(name)) for run_traits in traits}) > 1:
             differing.append(name)
     return differing
-
-
-def _follows_knowledge_model(name: str, traits: Iterable[Mapping[str, Any]]) -> bool:
-    """True for a role that the knowledge model plays in all runs, so that naming it adds nothing."""
-    if name not in {CRITIC_MODEL, LIKELIHOOD_MODEL}:
-        return False
-    return all(run_traits.get(name) == run_traits.get(KNOWLEDGE_MODEL) for run_traits in traits)
 
 
 def _name(traits: Mapping[str, Any], differing: Sequence[str] | None) -> str:

@@ -116,6 +116,7 @@ def _deltas(report: LikelihoodReport) -> ResultTable:
     with_method = len(report.methods) > 1
     rows = []
     for (method, rule), by_evaluator in by_place.items():
+        # All evaluators score the same statements, apart from a few without a finite score.
         sizes = next(iter(by_evaluator.values()))
         deltas = [by_evaluator[name].delta if name in by_evaluator else NOTHING for name in report.evaluators]
         place = (rule, method) if with_method else (rule,)
@@ -135,9 +136,9 @@ def _mean_deltas(report: LikelihoodReport) -> ResultTable:
 
 def _rerankings(report: LikelihoodReport) -> ResultTable:
     rows = []
-    for item in report.rerankings:
-        names = (item.method, report.short_name(item.evaluator), report.short_name(item.reranker))
-        rows.append((*names, str(item.before), str(item.after)))
+    for reranking in report.rerankings:
+        models = map(report.short_name, (reranking.evaluator, reranking.reranker))
+        rows.append((reranking.method, *models, str(reranking.before), str(reranking.after)))
     columns = ("method", "evaluator", "reranked by", "delta", "delta of the reranked 75 %")
     return ResultTable("Mean delta when finished statements are reranked (LINK, D.4)", columns, rows)
 
@@ -145,8 +146,8 @@ def _rerankings(report: LikelihoodReport) -> ResultTable:
 def _agreements(report: LikelihoodReport) -> ResultTable:
     columns = ("evaluators", "statements", "within rules", "deltas", "same sign of delta", "rules")
     rows = []
-    for item in report.agreements:
-        names = f"{report.short_name(item.first)} and {report.short_name(item.second)}"
-        measures = (item.statements, item.within_rules, item.deltas, item.signs)
-        rows.append((names, *map(str, measures), str(item.signs.count)))
+    for pair in report.agreements:
+        names = f"{report.short_name(pair.first)} and {report.short_name(pair.second)}"
+        measures = (pair.statements, pair.within_rules, pair.deltas, pair.signs)
+        rows.append((names, *map(str, measures), str(pair.signs.count)))
     return ResultTable("Agreement: rank correlations, and the share of rules (LINK, E.2)", columns, rows)

@@ -73,8 +73,8 @@ class Samples:
         """The samples without the statements of these texts."""
         samples = []
         for sample in self:
-            kept = [place for place, text in enumerate(sample.texts) if text not in texts]
-            samples.append(_selection(sample, kept))
+            places = [place for place, text in enumerate(sample.texts) if text not in texts]
+            samples.append(_selection(sample, places))
         return self.of(self.rules, samples)
 
     @classmethod
@@ -95,11 +95,10 @@ def search_samples(reports: Mapping[str, SearchReport], evaluator: str) -> Sampl
     for method, report in reports.items():
         for rule in report.searched:
             for distribution, statements in rule.statements.items():
-                scores = {
-                    statement.text: statement.log_likelihood
-                    for statement in statements
-                    if statement.log_likelihood is not None
-                }
+                scores = {}
+                for statement in statements:
+                    if statement.log_likelihood is not None:
+                        scores[statement.text] = statement.log_likelihood
                 samples.append(sample_of((method, rule.rule, distribution, evaluator), statements, scores))
     return Samples.of(tuple(rules), samples)
 
@@ -142,8 +141,8 @@ def ask_scores(
     deferrals = DeferralCollector()
     for model in evaluators:
         name = model_name(model)
-        known = kb.assessments(texts, _MEASURE, name)
-        missing = [text for text in texts if text not in known]
+        stored = kb.assessments(texts, _MEASURE, name)
+        missing = [text for text in texts if text not in stored]
         with deferrals:
             answers = JournaledLikelihood(model, journal, role=EVALUATOR).log_likelihoods(missing)
         if deferrals.first is not None:
@@ -152,8 +151,9 @@ def ask_scores(
         new = []
         for text, answer in zip(missing, answers, strict=True):
             new.append(Assessment(text, _MEASURE, name, answer.total, answer.token_count))
+        # Stored evaluator by evaluator: a budget that ends at the next one loses none of these.
         kb.add_assessments(new)
-        scores[name] = _scores_by_text([*known.values(), *new])
+        scores[name] = _scores_by_text([*stored.values(), *new])
     deferrals.raise_first()
     return scores
 
@@ -163,12 +163,15 @@ def stored_scores(kb: KnowledgeBase, runs: Sequence[RunRecord], texts: Sequence[
     assessors = kb.assessors(_MEASURE)
     latest: list[str] = []
     for run in reversed(runs):
-        latest += [name for name in _run_evaluators(run) if name in assessors]
+        # Searches store the models of all four roles in order; instructions and imports name the evaluator alone.
+        evaluators = run.settings.get("models", ())[3:] or [run.settings.get("evaluator")]
+        latest += [name for name in evaluators if name in assessors]
     scores: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys([*latest, *assessors]):
-        known = kb.assessments(texts, _MEASURE, name)
-        if len(known) == len(texts):
-            scores[name] = _scores_by_text(known.values())
+        stored = kb.assessments(texts, _MEASURE, name)
+        # Scores of a part of the statements would compare methods by different samples.
+        if len(stored) == len(texts):
+            scores[name] = _scores_by_text(stored.values())
     if not scores:
         raise HapaxError(
             f"{kb.place}: no evaluator has scored all {len(texts)} statements. Name one with --evaluator, such as "
@@ -177,10 +180,8 @@ def stored_scores(kb: KnowledgeBase, runs: Sequence[RunRecord], texts: Sequence[
     return scores
 
 
-def _run_evaluators(run: RunRecord) -> Sequence[str]:
-    # Searches store the models of all four roles in order; instructions and imports name the evaluator alone.
-    return run.settings.get("models", ())[3:] or [name for name in [run.settings.get("evaluator")] if name]
-
-
 def _scores_by_text(assessments: Iterable[Assessment]) -> dict[str, float]:
-    return {item.text: LogLikelihood(item.score, item.token_count).per_token for item in assessments}
+    scores = {}
+    for assessment in assessments:
+        scores[assessment.text] = LogLikelihood(assessment.score, assessment.token_count).per_token
+    return scores

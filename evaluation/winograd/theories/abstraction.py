@@ -70,8 +70,8 @@ def abstracted(text: str, options: tuple[str, str]) -> AbstractSentence | None:
     if not all(cores) or cores[0].casefold() == cores[1].casefold():
         return None
     for number in sorted((0, 1), key=lambda number: -len(cores[number])):  # "laptop bag" before "laptop"
-        text, found = _marked(text, cores[number], MARKS[number])
-        if not found:
+        text, count = _marked(text, cores[number], MARKS[number])
+        if not count:
             return None
     words = normalised(text)
     return AbstractSentence(words) if all(mark in words for mark in MARKS) else None
@@ -96,16 +96,16 @@ def entity_name(option: str) -> str:
 
 def _marked(text: str, core: str, mark: str) -> tuple[str, int]:
     """The text with marks for the phrase, and their number."""
-    # Tried in this order: the phrase, its plural, "ones" as its noun, a misspelling.
-    close = get_close_matches(core, text.split(), 1, CLOSE_SPELLING) if " " not in core else []
-    for phrase in [*_phrases(core), *map(re.escape, close)]:
-        marked, found = re.subn(rf"(?<!\w){phrase}(?!\w)", mark, text, flags=re.IGNORECASE)
-        if found:
-            return marked, found
-    return text, 0
-
-
-def _phrases(core: str) -> list[str]:
     words = [re.escape(word) for word in core.split()]
     whole = r"\s+".join(words)
-    return [whole, whole + "e?s", *([r"\s+".join([*words[:-1], "ones?"])] if len(words) > 1 else [])]
+    # Tried in this order: the phrase, its plural, "ones" as its noun, a misspelling of a single word.
+    phrases = [whole, whole + "e?s"]
+    if len(words) > 1:
+        phrases.append(r"\s+".join([*words[:-1], "ones?"]))
+    else:
+        phrases += map(re.escape, get_close_matches(core, text.split(), 1, CLOSE_SPELLING))
+    for phrase in phrases:
+        marked, count = re.subn(rf"(?<!\w){phrase}(?!\w)", mark, text, flags=re.IGNORECASE)
+        if count:
+            return marked, count
+    return text, 0

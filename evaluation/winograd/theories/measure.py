@@ -93,6 +93,7 @@ def answer_all(items: Iterable[WinogradItem], resolve: Resolve) -> list[RuleAnsw
     answers = []
     for item in items:
         resolution = resolve(item)
+        # Only an answer can follow its entity.
         counterpart = None if resolution.answer is None else exchanged(item)
         answers.append(RuleAnswer(item, resolution, None if counterpart is None else resolve(counterpart)))
     return answers
@@ -145,14 +146,14 @@ def uncovered(answers: Sequence[RuleAnswer]) -> list[Uncovered]:
     families: dict[tuple[str, str], list[RuleAnswer]] = {}
     for answer in answers:
         families.setdefault((answer.item.source, answer.item.family), []).append(answer)
-    found = []
+    gaps = []
     for (source, family), group in families.items():
         missing = [answer for answer in group if not answer.answered]
         if missing:
             counts = Counter(_reason(answer.resolution) for answer in missing)
             reasons = tuple(reason for reason, _ in counts.most_common())
-            found.append(Uncovered(source, family, len(missing), len(group), reasons, missing[0].item))
-    return found
+            gaps.append(Uncovered(source, family, len(missing), len(group), reasons, missing[0].item))
+    return gaps
 
 
 def wrong(answers: Sequence[RuleAnswer]) -> list[RuleAnswer]:
@@ -168,6 +169,7 @@ def percent(estimate: Estimate) -> str:
     """`95.10 % (97/102)`; `none` without cases."""
     if not estimate.count:
         return "none"
+    # An estimate holds the share; times the count, it is a whole number again.
     return f"{100 * estimate.value:.2f} % ({round(estimate.value * estimate.count)}/{estimate.count})"
 
 

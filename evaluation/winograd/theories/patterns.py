@@ -121,13 +121,14 @@ class PatternBook:
 
     def readings(self, sentence: AbstractSentence) -> list[Reading]:
         """All readings of the sentence, in the order of the patterns; one of those that state the same atoms."""
-        found: dict[tuple[StatedAtom, ...], Reading] = {}
-        for reading in self._readings_from(sentence.text):
-            found[reading.atoms] = reading
+        texts = [sentence.text]
         if lead := _LEAD.match(sentence.text):
-            for reading in self._readings_from(sentence.text[lead.end() :]):
-                found[reading.atoms] = reading
-        return list(found.values())
+            texts.append(sentence.text[lead.end() :])
+        readings: dict[tuple[StatedAtom, ...], Reading] = {}
+        for text in texts:
+            for reading in self._readings_from(text):
+                readings[reading.atoms] = reading
+        return list(readings.values())
 
     def _readings_from(self, text: str) -> Iterator[Reading]:
         # A link may begin after any word, so the event is tried with every length.
@@ -181,9 +182,9 @@ def load_patterns(paths: Iterable[Path]) -> PatternBook:
     patterns: dict[str, list[EventPattern]] = {"events": [], "links": [], "sayings": []}
     examples: dict[str, list[PatternExample]] = {"examples": [], "undecided": []}
     for path, tables in files.items():
-        for section, found in patterns.items():
+        for section, compiled in patterns.items():
             for text, atoms in tables.get(section, {}).items():
-                found.append(compiler.pattern(text, atoms, f"{path.name}: {text!r}"))
+                compiled.append(compiler.pattern(text, atoms, f"{path.name}: {text!r}"))
         for section, listed in examples.items():
             listed += [_example(entry, path) for entry in tables.get(section, [])]
     for saying in patterns["sayings"]:
@@ -235,7 +236,10 @@ class _PatternCompiler:
 
     def pattern(self, text: str, atoms: object, place: str) -> EventPattern:
         stated = _atoms(_text(atoms, place), place)
-        regex = self._compiled(text, place)
+        try:
+            regex = re.compile(self._regex(text, place, set(), ()))
+        except re.error as fault:
+            raise HapaxError(f"{place}: the pattern cannot be read ({fault}). Close each ( and [.") from None
         # The event defines `a` and `b` for a saying that uses `x`.
         slots = {PRONOUN, *regex.groupindex, *("ab" if "x" in regex.groupindex else "")}
         for _, letters in stated:
@@ -244,17 +248,11 @@ class _PatternCompiler:
                     raise HapaxError(f"{place}: the atoms use {letter!r}, but the pattern has no {{{letter}}}. Add it.")
         return EventPattern(text, regex, stated, place)
 
-    def _compiled(self, text: str, place: str) -> re.Pattern[str]:
-        try:
-            return re.compile(self._regex(text, place, set(), ()))
-        except re.error as fault:
-            raise HapaxError(f"{place}: the pattern cannot be read ({fault}). Close each ( and [.") from None
-
     def _regex(self, text: str, place: str, seen: set[str], inside: tuple[str, ...]) -> str:
-        left = _PART.sub("", text).strip()
-        if left:
+        unknown = _PART.sub("", text).strip()
+        if unknown:
             raise HapaxError(
-                f"{place}: {left[:20]!r} means nothing in a pattern. Write words, {{a}}, <list>, ( | ) or [ ]."
+                f"{place}: {unknown[:20]!r} means nothing in a pattern. Write words, {{a}}, <list>, ( | ) or [ ]."
             )
         return "".join(self._part(part, place, seen, inside) for part in _PART.finditer(text))
 
@@ -284,10 +282,10 @@ def _slot(letter: str, seen: set[str]) -> str:
 
 
 def _atoms(text: str, place: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    found = []
+    atoms = []
     for part in text.split("&"):
         atom = _ATOM.fullmatch(part)
         if atom is None:
             raise HapaxError(f"{place}: {part.strip()!r} is not an atom. Write predicate(a, b), and join atoms with &.")
-        found.append((atom[1], tuple(letter for letter in atom.groups()[1:] if letter)))
-    return tuple(found)
+        atoms.append((atom[1], tuple(letter for letter in atom.groups()[1:] if letter)))
+    return tuple(atoms)

@@ -78,8 +78,8 @@ class Resolution:
         if self.judgement is None:
             return [f"no answer: {self.lack}{f' ({self.detail})' if self.detail else ''}"]
         judged = self.judgement
-        named = ", ".join(f"{option} is {role}" for option, role in zip(options, judged.roles, strict=True))
-        lines = [f"abstraction: {named}", "the sentence states: " + "; ".join(judged.assumed)]
+        roles = ", ".join(f"{option} is {role}" for option, role in zip(options, judged.roles, strict=True))
+        lines = [f"abstraction: {roles}", "the sentence states: " + "; ".join(judged.assumed)]
         for role, proof in zip(judged.roles, judged.proofs, strict=True):
             lines += [f"if the pronoun is {role}:"]
             lines += [f"  {line}" for line in (proof or "no proof").splitlines()]
@@ -93,6 +93,7 @@ class Referee:
     def __init__(self, library: Library | None = None, patterns: PatternBook | None = None) -> None:
         self.library = shipped_theories() if library is None else library
         self.patterns = shipped_patterns() if patterns is None else patterns
+        # A misspelt predicate would leave sentences unproved without a word.
         for pattern in self.patterns.patterns:
             for name, letters in pattern.atoms:
                 indicator = f"{name}/{len(letters)}"
@@ -105,6 +106,7 @@ class Referee:
         # Theories use no stored facts, but every proof is over a knowledge base.
         self._kb = KnowledgeBase()
         self._session = PrologSession()
+        # Sentences that differ in their entities alone state equal atoms.
         self._judged: dict[tuple[StatedAtom, ...], Judgement] = {}
 
     def __enter__(self) -> Referee:
@@ -143,10 +145,11 @@ class Referee:
         assumed = tuple(_atom(atom, (*roles, candidate)) for atom in atoms)
         theory = Theory(within_reach(self.library, atoms), self._kb, assumed)
         proof = prove(theory, Atom(MEANT, (Constant(candidate),)), self._session)
-        return None if proof is None else proof_text(proof, self._words)
 
-    def _words(self, goal: BodyLiteral) -> str:
-        return literal_text(goal, self.library) if isinstance(goal, Literal) else str(goal)
+        def words(goal: BodyLiteral) -> str:
+            return literal_text(goal, self.library) if isinstance(goal, Literal) else str(goal)
+
+        return None if proof is None else proof_text(proof, words)
 
 
 def settled(judgements: list[Judgement]) -> Resolution:
@@ -174,8 +177,8 @@ def within_reach(library: Library, atoms: tuple[StatedAtom, ...]) -> Library:
     while ready := [rule for rule in waiting if needed[rule.name] <= reached]:
         reached |= {rule.conclusion.atom.indicator for rule in ready}
         waiting = [rule for rule in waiting if rule not in ready]
-    left = {rule.name for rule in waiting}
-    return replace(library, rules=tuple(rule for rule in library.rules if rule.name not in left))
+    unreachable = {rule.name for rule in waiting}
+    return replace(library, rules=tuple(rule for rule in library.rules if rule.name not in unreachable))
 
 
 def roles_of(atoms: tuple[StatedAtom, ...], library: Library) -> tuple[str, str]:
