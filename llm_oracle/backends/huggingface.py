@@ -7,7 +7,6 @@ little work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import torch
 from transformers import (
@@ -142,7 +141,7 @@ class HuggingFaceGenerator:
             processors.append(_TopP(parameters.top_p, parameters.temperature))
         if parameters.temperature > 0:
             # 15 hexadecimal digits are 60 bits, which fit in torch's 64-bit seed.
-            seeds = [int(content_id("sample", parameters.seed, asdict(request))[:15], 16) for request in requests]
+            seeds = [int(content_id("sample", parameters.seed, request.content)[:15], 16) for request in requests]
             processors.append(SampledByRow(parameters.temperature, seeds, self._loaded.device))
         return processors
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 from hapax.kb.records import content_id
@@ -150,7 +149,7 @@ class OpenAIGenerator:
             "temperature": parameters.temperature,
             "top_p": parameters.top_p,
             # Otherwise two samples of the same request would be equal.
-            "seed": seed(parameters.seed, asdict(request)),
+            "seed": seed(parameters.seed, request.content),
         }
         bias = self._bias.against(request.banned_tokens_of) if self._bias and request.banned_tokens_of else {}
         if bias:
