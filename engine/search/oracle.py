@@ -23,7 +23,6 @@ from hapax.engine.search.inquiry import (
     filled,
     pattern_atom,
     question_words,
-    slot_name,
 )
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
@@ -32,7 +31,6 @@ from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import Assessment, Candidate, Decision, FactRecord, Question, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.answers import parse_values
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
@@ -41,12 +39,14 @@ from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
     Critic,
+    Generation,
     GenerationParameters,
     GenerationRequest,
     Generator,
     LikelihoodModel,
     Models,
 )
+from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read_strictly
 
 GENERATION_BATCH = 64
 """Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""
@@ -279,16 +279,23 @@ class Oracle:
         calls = [knowledge.prepared(request, parameters) for request in requests]
         generations = self._within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
         replies: dict[AskedQuestion, list[ParsedGeneration]] = {question: [] for question in asked}
-        for asker, call, generation in zip(askers, calls, generations, strict=True):
+        for asker, call, request, generation in zip(askers, calls, requests, generations, strict=True):
             if generation is None:
                 asker.cut = True
                 continue
             asker.sent += call.id in self.journal.missed
-            wanted = asker.inquiry.question
-            numeric = self.library.is_numeric(wanted.data_type)
-            values = parse_values(generation.text, slot_name(wanted.patterns[0]), wanted.data_type, numeric)
-            replies[asker].append(ParsedGeneration(call.id, values))
+            reply = self._read(asker.inquiry.question, request, generation)
+            replies[asker].append(ParsedGeneration(call.id, reply.entries))
         return replies
+
+    def _read(self, question: Question, request: GenerationRequest, generation: Generation) -> Reply:
+        """The reply to a request about a question, read as models write or, under `--compat`, by LINK's rules."""
+        variable, words = question_words(question, self.library)
+        numeric = self.library.is_numeric(question.data_type)
+        asked = ReplyQuestion(variable, question.data_type, words, numeric, request.excluded_values)
+        if self.settings.link_exclusion:
+            return read_strictly(generation.text, asked)
+        return read_reply(generation.text, asked, generation.finish_reason)
 
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
         """The next requests of a question: all samples if one value is right, otherwise one for further values."""
