@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -251,11 +251,13 @@ def search(
     settings: SearchSettings | None = None,
     *,
     only: Sequence[str] = (),
+    profile: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SearchResult:
     """Search head and long-tail statements for rules and store them with their proofs.
 
-    `only`: names of rules, instead of all. The same search again asks nothing twice; one that reached its budget goes
+    `only`: names of rules, instead of all. `profile`: the prompt profile that words the questions, instead of the one
+    that suits the model best, which is probed once per model. The same search again asks nothing twice; one that reached its budget goes
     on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     from hapax.engine.search.job import SearchJob
@@ -264,6 +266,7 @@ def search(
     refuse_faulty(rules)
     display = None if progress is None else Progress(progress)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
+    settings = settings if profile is None else replace(settings, profile=profile)
     return run_search(SearchJob(rules, chosen, kb, models, settings, _journal(kb, models), display))
 
 
@@ -287,10 +290,16 @@ def plan(
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
     from hapax.engine.search.plan import plan_run
+    from hapax.engine.search.profile_choice import ProfileChooser, settled
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.llm_oracle.journal import Journal
     from hapax.llm_oracle.registry import price_table
 
     refuse_faulty(rules)
-    return plan_run(rules, chosen_rules(rules, only), kb, models, settings, prices=price_table(models))
+    settings = settings or SearchSettings()
+    choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
+    chosen = chosen_rules(rules, only)
+    return plan_run(rules, chosen, kb, models, settled(settings, choice), prices=price_table(models))
 
 
 def _assumptions(assume: str | Sequence[str]) -> tuple[str, ...]:
@@ -309,11 +318,13 @@ def query(
     assume: str | Sequence[str] = (),
     models: Models | None = None,
     limits: QueryLimits | None = None,
+    profile: str | None = None,
 ) -> Answers:
     """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
 
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
-    within their budget, and stores these. Raises GoalRejected and LimitExceeded.
+    within their budget, and stores these, in the words of the prompt profile `profile`; None: of the one that suits the
+    model best. Raises GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
@@ -323,10 +334,15 @@ def query(
         return Answers(run_query(theory, goal, limits))
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.search.demand import DemandBudget, run_demand
-    from hapax.engine.search.oracle import Oracle
+    from hapax.engine.search.oracle import Oracle, OracleSettings
+    from hapax.engine.search.profile_choice import ProfileChooser
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.llm_oracle.profiles import find_profile
 
     journal = _journal(kb, models)
-    oracle = Oracle(kb, rules, models, run_id="query", journal=journal)
+    choice = ProfileChooser(kb, rules, models.knowledge, journal).choose(SearchSettings(profile=profile))
+    oracle_settings = OracleSettings(profile=find_profile(choice.profile))
+    oracle = Oracle(kb, rules, models, oracle_settings, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
     return Answers(result.result, complete=result.complete, stopped=stopped)

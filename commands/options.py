@@ -19,10 +19,12 @@ import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.llm_oracle.profiles import PROFILE_NAMES
 
 if TYPE_CHECKING:
     from hapax.api.operations import BudgetedModels
     from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.search.settings import SearchSettings
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.backend import OpeningOptions
@@ -259,6 +261,14 @@ with_queue = together(
     _queueing,
 )
 
+
+def _profile_name(ctx: click.Context, param: click.Parameter, name: str) -> str | None:
+    """The name of a prompt profile, None for `auto`; a usage error for another name."""
+    if name not in ("auto", *PROFILE_NAMES):
+        raise click.BadParameter(f"{name!r} is not one of auto, {', '.join(PROFILE_NAMES)}.", ctx, param)
+    return None if name == "auto" else name
+
+
 with_assume = click.option("--assume", multiple=True, help="Ground atom that is true for this call only.")
 
 with_limits = together(
@@ -286,6 +296,16 @@ with_limits = together(
     click.option(
         "--answers", type=click.IntRange(1), default=10_000, show_default=True, help="Limit of printed answers."
     ),
+)
+
+with_profile = click.option(
+    "--profile",
+    metavar="NAME",
+    default="auto",
+    show_default=True,
+    callback=_profile_name,
+    help=f"Words in which the knowledge model is asked: {', '.join(PROFILE_NAMES)}; auto: those of --compat, or those "
+    "that bring the most known answers, which are probed once per model.",
 )
 
 with_search_settings = together(
@@ -335,6 +355,7 @@ with_search_settings = together(
     click.option(
         "--compat", type=click.Choice(["paper", "released"]), help="Search as LINK's paper or its released code does."
     ),
+    with_profile,
 )
 
 
@@ -385,7 +406,7 @@ def search_settings(options: dict[str, Any]) -> Any:
     from hapax.kb.records import Distribution
 
     wanted = options["distribution"]
-    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed")
+    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed", "profile")
     return SearchSettings(
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
         critic=not options.get("no_critic"),
@@ -394,6 +415,26 @@ def search_settings(options: dict[str, Any]) -> Any:
         plan=options["plan"] or ("link" if options["compat"] else "cheapest"),
         **{name: options[name] for name in same},
     )
+
+
+def choose_profile(
+    settings: SearchSettings, kb: KnowledgeBase, library: Library, models: BudgetedModels, options: Mapping[str, Any]
+) -> SearchSettings:
+    """The settings with the prompt profile for the model, and a line that says how it was chosen."""
+    from hapax.engine.search.profile_choice import ProfileChooser, settled
+
+    chooser = ProfileChooser(
+        kb,
+        library,
+        models.knowledge,
+        models.journal or open_journal(kb, options),
+        again=bool(options["probe_again"]),
+        can_ask=options.get("queue") is None and not options.get("dry_run"),
+    )
+    choice = chooser.choose(settings)
+    if choice.message:
+        err.print(escape(choice.message), soft_wrap=True)
+    return settled(settings, choice)
 
 
 def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
@@ -432,6 +473,7 @@ def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
 def query_limits(options: dict[str, Any]) -> QueryLimits:
     """The limits of a goal by its options."""
     from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.search.settings import SearchSettings
 
     return QueryLimits(
         seconds=options["seconds"],

@@ -15,6 +15,7 @@ import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_table
 from hapax.commands.options import (
     Finite,
+    choose_profile,
     load_models,
     open_journal,
     open_kb,
@@ -26,6 +27,7 @@ from hapax.commands.options import (
     with_json,
     with_limits,
     with_models,
+    with_profile,
     with_queue,
     with_rules,
 )
@@ -53,6 +55,7 @@ with_entail = click.option(
 @with_entail
 @click.option("--ask", is_flag=True, help="Ask a model for missing facts.")
 @with_models
+@with_profile
 @with_budget
 @with_queue
 @with_limits
@@ -77,6 +80,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             answers = hapax.query(goal, rules, kb, assume=assume, limits=limits)
         _print_answers(answers.result, options["as_json"])
         return
+    from hapax.engine.search.settings import SearchSettings
+
     # Noted before `open_kb` makes the file.
     begins = not Path(database).exists()
     with open_kb(database) as kb:
@@ -84,7 +89,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
-        answers = hapax.query(goal, rules, kb, assume=assume, models=models, limits=limits)
+        settings = choose_profile(SearchSettings(profile=options["profile"]), kb, rules, models, options)
+        answers = hapax.query(goal, rules, kb, assume=assume, models=models, limits=limits, profile=settings.profile)
     _print_answers(answers.result, options["as_json"])
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)

@@ -217,6 +217,19 @@ class TypeFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileRecord:
+    """The prompt profile that suits a model, with the number of known answers that each profile brought.
+
+    `model`: NAME@REVISION. `scores` is empty if the profile was not probed. `chosen`: the time.
+    """
+
+    model: str
+    profile: str
+    scores: Mapping[str, int]
+    chosen: str
+
+
+@dataclass(frozen=True, slots=True)
 class RuleRecord:
     """A rule as its library last wrote it; with it, statements can be read without the rule files."""
 

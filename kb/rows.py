@@ -24,6 +24,7 @@ from hapax.kb.records import (
     Distribution,
     FactRecord,
     PredicateRecord,
+    ProfileRecord,
     Question,
     QuestionState,
     RuleRecord,
@@ -478,6 +479,14 @@ VOTES = TableSchema(
     disagreement="answer",
 )
 
+PROFILES = TableSchema(
+    "model_profiles",
+    ProfileRecord,
+    ("model",),
+    {"model": TEXT, "profile": TEXT, "scores": JSON, "chosen": TEXT},
+    preferred=("chosen",),
+)
+
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RUNS,
     RULES,
@@ -492,6 +501,7 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     FACTS,
     STATEMENTS,
     VOTES,
+    PROFILES,
 )
 TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
 """Every table of the schema."""

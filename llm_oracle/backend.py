@@ -102,6 +102,9 @@ class Backend:
     """Form of the text after the colon: `PATH` if it is required, `[SEED]` if optional; empty: no colon."""
     missing: Callable[[], str] = _nothing_missing
     """Returns why the backend cannot be used here and the command that helps; empty if it can be used."""
+    reads_any_words: bool = False
+    """True if its models follow instructions in any words, so that the prompt profile that suits them best is probed.
+    Other models are asked in the words of the profile `hapax`."""
     price: Price | None = None
     """Price of its models unless the user gives one; `FREE` for models in this process; None: unknown."""
 

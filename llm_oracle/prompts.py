@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hapax.llm_oracle.protocols import GenerationRequest, ReplyForm
+
 CRITIC_PROMPT = (
     "For the following question, please answer in a normal life scenario with no special consideration:\n"
     "Question: Is the following statement correct? Please answer yes or no\n"
@@ -84,6 +86,14 @@ def read_prompt(prompt: str) -> PromptParts | None:
     if match is None:
         return None
     return PromptParts(match["variable"], match["sentence"], match["data_type"], int(match["count"] or 1))
+
+
+def reply_form(request: GenerationRequest) -> ReplyForm | None:
+    """The form of the reply that a request asks for; None if its words are unknown and no form is given."""
+    if request.form is not None:
+        return request.form
+    parts = read_prompt(request.prompt)
+    return ReplyForm(parts.count, parts.data_type) if parts else None
 
 
 def knowledge_prompt(variable: str, sentence: str, data_type: str, count: int = VALUES_PER_CALL) -> str:

@@ -208,6 +208,16 @@ class Streaming(Protocol):
     def stream(self, asked: Sequence[Any], *parameters: GenerationParameters) -> Stream[Any]: ...
 
 
+@runtime_checkable
+class Structuring(Protocol):
+    """A generator that may hold a reply to the JSON that its form asks for, whatever the words are."""
+
+    @property
+    def structures(self) -> bool:
+        """True if it does. A server is asked."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Models:
     """The models of a run by role. The evaluator measures delta; it should not be the ranker (LINK, section 3.2)."""

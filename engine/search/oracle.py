@@ -35,6 +35,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.profile_probing import general_examples
 from hapax.llm_oracle.profiles import HAPAX, Profile
 from hapax.llm_oracle.prompts import sentence
 from hapax.llm_oracle.protocols import (
@@ -138,7 +139,7 @@ class Oracle:
         self.journal = journal or Journal(kb)
         self.models = journaled(models, self.journal)
         self.known = KnownFacts(kb, library)
-        self.wording = Wording(self.settings.profile, library, self.known)
+        self.wording = Wording(self.settings.profile, library, self.known, general_examples())
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}

@@ -76,12 +76,13 @@ class SearchSettings:
             gates=gates_in_order(self.compat),
             rules=rules,
             link_exclusion=is_link,
-            profile=self._profile,
+            profile=self.words,
             parameters=GenerationParameters(temperature=self.temperature, seed=self.seed),
         )
 
     @property
-    def _profile(self) -> Profile:
+    def words(self) -> Profile:
+        """The prompt profile that words questions, unless one is chosen for the model."""
         if self.profile is not None:
             return find_profile(self.profile)
         return HAPAX if self.compat is None else LINK_PROFILES[self.compat]

@@ -116,7 +116,7 @@ class Wording:
     ) -> Iterator[WorkedExample]:
         """Examples of one predicate, those with most values first."""
         data_type = self.library.signature(indicator).argument_types[place]
-        rows = self._rows_of(indicator, place)
+        rows = self.rows_of(indicator, place)
         for key in sorted(rows, key=lambda key: (-len(rows[key]), tuple(map(str, key)))):
             if mentioned.intersection(map(value_key, (*key, *rows[key]))):
                 continue
@@ -125,7 +125,7 @@ class Wording:
                 sentence = self._blank_sentence(indicator.rpartition("/")[0], key, place, data_type)
                 yield WorkedExample(sentence, data_type, tuple(values[:EXAMPLE_VALUES]))
 
-    def _rows_of(self, indicator: str, place: int) -> Rows:
+    def rows_of(self, indicator: str, place: int) -> Rows:
         """Values at this place in given facts and `@example` lines, by the other arguments."""
         rows = self._rows.get((indicator, place))
         if rows is None:
@@ -147,7 +147,7 @@ class Wording:
             indicator = f"{pattern.predicate}/{len(pattern.arguments)}"
             place = pattern.arguments.index(None)
             key = tuple(argument for argument in pattern.arguments if argument is not None)
-            for other, values in self._rows_of(indicator, place).items():
+            for other, values in self.rows_of(indicator, place).items():
                 if _same(other, key):
                     yield from values
 

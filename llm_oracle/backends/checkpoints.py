@@ -60,6 +60,7 @@ EMBEDDED = Backend(
 HUGGING_FACE = Backend(
     open=_open_hugging_face,
     argument="NAME_OR_PATH",
+    reads_any_words=True,
     roles=ALL_ROLES,
     abilities="a Hugging Face checkpoint in this process: causal in all roles, sequence-to-sequence as critic",
     missing=_libraries_missing,

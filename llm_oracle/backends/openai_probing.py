@@ -7,6 +7,7 @@ Findings are paid for once, and compared with what the server says later.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count
@@ -45,6 +46,9 @@ from hapax.llm_oracle.prompts import critic_prompt
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, PartlyAnswered, Stream, Usage, in_request_order
 
 KNOWN_CLAIM = "Paris is the capital of France."
+FORM_QUESTION = "Name two colours."
+"""A question that says nothing about JSON."""
+
 KNOWN_UNLIKELY = "France capital the of is Paris."
 """The same words in an order that every language model finds less likely."""
 
@@ -56,6 +60,25 @@ MOST_PROBES = Usage(300, 800)
 
 LOGPROBS, VOTE = "logprobs", "vote"
 ECHO, PROMPT_LOGPROBS = "echo", "prompt_logprobs"
+JSON_SCHEMA, WORDS = "json_schema", "words"
+
+VALUES_FORMAT: dict[str, Any] = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "values",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"values": {"type": "array", "items": {"type": "string"}}},
+            "required": ["values"],
+            "additionalProperties": False,
+        },
+    },
+}
+"""The option `response_format` for an object whose field `values` is an array of texts."""
+
+FORM_TOKENS = 200
+"""Tokens of the probe for structured output, whose question has a short answer."""
 
 MOST_TOP = 20
 """Number of likeliest tokens requested: the limit of OpenAI and vLLM for chats. Completions may allow fewer."""
@@ -134,7 +157,14 @@ class LikelihoodMethod:
         return echoed_likelihood(reply, text) if self.kind == ECHO else prompt_likelihood(reply)
 
 
-Method = TypeVar("Method", AnswerMethod, CriticMethod, LikelihoodMethod)
+@dataclass(frozen=True, slots=True)
+class FormMethod:
+    """What makes a reply JSON: the option `response_format` with a schema, or words alone."""
+
+    kind: str = WORDS
+
+
+Method = TypeVar("Method", AnswerMethod, CriticMethod, FormMethod, LikelihoodMethod)
 
 
 # Methods that an alias states, for models that cannot be probed
@@ -235,6 +265,23 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
     )
 
 
+def probe_form_method(transport: Transport, served: ServedModel, method: AnswerMethod) -> FormMethod:
+    """A schema if the server's reply follows one that the question does not mention."""
+    if method.endpoint != CHAT:  # completions have no such option
+        return FormMethod()
+    request = method.ask(served.model, FORM_QUESTION, FORM_TOKENS, temperature=0, response_format=VALUES_FORMAT)
+    return FormMethod(JSON_SCHEMA if _found(transport, request, _follows_schema) else WORDS)
+
+
+def _follows_schema(reply: Any) -> bool:
+    try:
+        answer = json.loads(texts(reply)[0])
+    except (ValueError, RecursionError):
+        return False
+    values = answer.get("values") if isinstance(answer, dict) else None
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
 def probe_likelihood_method(transport: Transport, served: ServedModel) -> LikelihoodMethod:
     """Echo or prompt_logprobs, whichever scores a whole sentence and finds it likelier than its words in disorder."""
     for kind in (ECHO, PROMPT_LOGPROBS):
@@ -327,6 +374,10 @@ class Prober:
     def critic_method(self, method: AnswerMethod) -> CriticMethod:
         ability = {"ability": "critic", **asdict(method)}
         return self._kept(ability, lambda transport: probe_critic_method(transport, self.served, method), CriticMethod)
+
+    def form_method(self, method: AnswerMethod) -> FormMethod:
+        ability = {"ability": "form", **asdict(method)}
+        return self._kept(ability, lambda transport: probe_form_method(transport, self.served, method), FormMethod)
 
     def likelihood_method(self) -> LikelihoodMethod:
         ability = {"ability": "likelihood"}

@@ -64,6 +64,7 @@ def _connect(request: ModelRequest) -> OpenAIModel:
 OPENAI = Backend(
     open=_open_openai,
     argument="MODEL",
+    reads_any_words=True,
     roles=ALL_ROLES,
     abilities="a model on an OpenAI-compatible server, by alias, name or NAME@URL; its abilities are probed",
 )
