@@ -257,8 +257,8 @@ def search(
     """Search head and long-tail statements for rules and store them with their proofs.
 
     `only`: names of rules, instead of all. `profile`: the prompt profile that words the questions, instead of the one
-    that suits the model best, which is probed once per model. The same search again asks nothing twice; one that reached its budget goes
-    on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
+    that suits the model best, which is probed once per model. The same search again asks nothing twice; one that
+    reached its budget goes on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.settings import SearchSettings

@@ -473,7 +473,6 @@ def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
 def query_limits(options: dict[str, Any]) -> QueryLimits:
     """The limits of a goal by its options."""
     from hapax.engine.inference.session import QueryLimits
-    from hapax.engine.search.settings import SearchSettings
 
     return QueryLimits(
         seconds=options["seconds"],
