@@ -348,6 +348,13 @@ with_search_settings = together(
     ),
     click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
     click.option(
+        "--answer-tokens",
+        type=click.IntRange(1),
+        default=1000,
+        show_default=True,
+        help="Tokens that a model may use for one list of values, its reasoning included.",
+    ),
+    click.option(
         "--plan",
         type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
         help="Order in which variables are searched.  [default: cheapest; with --compat link]",
@@ -406,7 +413,17 @@ def search_settings(options: dict[str, Any]) -> Any:
     from hapax.kb.records import Distribution
 
     wanted = options["distribution"]
-    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed", "profile")
+    same = (
+        "beam",
+        "keep_share",
+        "calls_per_question",
+        "values_per_call",
+        "temperature",
+        "answer_tokens",
+        "compat",
+        "seed",
+        "profile",
+    )
     return SearchSettings(
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
         critic=not options.get("no_critic"),

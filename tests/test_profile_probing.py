@@ -109,7 +109,7 @@ def test_a_named_profile_is_not_probed(run: Callable[..., Any], tmp_path: Path) 
         assert result.exit_code == 0, result.output
         assert "known answers" not in result.stderr
     with KnowledgeBase(tmp_path / "a.db") as kb:
-        assert all(prompt.startswith("List 50 examples of a city") for prompt in prompts(kb, "knowledge"))
+        assert all(prompt.startswith("List 50 examples of a") for prompt in prompts(kb, "knowledge"))
         assert kb.counts()["model_profiles"] == 0
 
 

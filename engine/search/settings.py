@@ -30,6 +30,7 @@ class SearchSettings:
     `beam`: partial substitutions kept at each step and distribution. `keep_share`: share of a step's beams that the
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
+    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
     `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `profile`: name of
     the prompt profile that words the questions; None: that of `compat`, or the one that suits the model best.
     """
@@ -45,13 +46,14 @@ class SearchSettings:
     plan: Preset = "cheapest"
     seed: int = 0
     temperature: float = 0.7
+    answer_tokens: int = 1000
     max_statements: int | None = None
     threshold_cap: float = 1.0
     rules_together: int = 8
     profile: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("beam", "calls_per_question", "values_per_call", "rules_together"):
+        for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
             number = getattr(self, name)
             if number < 1:
                 raise HapaxError(f"{name} is {number}. Set it to at least 1.")
@@ -77,7 +79,9 @@ class SearchSettings:
             rules=rules,
             link_exclusion=is_link,
             profile=self.words,
-            parameters=GenerationParameters(temperature=self.temperature, seed=self.seed),
+            parameters=GenerationParameters(
+                temperature=self.temperature, max_tokens=self.answer_tokens, seed=self.seed
+            ),
         )
 
     @property
