@@ -148,7 +148,7 @@ with_opening = together(
         type=click.Choice(["auto", "float32", "bfloat16"]),
         default="auto",
         show_default=True,
-        help="Number format of Hugging Face models; auto: bfloat16 on a GPU that supports it.",
+        help="Number format of models in this process; auto: bfloat16 where it is faster (`hapax doctor`).",
     ),
     click.option(
         "--aliases",
@@ -396,7 +396,13 @@ def opening_options(
 
     same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "probe_again")}
     queue = None if queueing is None else queueing.queue
-    return OpeningOptions(library=library, journal=journal, prices=dict(options["prices"]), queue=queue, **same)
+    return OpeningOptions(
+        library=library, journal=journal, prices=dict(options["prices"]), queue=queue, notice=_print_notice, **same
+    )
+
+
+def _print_notice(line: str) -> None:
+    err.print(escape(line), soft_wrap=True)
 
 
 def load_models(library: Library, options: dict[str, Any], journal: Journal | None = None) -> BudgetedModels:
