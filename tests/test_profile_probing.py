@@ -19,7 +19,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.journal import PROBE
 from hapax.llm_oracle.profile_probing import known_questions
-from hapax.llm_oracle.profiles import PROFILE_NAMES, PROFILES, find_profile
+from hapax.llm_oracle.profiles import PROFILE_NAMES, find_profile
 
 RULES = """
 oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow?"

@@ -123,7 +123,7 @@ class AnswerMethod:
         """Parts of the model's revision: everything here that may change an answer."""
         version = served.revision or (self.reported if self.reported != served.model else "")
         without = f"without {', '.join(sorted(self.dropped))}" if self.dropped else ""
-        return [part for part in (version, self.endpoint.partition("/")[0], without) if part]
+        return [part for part in (version, self.endpoint.partition("/")[0], without, served.chat.revision) if part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +200,8 @@ def probe_answer_method(transport: Transport, served: ServedModel) -> AnswerMeth
     Raises the fault of the first endpoint if none works.
     """
     endpoints = {True: (COMPLETIONS,), False: (CHAT,), None: (CHAT, COMPLETIONS)}[served.completion]
+    if not served.chat.is_default:
+        endpoints = (CHAT,)  # completions have neither a system prompt nor a template
     first: HapaxError | None = None  # of the endpoint that most servers have
     for endpoint in endpoints:
         try:
@@ -390,6 +392,8 @@ class Prober:
         if self.journal is None:
             return probe(self.transport)
         asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.revision), 1)
+        if not self.served.chat.is_default:
+            ability = {**ability, "chat": self.served.chat.revision}
 
         def send(_: Sequence[int]) -> Stream[StoredAnswer]:
             metered = MeteredTransport(self.transport)
