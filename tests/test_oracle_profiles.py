@@ -18,6 +18,7 @@ from hapax.llm_oracle.profiles import (
     PAPER,
     PLAIN,
     PROFILE_NAMES,
+    PROFILES,
     RELEASED,
     RELEASED_NL,
     ValueQuestion,
@@ -27,7 +28,8 @@ from hapax.llm_oracle.profiles import (
 from hapax.llm_oracle.prompts import exclusion_clause, functional_prompt, knowledge_prompt, read_prompt
 from hapax.llm_oracle.protocols import ReplyForm
 
-LINK = Path(__file__).parents[2] / "shared" / "data" / "link"
+ROOT = Path(__file__).parents[1]
+LINK = ROOT.parent / "shared" / "data" / "link"
 TRACES = LINK / "released_traces"
 
 DISH = ValueQuestion("B", "butter is an ingredient in [B]", ("ingredient_in(butter, B)",), "Dish")
@@ -112,6 +114,17 @@ def test_unknown_profile_is_refused_with_the_names() -> None:
     """An unknown name is refused with all names to choose from."""
     with pytest.raises(HapaxError, match=f"no prompt profile 'chatty'.*{', '.join(PROFILE_NAMES)}"):
         find_profile("chatty")
+
+
+def test_the_page_shows_the_words_of_every_profile() -> None:
+    """docs/profiles.md has each profile with its description and its words to the letter."""
+    page = (ROOT / "docs" / "profiles.md").read_text("utf-8")
+    example = WorkedExample("the Danube flows through ___", "Country", ("Austria", "Hungary"))
+    for profile in PROFILES:
+        question = replace(RIVER, count=50, examples=(example,) if profile is FEW_SHOT else ())
+        section = page.split(f"### `{profile.name}`\n")[1].split("\n### ")[0]
+        assert profile.description[1:] in section
+        assert f"```text\n{profile.word(question)}\n```" in section
 
 
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the traces of LINK's released code are not there")
