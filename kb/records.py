@@ -220,13 +220,12 @@ class TypeFact:
 class ProfileRecord:
     """The prompt profile that suits a model, with the number of known answers that each profile brought.
 
-    `model`: NAME@REVISION. `scores` is empty if the profile was not probed. `chosen`: the time.
+    `model`: NAME@REVISION.
     """
 
     model: str
     profile: str
     scores: Mapping[str, int]
-    chosen: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -483,8 +483,7 @@ PROFILES = TableSchema(
     "model_profiles",
     ProfileRecord,
     ("model",),
-    {"model": TEXT, "profile": TEXT, "scores": JSON, "chosen": TEXT},
-    preferred=("chosen",),
+    {"model": TEXT, "profile": TEXT, "scores": JSON},
 )
 
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (

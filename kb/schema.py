@@ -53,9 +53,9 @@ _INFERENCE = (
 def m003_profiles(db: Database) -> None:
     """The prompt profile that suits each model."""
     db.table("model_profiles").create(
-        {"model": str, "profile": str, "scores": str, "chosen": str},
+        {"model": str, "profile": str, "scores": str},
         pk="model",
-        not_null={"profile", "scores", "chosen"},
+        not_null={"profile", "scores"},
     )
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from hapax.llm_oracle.calls import JournaledGenerator
-from hapax.llm_oracle.profiles import FEW_SHOT, PROFILES, Profile, ValueQuestion, WorkedExample
+from hapax.llm_oracle.profiles import FEW_SHOT, PROFILES, AnsweredExample, Profile, ValueQuestion
 from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest
 from hapax.llm_oracle.reply_reader import ReplyQuestion, read_reply
 
@@ -19,8 +19,8 @@ PROBED_VALUES = 5
 PROBED_EXAMPLES = 3
 """Worked examples in a probe of the profile `few-shot`."""
 
-PARAMETERS = GenerationParameters(temperature=0.0, max_tokens=500)
-"""The likeliest answer, with room for a model that thinks aloud before a short list."""
+PROBED_TOKENS = 200
+"""Tokens of a reply, several times those of a short list."""
 
 _KNOWN_ANSWERS = Path(__file__).with_name("known_answers.toml")
 
@@ -82,22 +82,22 @@ def known_questions() -> tuple[KnownQuestion, ...]:
 
 
 @cache
-def general_examples() -> tuple[WorkedExample, ...]:
+def general_examples() -> tuple[AnsweredExample, ...]:
     """The questions of `known_answers.toml` as worked examples, lists only."""
     return tuple(_worked(known) for known in known_questions() if not known.question.functional)
 
 
 def probe_profiles(
-    generator: JournaledGenerator, questions: Sequence[KnownQuestion], profiles: Sequence[Profile] = PROFILES
+    generator: JournaledGenerator, questions: Sequence[KnownQuestion], most_tokens: int = PROBED_TOKENS
 ) -> list[ProfileScore]:
-    """Ask all questions in the words of each profile, as one batch. Raises BudgetReached."""
+    """Ask all questions in the words of each profile, as one batch, at temperature 0. Raises BudgetReached."""
     requests: list[GenerationRequest] = []
-    for profile in profiles:
+    for profile in PROFILES:
         for known in questions:
             worded = _with_examples(known, questions) if profile is FEW_SHOT else known.question
             requests.append(GenerationRequest(profile.word(worded), form=profile.reply_form(worded)))
-    replies = iter(generator.generate(requests, PARAMETERS))
-    return [_score(profile, [(known, next(replies)) for known in questions]) for profile in profiles]
+    replies = iter(generator.generate(requests, GenerationParameters(temperature=0.0, max_tokens=most_tokens)))
+    return [_score(profile, [(known, next(replies)) for known in questions]) for profile in PROFILES]
 
 
 def _with_examples(known: KnownQuestion, questions: Sequence[KnownQuestion]) -> ValueQuestion:
@@ -108,9 +108,9 @@ def _with_examples(known: KnownQuestion, questions: Sequence[KnownQuestion]) -> 
     return replace(known.question, examples=tuple(others[:PROBED_EXAMPLES]))
 
 
-def _worked(known: KnownQuestion) -> WorkedExample:
+def _worked(known: KnownQuestion) -> AnsweredExample:
     question = known.question
-    return WorkedExample(question.blank_sentence, question.data_type, known.answers[:PROBED_VALUES])
+    return AnsweredExample(question.blank_sentence, question.data_type, known.answers[:PROBED_VALUES])
 
 
 def _score(profile: Profile, answered: Sequence[tuple[KnownQuestion, Generation]]) -> ProfileScore:

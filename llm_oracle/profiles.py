@@ -27,7 +27,7 @@ _SLOT = re.compile(r"\[[A-Z][0-9]{0,3}\]")
 
 
 @dataclass(frozen=True, slots=True)
-class WorkedExample:
+class AnsweredExample:
     """A question of the same form with its answer, for the profile `few-shot`."""
 
     sentence: str
@@ -52,7 +52,7 @@ class ValueQuestion:
     functional: bool = False
     numeric: bool = False
     forbidden: tuple[str, ...] = ()
-    examples: tuple[WorkedExample, ...] = ()
+    examples: tuple[AnsweredExample, ...] = ()
 
     @property
     def blank_sentence(self) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hapax.engine.search.known_facts import KnownFacts
-from hapax.engine.search.wording import Wording
+from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.errors import RulesRejected
 from hapax.grammar.parser import parse_library, parse_rule
 from hapax.grammar.printing import format_library
 from hapax.kb.records import AtomPattern, FactRecord, Question, Source
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.profiles import FEW_SHOT, WorkedExample
+from hapax.llm_oracle.profiles import FEW_SHOT, AnsweredExample
 
 RULES = """
 oracle flows_through(River, Country): "[1] flows through [2]"
@@ -21,15 +21,15 @@ oracle lies_in(City, Country): "[1] lies in [2]"
 @example flows_through("the Danube", "Germany")
 """
 
-GENERAL = (WorkedExample("___ is a planet", "Planet", ("Mars", "Venus")),)
+GENERAL = (AnsweredExample("___ is a planet", "Planet", ("Mars", "Venus")),)
 
 
-def wording(rules: str, *facts: tuple[str, str, str]) -> Wording:
+def wording(rules: str, *facts: tuple[str, str, str]) -> QuestionWording:
     """The profile `few-shot` over rules and given facts."""
     library = parse_library([("a.rules", rules)])
     kb = KnowledgeBase()
     kb.add_facts(FactRecord(name, (first, second), ("", ""), Source.GIVEN) for name, first, second in facts)
-    return Wording(FEW_SHOT, library, KnownFacts(kb, library), GENERAL)
+    return QuestionWording(FEW_SHOT, library, KnownFacts(kb, library), GENERAL)
 
 
 def asked(predicate: str, first: str | None, second: str | None, data_type: str = "Country") -> Question:
@@ -85,7 +85,7 @@ def test_facts_of_models_are_no_examples() -> None:
     library = parse_library([("a.rules", 'oracle lies_in(City, Country): "[1] lies in [2]"')])
     kb = KnowledgeBase()
     kb.add_facts([FactRecord("lies_in", ("Bonn", "Germany"), ("City", "Country"), Source.MODEL, 0.9)])
-    assert Wording(FEW_SHOT, library, KnownFacts(kb, library)).examples(asked("lies_in", "Graz", None)) == ()
+    assert QuestionWording(FEW_SHOT, library, KnownFacts(kb, library)).examples(asked("lies_in", "Graz", None)) == ()
 
 
 def test_examples_are_no_facts_and_survive_formatting() -> None:

@@ -21,8 +21,8 @@ from hapax.llm_oracle.profiles import (
     PROFILES,
     RELEASED,
     RELEASED_NL,
+    AnsweredExample,
     ValueQuestion,
-    WorkedExample,
     find_profile,
 )
 from hapax.llm_oracle.prompts import exclusion_clause, functional_prompt, knowledge_prompt, read_prompt
@@ -88,7 +88,7 @@ def test_plain_asks_with_a_blank_and_names_forbidden_values() -> None:
 
 def test_few_shot_shows_examples_before_the_question() -> None:
     """The profile `few-shot` shows questions with answers, and reads a reply up to the next question it makes up."""
-    example = WorkedExample("the Danube flows through ___", "Country", ("Austria", "Hungary"))
+    example = AnsweredExample("the Danube flows through ___", "Country", ("Austria", "Hungary"))
     asked = replace(RIVER, examples=(example,))
     assert FEW_SHOT.word(asked) == (
         "Answer the last question in the way the others are answered: with a numbered list and nothing else.\n\n"
@@ -119,7 +119,7 @@ def test_unknown_profile_is_refused_with_the_names() -> None:
 def test_the_page_shows_the_words_of_every_profile() -> None:
     """docs/profiles.md has each profile with its description and its words to the letter."""
     page = (ROOT / "docs" / "profiles.md").read_text("utf-8")
-    example = WorkedExample("the Danube flows through ___", "Country", ("Austria", "Hungary"))
+    example = AnsweredExample("the Danube flows through ___", "Country", ("Austria", "Hungary"))
     for profile in PROFILES:
         question = replace(RIVER, count=50, examples=(example,) if profile is FEW_SHOT else ())
         section = page.split(f"### `{profile.name}`\n")[1].split("\n### ")[0]

@@ -26,7 +26,7 @@ from hapax.engine.search.inquiry import (
 )
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
-from hapax.engine.search.wording import Wording
+from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
@@ -139,7 +139,7 @@ class Oracle:
         self.journal = journal or Journal(kb)
         self.models = journaled(models, self.journal)
         self.known = KnownFacts(kb, library)
-        self.wording = Wording(self.settings.profile, library, self.known, general_examples())
+        self.wording = QuestionWording(self.settings.profile, library, self.known, general_examples())
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import islice
 
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.known_facts import KnownFacts
-from hapax.engine.search.oracle import GENERATION_BATCH, model_name, short_model_name
+from hapax.engine.search.oracle import model_name, short_model_name
 from hapax.engine.search.settings import SearchSettings
-from hapax.engine.search.wording import Wording
+from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.words import counted
@@ -20,6 +19,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledGenerator
 from hapax.llm_oracle.journal import PROBE, Journal
 from hapax.llm_oracle.profile_probing import (
+    PROBED_TOKENS,
     PROBED_VALUES,
     KnownQuestion,
     ProfileScore,
@@ -76,7 +76,9 @@ class ProfileChooser:
             return ProfileChoice(HAPAX.name)
         if settings.compat is not None:
             return ProfileChoice(settings.words.name)
-        return self._stored() or self._probed()
+        # A user who gives a model more room than usual has one that thinks aloud before it answers.
+        room = settings.answer_tokens if settings.answer_tokens > SearchSettings().answer_tokens else PROBED_TOKENS
+        return self._stored() or self._probed(room)
 
     def _stored(self) -> ProfileChoice | None:
         """The choice in the knowledge base, or the words in which it has answers of the model already."""
@@ -97,25 +99,24 @@ class ProfileChooser:
             )
         return None
 
-    def _probed(self) -> ProfileChoice:
+    def _probed(self, most_tokens: int) -> ProfileChoice:
         """The profile that brings the most known answers, which is stored and reported."""
         if not self.can_ask:
             return ProfileChoice(
                 HAPAX.name, f"profile {HAPAX.name}: none was probed, because nothing is asked now. --profile names one."
             )
         inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
-        generator = JournaledGenerator(inner, self.journal, GENERATION_BATCH, role=PROBE)
+        generator = JournaledGenerator(inner, self.journal, role=PROBE)
         questions = (*known_questions(), *self._given_questions())
         sent_before = self.journal.total.calls
-        scores = probe_profiles(generator, questions)
+        scores = probe_profiles(generator, questions, most_tokens)
         best = max(scores, key=lambda score: score.rank)
         # A model that knows none of the answers, such as a stand-in, is asked in the words that Hapax always used.
         if not best.known:
             best = next(score for score in scores if score.profile is HAPAX)
         name = model_name(self.model)
         by_profile = {score.profile.name: score.known for score in scores}
-        chosen = datetime.now(UTC).isoformat(timespec="seconds")
-        self.kb.set_profile(ProfileRecord(name, best.profile.name, by_profile, chosen))
+        self.kb.set_profile(ProfileRecord(name, best.profile.name, by_profile))
         sent = counted(self.journal.total.calls - sent_before, "call")
         note = self._fallback(best.profile.name).removeprefix(": ")
         report = _report(best, by_profile, sent)
@@ -131,10 +132,10 @@ class ProfileChooser:
 
     def _given_questions(self) -> Iterator[KnownQuestion]:
         """Questions about given facts of asked predicates, the key with most values of each."""
-        wording = Wording(FEW_SHOT, self.library, KnownFacts(self.kb, self.library))
+        wording = QuestionWording(FEW_SHOT, self.library, KnownFacts(self.kb, self.library))
         return islice(self._questions_of(wording), GIVEN_QUESTIONS)
 
-    def _questions_of(self, wording: Wording) -> Iterator[KnownQuestion]:
+    def _questions_of(self, wording: QuestionWording) -> Iterator[KnownQuestion]:
         for signature in sorted(self.library.completed().signatures, key=lambda signature: signature.indicator):
             if signature.kind is not PredicateKind.ORACLE or signature.templates is None:
                 continue

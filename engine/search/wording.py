@@ -13,7 +13,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import AtomPattern, Question
-from hapax.llm_oracle.profiles import BLANK, FEW_SHOT, Profile, ValueQuestion, WorkedExample
+from hapax.llm_oracle.profiles import BLANK, FEW_SHOT, AnsweredExample, Profile, ValueQuestion
 from hapax.llm_oracle.prompts import exclusion_clause
 from hapax.llm_oracle.protocols import GenerationRequest
 
@@ -30,7 +30,7 @@ _BRACKETS = re.compile(r"\[([A-Z][0-9]{0,3})\]")
 
 
 @dataclass
-class Wording:
+class QuestionWording:
     """Words the questions of a run by one profile.
 
     `general`: examples for `few-shot` where neither given facts nor `@example` lines have any.
@@ -39,7 +39,7 @@ class Wording:
     profile: Profile
     library: Library
     known: KnownFacts
-    general: tuple[WorkedExample, ...] = ()
+    general: tuple[AnsweredExample, ...] = ()
     _rows: dict[tuple[str, int], Rows] = field(default_factory=dict)
 
     def request(
@@ -79,7 +79,7 @@ class Wording:
 
     # -- examples
 
-    def examples(self, question: Question) -> tuple[WorkedExample, ...]:
+    def examples(self, question: Question) -> tuple[AnsweredExample, ...]:
         """Worked examples: of the question's predicate, else of others with the slot at the same place, else general.
 
         No example mentions a value of the question, since a symmetric or similar predicate would then give an answer
@@ -87,7 +87,7 @@ class Wording:
         """
         return tuple(islice(self._examples(question), EXAMPLES))
 
-    def _examples(self, question: Question) -> Iterator[WorkedExample]:
+    def _examples(self, question: Question) -> Iterator[AnsweredExample]:
         pattern = question.patterns[0]
         place = pattern.arguments.index(None)
         answers = {value_key(value) for value in self._known_answers(question)}
@@ -113,7 +113,7 @@ class Wording:
 
     def _examples_of(
         self, indicator: str, place: int, mentioned: set[Key], answers: set[Key]
-    ) -> Iterator[WorkedExample]:
+    ) -> Iterator[AnsweredExample]:
         """Examples of one predicate, those with most values first."""
         data_type = self.library.signature(indicator).argument_types[place]
         rows = self.rows_of(indicator, place)
@@ -123,7 +123,7 @@ class Wording:
             values = [str(value) for value in rows[key] if value_key(value) not in answers]
             if values:
                 sentence = self._blank_sentence(indicator.rpartition("/")[0], key, place, data_type)
-                yield WorkedExample(sentence, data_type, tuple(values[:EXAMPLE_VALUES]))
+                yield AnsweredExample(sentence, data_type, tuple(values[:EXAMPLE_VALUES]))
 
     def rows_of(self, indicator: str, place: int) -> Rows:
         """Values at this place in given facts and `@example` lines, by the other arguments."""

@@ -159,7 +159,7 @@ class LikelihoodMethod:
 
 @dataclass(frozen=True, slots=True)
 class FormMethod:
-    """What makes a reply JSON: the option `response_format` with a schema, or words alone."""
+    """Means by which a reply becomes JSON: the option `response_format` with a schema, or words alone."""
 
     kind: str = WORDS
 
