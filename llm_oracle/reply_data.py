@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hapax.llm_oracle.answers import parse_number
+from hapax.llm_oracle.answers import MOST_LINES, parse_number
 
 MOST_DATA = 200_000
 """Characters of a reply that are tried as JSON."""
@@ -35,7 +35,7 @@ class WantedName:
     numeric: bool = False
 
     def fit(self, name: str) -> int:
-        """How well a key or a header names the values: 0 not at all, higher is better."""
+        """Rank of a key or header as a name of the values: 0 if it names something else, higher is better."""
         words = _words(name)
         wanted = _words(self.data_type)
         if name.strip() == self.variable or name.strip("[] ") == self.variable:
@@ -234,7 +234,7 @@ class TableLine:
 
 def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
     """The lines of a text that holds Markdown tables, with the cell of the value in each row; None without a table."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if line.strip()][: MOST_LINES + 1]
     result: list[TableLine] = []
     position = 0
     tables = 0
@@ -252,11 +252,10 @@ def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
 
 def _row_lines(lines: Sequence[str], begin: int) -> list[str]:
     """The lines from `begin` on that form a table: a run with pipes, with a rule or with pipes at both ends."""
-    rows: list[str] = []
-    for line in lines[begin:]:
-        if "|" not in line:
-            break
-        rows.append(line)
+    end = begin
+    while end < len(lines) and "|" in lines[end]:
+        end += 1
+    rows = list(lines[begin:end])
     is_ruled = len(rows) > 1 and "-" in rows[1] and _RULE_ROW.fullmatch(rows[1][:1000]) is not None
     is_boxed = len(rows) > 1 and all(row.strip().startswith("|") for row in rows)
     return rows if is_ruled or is_boxed else []
@@ -282,8 +281,9 @@ def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: 
     """Index of the column with the values: the best header, else the first column that does not number the rows."""
     fits = [wanted.fit(name) for name in header]
     width = max((len(row) for row in (header, *data)), default=0)
-    if fits and max(fits) and not (wanted.numeric and max(fits) < 3):
-        return fits.index(max(fits))
+    best = max(fits, default=0)
+    if best and not (wanted.numeric and best < 3):
+        return fits.index(best)
     for column in range(width):
         texts = [_bare(row[column]) for row in data if column < len(row)]
         if column < len(header) and header[column].casefold().strip(". ") in _ORDER_NAMES:

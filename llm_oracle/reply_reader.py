@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
@@ -53,7 +54,8 @@ _FINAL = re.compile(
 _SPEAKER = re.compile(r"\s*(?:assistant|answer|response|output)\s*:?\s*\n", re.IGNORECASE)
 _OPENERS = re.compile(
     r"(?:sure|certainly|of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
-    r"bien sûr|claro|por supuesto|certamente|natürlich|当然|好的|当然可以|もちろん)\b[\s,!.。！]*(?:here (?:you go|they are|it is))?[\s!.。！:]*",
+    r"bien sûr|claro|por supuesto|certamente|natürlich|当然|好的|当然可以|もちろん)"
+    r"\b[\s,!.。！]*(?:here (?:you go|they are|it is))?[\s!.。！:]*",
     re.IGNORECASE,
 )
 _LIST_BREAK = re.compile(r"[;；、]\s*|[,，،]\s+|[,，،](?=[^\d\s])")
@@ -89,7 +91,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ReplyPart:
     """A part of a reply that may hold one value, or `dropped` for a reason. `marked`: it has a list mark."""
 
     raw: str
@@ -122,7 +124,7 @@ def read_reply(text: str, question: ReplyQuestion, finish_reason: str = "stop") 
             key = _key(value)
             rejected = DropReason.FORBIDDEN if key in forbidden else DropReason.REPEAT if key in seen else None
             seen.add(key)
-        shown = tidy(piece.body) if isinstance(value, DropReason) else value
+        shown = tidy(piece.body).removesuffix(".") if isinstance(value, DropReason) else value
         entries.append(ParsedValue(shown, _shortened(piece.raw.strip()), position, rejected))
     return Reply(tuple(entries))
 
@@ -138,16 +140,16 @@ def _shortened(line: str) -> str:
 # --- the parts of a reply
 
 
-def _pieces(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
+def _pieces(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The parts of a reply in order, from whichever layout it has."""
     reasoning, answer = _without_reasoning(text)
-    pieces = [Piece(reasoning, reasoning, DropReason.REASONING)] if reasoning.strip() else []
+    pieces = [ReplyPart(reasoning, reasoning, DropReason.REASONING)] if reasoning.strip() else []
     answer, rest = _first_turn(answer)
     pieces += (
         _data(answer, question, cut) or _table(answer, question, cut) or _lines(answer, question, cut and not rest)
     )
     if rest.strip():
-        pieces.append(Piece(rest, rest, DropReason.REMARK))
+        pieces.append(ReplyPart(rest, rest, DropReason.REMARK))
     return pieces
 
 
@@ -183,39 +185,39 @@ def _first_turn(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _data(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
+def _data(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The pieces of a reply that is JSON; empty if it is none."""
     if not cut and not re.search(r"[\]}]", text):
         return []
     part = read_json(text, WantedName(question.variable, question.data_type, question.numeric))
     if part is None:
         return []
-    before = [Piece(line, line, DropReason.PREAMBLE) for line in _filled(part.before)]
-    after = [Piece(line, line, DropReason.REMARK) for line in _filled(part.after)]
+    before = [ReplyPart(line, line, DropReason.PREAMBLE) for line in _filled(part.before)]
+    after = [ReplyPart(line, line, DropReason.REMARK) for line in _filled(part.after)]
     if not part.values:
-        return [*before, Piece(text, text, DropReason.REFUSAL), *after]
-    return [*before, *(Piece(value, value) for value in part.values), *after]
+        return [*before, ReplyPart(text, text, DropReason.REFUSAL), *after]
+    return [*before, *(ReplyPart(value, value) for value in part.values), *after]
 
 
 def _filled(text: str) -> list[str]:
     return [line.raw for line in read_lines(text, MOST_LINES)]
 
 
-def _table(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
+def _table(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The pieces of a reply with a Markdown table; empty if it has none."""
     lines = read_table(text, WantedName(question.variable, question.data_type, question.numeric))
     if lines is None:
         return []
-    pieces: list[Piece] = []
+    pieces: list[ReplyPart] = []
     seen_row = False
     for line in lines:
         seen_row = seen_row or line.cell is not None
         if line.cell is not None:
-            pieces.append(Piece(line.raw, line.cell))
+            pieces.append(ReplyPart(line.raw, line.cell))
         elif "|" in line.raw:
-            pieces.append(Piece(line.raw, line.raw, DropReason.HEADING))
+            pieces.append(ReplyPart(line.raw, line.raw, DropReason.HEADING))
         else:
-            pieces.append(Piece(line.raw, line.raw, DropReason.REMARK if seen_row else DropReason.PREAMBLE))
+            pieces.append(ReplyPart(line.raw, line.raw, DropReason.REMARK if seen_row else DropReason.PREAMBLE))
     if cut and not text.endswith("\n") and pieces[-1].dropped is None and not pieces[-1].raw.rstrip().endswith("|"):
         pieces[-1] = replace(pieces[-1], dropped=DropReason.CUT)
     return pieces
@@ -224,7 +226,7 @@ def _table(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
 # --- lines
 
 
-def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
+def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The pieces of a reply in lines: its list, or its lines if it has none."""
     lines = read_lines(_ITEM_TAGS.sub("\n", text), MOST_LINES + 1)
     if not lines:
@@ -236,7 +238,7 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
         return _single_line(lines[0], question, cut and not text.endswith("\n"))
     reasons = _reasons(lines, question)
     pieces = [
-        Piece(line.raw, line.body, reason, marked=line.mark is not Mark.NONE)
+        ReplyPart(line.raw, line.body, reason, marked=line.mark is not Mark.NONE)
         for line, reason in zip(lines, reasons, strict=True)
     ]
     if cut and not text.endswith("\n") and pieces[-1].dropped is None and not _is_whole(pieces):
@@ -244,19 +246,21 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[Piece]:
     return _with_listed_values(pieces)
 
 
-def _is_whole(pieces: Sequence[Piece]) -> bool:
+def _is_whole(pieces: Sequence[ReplyPart]) -> bool:
     """True if the last item ends as the others do, in a full stop."""
     items = [piece.body.rstrip() for piece in pieces if piece.dropped is None]
     return len(items) > 1 and all(item.endswith(".") for item in items)
 
 
-def _with_listed_values(pieces: Sequence[Piece]) -> list[Piece]:
+def _with_listed_values(pieces: Sequence[ReplyPart]) -> list[ReplyPart]:
     """The pieces, with the values of a line apart if it is the only item and lists several."""
     items = [piece for piece in pieces if piece.dropped is None]
     if len(items) != 1:
         return list(pieces)
     parts = _listed(items[0].body)
-    result: list[Piece] = []
+    if not all(any(map(str.isalnum, part)) for part in parts):
+        return list(pieces)
+    result: list[ReplyPart] = []
     for piece in pieces:
         if piece.dropped is None and len(parts) > 2:
             result += [replace(piece, body=part) for part in parts]
@@ -265,54 +269,54 @@ def _with_listed_values(pieces: Sequence[Piece]) -> list[Piece]:
     return result
 
 
-def _final_answer(lines: Sequence[ReplyLine]) -> list[Piece]:
+def _final_answer(lines: Sequence[ReplyLine]) -> list[ReplyPart]:
     """The pieces of a reply that marks its final answer; empty if it marks none."""
     boxed = [_BOXED.search(line.raw[:LONGEST_LIST_LINE]) for line in lines]
     stated = [_FINAL.match(line.raw[:LONGEST_LINE]) for line in lines]
     if any(boxed):
-        pieces: list[Piece] = []
+        pieces: list[ReplyPart] = []
         for line, match in zip(lines, boxed, strict=True):
             if match is None:
-                pieces.append(Piece(line.raw, line.body, DropReason.EXPLANATION))
+                pieces.append(ReplyPart(line.raw, line.body, DropReason.EXPLANATION))
             else:
                 parts = _listed(tidy(match[1]))
-                pieces += [Piece(line.raw, part) for part in (parts if len(parts) > 1 else [match[1]])]
+                pieces += [ReplyPart(line.raw, part) for part in (parts if len(parts) > 1 else [match[1]])]
         return pieces
     unmarked = all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines)
     if len(lines) > 1 and unmarked and stated[-1] is not None:
         *earlier, last = lines
         parts = _listed(stated[-1]["rest"])
         return [
-            *(Piece(line.raw, line.body, DropReason.EXPLANATION) for line in earlier),
-            *(Piece(last.raw, part) for part in parts),
+            *(ReplyPart(line.raw, line.body, DropReason.EXPLANATION) for line in earlier),
+            *(ReplyPart(last.raw, part) for part in parts),
         ]
     return []
 
 
-def _single_line(line: ReplyLine, question: ReplyQuestion, cut: bool) -> list[Piece]:
+def _single_line(line: ReplyLine, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The pieces of a reply of one line without a list mark: a value, a list with commas, a sentence, or talk."""
     body = line.raw.strip()
     whole = in_template(tidy(body), question)
     if whole is None and is_refusal(body):
-        return [Piece(line.raw, body, DropReason.REFUSAL)]
+        return [ReplyPart(line.raw, body, DropReason.REFUSAL)]
     sentences = re.split(r"(?<=[.!])\s+", body[:LONGEST_LIST_LINE])
     if len(sentences) > 1 and all(in_template(tidy(sentence), question) for sentence in sentences):
-        return [Piece(sentence, sentence, marked=False) for sentence in sentences]
+        return [ReplyPart(sentence, sentence, marked=False) for sentence in sentences]
     if body.strip(".!").casefold() in _VERDICTS:
-        return [Piece(line.raw, body, DropReason.REMARK)]
+        return [ReplyPart(line.raw, body, DropReason.REMARK)]
     if cut and not _listed(body)[1:]:
-        return [Piece(line.raw, body, DropReason.CUT)]
+        return [ReplyPart(line.raw, body, DropReason.CUT)]
     if question.numeric or (whole is not None and "," not in whole):
-        return [Piece(line.raw, body, marked=False)]
+        return [ReplyPart(line.raw, body, marked=False)]
     listed = whole if whole is not None else _after_lead(body, question)
     parts = _listed(listed)
     if len(parts) == 1:
         reason = DropReason.REMARK if whole is None and listed == body and _is_talk(line, question) else None
-        return [Piece(line.raw, parts[0] if listed != body else body, reason, marked=False)]
+        return [ReplyPart(line.raw, parts[0] if listed != body else body, reason, marked=False)]
     longest = max(len(part.split()) for part in parts)
     if listed == body and (longest > 6 or is_sentence(parts[0])):
-        return [Piece(line.raw, body, DropReason.REMARK)]
-    pieces = [Piece(part, part, marked=False) for part in parts]
+        return [ReplyPart(line.raw, body, DropReason.REMARK)]
+    pieces = [ReplyPart(part, part, marked=False) for part in parts]
     if cut:
         pieces[-1] = replace(pieces[-1], dropped=DropReason.CUT)
     return pieces
@@ -337,12 +341,21 @@ def _after_lead(text: str, question: ReplyQuestion) -> str:
     return text[opener.end() :] if opener and text[opener.end() :].strip() else text
 
 
+_EXPLAINING = re.compile(
+    r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
+    r"e\.g\.|i\.e\.|which|where|who|whose|because|although|though)\b",
+    re.IGNORECASE,
+)
+
+
 def _listed(text: str) -> list[str]:
     """The values of a line that lists them with commas; the line itself if it lists none."""
     text = text.strip()[:LONGEST_LIST_LINE]
     if text[:1] in '"“«„' and not re.search(r"[\"”»“],", text):
         return [text]
     parts = [part.strip() for part in _LIST_BREAK.split(text) if part.strip()]
+    # What such a word begins explains the value before it: `Germany, especially the Rhineland`.
+    parts = list(takewhile(lambda part: part is parts[0] or not _EXPLAINING.match(part), parts))
     if len(parts) == 2 and re.fullmatch(r"(?:[A-Z]\.)+|Jr\.?|Sr\.?|Inc\.?|Ltd\.?", parts[1]):
         return [text]
     if len(parts) < 2:
@@ -352,11 +365,19 @@ def _listed(text: str) -> list[str]:
     return [*parts[:-1], *joined]
 
 
+_NOTES = re.compile(
+    r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?)\b", re.IGNORECASE
+)
+_NOTE = re.compile(r"\W*(?:please\s+)?note\**\s*[:：]", re.IGNORECASE)
+
+
 def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
     """True if a line without a list mark is talk rather than a value."""
     body = line.body.strip()
     if in_template(tidy(body), question) is not None:
         return False
+    if _NOTE.match(body):
+        return True
     words = body.split()
     opener = _OPENERS.match(body)
     if opener and (not body[opener.end() :].strip() or body[opener.end() - 1 : opener.end()] in "!,。！,"):
@@ -487,16 +508,12 @@ def _are_explanations(bodies: Sequence[str]) -> bool:
 
 def _without_notes(lines: Sequence[ReplyLine], items: Iterable[int]) -> Iterator[int]:
     """The items without the lists of notes that follow a heading such as `Note:` or `Sources:`."""
-    notes = re.compile(
-        r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?)\b",
-        re.IGNORECASE,
-    )
     skipped = False
     wanted = set(items)
     first = min(wanted, default=0)
     for position, line in enumerate(lines):
         if line.mark is Mark.HEADING and position > first:
-            skipped = notes.match(line.body) is not None
-        is_note = line.mark is not Mark.NUMBER and re.match(r"\W*note\**\s*:", line.body, re.IGNORECASE) is not None
+            skipped = _NOTES.match(line.body) is not None
+        is_note = line.mark is not Mark.NUMBER and _NOTE.match(line.body) is not None
         if position in wanted and not skipped and not is_note:
             yield position

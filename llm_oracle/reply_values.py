@@ -78,7 +78,7 @@ _TITLES = frozenset(
         "anime",
         "magazine",
         "podcast",
-    ]  # a list of words is easier to read so
+    ]
 )
 _NOTHING = frozenset(
     [
@@ -187,7 +187,7 @@ _TALK = frozenset(
         "because",
         "since",
         "if",
-    ]  # a list of words is easier to read so
+    ]
 )
 _NO_SUBJECT = frozenset(
     [
@@ -223,7 +223,7 @@ _NO_SUBJECT = frozenset(
         "although",
         "if",
         "when",
-    ]  # a list of words is easier to read so
+    ]
 )
 _UNITS = {
     "kg": "kilogram", "g": "gram", "mg": "milligram", "km": "kilometer", "m": "meter", "cm": "centimeter", "l": "liter",
@@ -308,7 +308,7 @@ def _word(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListStyle:
-    """What the items of a reply have in common.
+    """Common form of the items of a reply.
 
     `stops`: they end in full stops. `labels`: words that begin more than one item, before a colon or a dash.
     """
@@ -389,8 +389,13 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
     if is_refusal(text):
         return DropReason.REFUSAL
+    if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text):  # the slot of any variable
+        return DropReason.SLOT
     slot = in_template(text, question)
     if slot is not None:
+        left, _, right = broken(slot)
+        if right and is_label(left, question, style):
+            slot = right  # `A: pizza is a dish from Italy`
         match = _LEADING_TEXT.match(_ARTICLE.sub("", slot, count=1))
         named = match["text"] if match else slot
         return _checked(_cleaned(named, question, style), question)
@@ -473,7 +478,7 @@ def _is_quoted(text: str) -> bool:
 def _quoted_beginning(text: str) -> str | None:
     """The text in the quotation marks with which an entry begins; None if it begins otherwise or goes on as a word."""
     closing = _QUOTES.get(text[:1])
-    if closing is None:
+    if closing is None or text[0] in "[<":
         return None
     match = re.match(rf"(.[^{re.escape(closing)}]{{1,200}}|.)[{re.escape(closing)}](?P<rest>.*)", text, re.DOTALL)
     if match is None or re.match(r"[\w]", match["rest"]):
