@@ -176,6 +176,7 @@ ARGUMENT_OF_OPTION = {
     "price": "prices",
     "out": "options.out",
     "probe-again": "probe_again",
+    "profile": "profile",
     "queue": "queue",
     "rule": "only",
     "rules": "rules",

@@ -445,10 +445,17 @@ def search_settings(options: dict[str, Any]) -> Any:
 
 
 def choose_profile(
-    settings: SearchSettings, kb: KnowledgeBase, library: Library, models: BudgetedModels, options: Mapping[str, Any]
+    settings: SearchSettings | None,
+    kb: KnowledgeBase,
+    library: Library,
+    models: BudgetedModels,
+    options: Mapping[str, Any],
 ) -> SearchSettings:
-    """The settings with the prompt profile for the model, and a line that says how it was chosen."""
+    """The settings with the prompt profile for the model; a line says how it was chosen. None: those of a query."""
     from hapax.engine.search.profile_choice import ProfileChooser, settled
+    from hapax.engine.search.settings import SearchSettings
+
+    settings = settings or SearchSettings(profile=options["profile"])
 
     chooser = ProfileChooser(
         kb,

@@ -78,8 +78,6 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             answers = operations.query(goal, rules, kb, assume=assume, limits=limits)
         _print_answers(answers, options["as_json"], asked=False)
         return
-    from hapax.engine.search.settings import SearchSettings
-
     # Noted before `open_kb` makes the file.
     begins = not Path(database).exists()
     with open_kb(database) as kb:
@@ -87,7 +85,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
-        settings = choose_profile(SearchSettings(profile=options["profile"]), kb, rules, models, options)
+        settings = choose_profile(None, kb, rules, models, options)
         answers = operations.query(
             goal, rules, kb, assume=assume, models=models, limits=limits, profile=settings.profile
         )
