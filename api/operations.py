@@ -333,12 +333,14 @@ def search(
     settings: SearchSettings | None = None,
     *,
     only: str | Sequence[str] = (),
+    profile: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SearchResult:
     """Search head and long-tail statements for rules and store them with their proofs.
 
-    `only`: a name or names of rules, instead of all. The same search again asks nothing twice; one that reached its
-    budget goes on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
+    `only`: a name or names of rules, instead of all. `profile`: the prompt profile that words the questions, instead of
+    the one that suits the model best, which is probed once per model. The same search again asks nothing twice; one
+    that reached its budget goes on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.settings import SearchSettings
@@ -346,6 +348,7 @@ def search(
     refuse_faulty(rules)
     display = None if progress is None else Progress(progress)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
+    settings = settings if profile is None else replace(settings, profile=profile)
     return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), display))
 
 
@@ -369,10 +372,16 @@ def plan(
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
     from hapax.engine.search.plan import plan_run
+    from hapax.engine.search.profile_choice import ProfileChooser, settled
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.llm_oracle.journal import Journal
     from hapax.llm_oracle.registry import price_table
 
     refuse_faulty(rules)
-    return plan_run(rules, chosen_rules(rules, only), kb, models, settings, prices=price_table(models))
+    settings = settings or SearchSettings()
+    choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
+    chosen = chosen_rules(rules, only)
+    return plan_run(rules, chosen, kb, models, settled(settings, choice), prices=price_table(models))
 
 
 def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float) -> Library:
@@ -396,12 +405,14 @@ def query(
     models: Models | None = None,
     settings: SearchSettings | None = None,
     limits: QueryLimits | None = None,
+    profile: str | None = None,
 ) -> Answers:
     """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
 
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
-    within their budget and by the questions and thresholds of `settings`, and stores these. Raises GoalRejected and
-    LimitExceeded.
+    within their budget and by the questions and thresholds of `settings`, and stores these. `profile`: the prompt
+    profile that words the questions; None: that of `settings`, or the one that suits the model best. Raises
+    GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
@@ -412,10 +423,15 @@ def query(
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.search.demand import DemandBudget, run_demand
     from hapax.engine.search.oracle import Oracle
+    from hapax.engine.search.profile_choice import ProfileChooser, settled
     from hapax.engine.search.settings import SearchSettings
 
     journal = journal_of(kb, models)
-    oracle = Oracle(kb, rules, models, (settings or SearchSettings()).oracle, "query", journal=journal)
+    settings = settings or SearchSettings()
+    if profile is not None:
+        settings = replace(settings, profile=profile)
+    settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
+    oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
     return Answers(result.result, complete=result.complete, stopped=stopped)

@@ -179,6 +179,7 @@ ARGUMENT_OF_OPTION = {
     "price": "prices",
     "out": "options.out",
     "probe-again": "probe_again",
+    "profile": "profile",
     "proxy": "proxy",
     "queue": "queue",
     "rule": "only",

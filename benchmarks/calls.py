@@ -55,7 +55,7 @@ from hapax.llm_oracle.simulated import SimulatedModel
 
 ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD)
 
-CHECK = SearchSettings(beam=2, calls_per_question=2, values_per_call=5, compat="released", plan="link")
+CHECK = SearchSettings(beam=2, calls_per_question=2, values_per_call=5, compat="released", plan="link", profile="hapax")
 """The small search that checks the clock, with a few dozen calls."""
 
 
@@ -229,7 +229,7 @@ def on_server(url: str, library: Library, bench: CallBenchmark, in_flight: int) 
 
 def released(library: Library, rules: Sequence[Rule], bench: CallBenchmark) -> dict[str, Any]:
     """LINK's pattern by the simulated clock: a call takes the latency, and nothing else takes any time."""
-    settings = SearchSettings(beam=bench.beam, compat="released", plan="link")
+    settings = SearchSettings(beam=bench.beam, compat="released", plan="link", profile="hapax")
     pattern = ReleasedPattern(library, in_process(library, bench), settings)
     most = 0
     for rule in rules:

@@ -19,6 +19,7 @@ from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.llm_oracle.profiles import PROFILE_NAMES
 
 if TYPE_CHECKING:
     from hapax.api.operations import BudgetedModels
@@ -275,6 +276,14 @@ with_queue = together(
     _queueing,
 )
 
+
+def _profile_name(ctx: click.Context, param: click.Parameter, name: str) -> str | None:
+    """The name of a prompt profile, None for `auto`; a usage error for another name."""
+    if name not in ("auto", *PROFILE_NAMES):
+        raise click.BadParameter(f"{name!r} is not one of auto, {', '.join(PROFILE_NAMES)}.", ctx, param)
+    return None if name == "auto" else name
+
+
 with_assume = click.option("--assume", multiple=True, help="Ground atom that is true for this call only.")
 
 with_limits = together(
@@ -336,6 +345,16 @@ with_thresholds = together(
     ),
 )
 
+with_profile = click.option(
+    "--profile",
+    metavar="NAME",
+    default="auto",
+    show_default=True,
+    callback=_profile_name,
+    help=f"Words in which the knowledge model is asked: {', '.join(PROFILE_NAMES)}; auto: those of --compat, or those "
+    "that bring the most known answers, which are probed once per model.",
+)
+
 with_search_settings = together(
     click.option(
         "--distribution",
@@ -391,6 +410,7 @@ with_search_settings = together(
         "--compat", type=click.Choice(["paper", "released"]), help="Search as LINK's paper or its released code does."
     ),
     with_thresholds,
+    with_profile,
 )
 
 
@@ -465,6 +485,7 @@ def search_settings(options: dict[str, Any]) -> Any:
         "answer_tokens",
         "compat",
         "seed",
+        "profile",
     )
     return SearchSettings(
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
@@ -477,10 +498,34 @@ def search_settings(options: dict[str, Any]) -> Any:
 
 
 def question_settings(options: Mapping[str, Any]) -> SearchSettings:
-    """The settings under which the questions of a goal are asked: their thresholds."""
+    """The settings under which the questions of a goal are asked: thresholds and prompt profile."""
     from hapax.engine.search.settings import THRESHOLDS, SearchSettings
 
-    return SearchSettings(**{name: options[name] for name in THRESHOLDS})
+    return SearchSettings(profile=options["profile"], **{name: options[name] for name in THRESHOLDS})
+
+
+def choose_profile(
+    settings: SearchSettings,
+    kb: KnowledgeBase,
+    library: Library,
+    models: BudgetedModels,
+    options: Mapping[str, Any],
+) -> SearchSettings:
+    """The settings with the prompt profile for the model; a line says how it was chosen."""
+    from hapax.engine.search.profile_choice import ProfileChooser, settled
+
+    chooser = ProfileChooser(
+        kb,
+        library,
+        models.knowledge,
+        models.journal or open_journal(kb, options),
+        again=bool(options["probe_again"]),
+        can_ask=options.get("queue") is None and not options.get("dry_run"),
+    )
+    choice = chooser.choose(settings)
+    if choice.message:
+        err.print(escape(choice.message), soft_wrap=True)
+    return settled(settings, choice)
 
 
 def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:

@@ -14,6 +14,7 @@ from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_table
 from hapax.commands.options import (
     Finite,
+    choose_profile,
     load_models,
     open_journal,
     open_kb,
@@ -26,6 +27,7 @@ from hapax.commands.options import (
     with_json,
     with_limits,
     with_models,
+    with_profile,
     with_queue,
     with_rules,
     with_thresholds,
@@ -54,6 +56,7 @@ with_entail = click.option(
 @click.option("--ask", is_flag=True, help="Ask a model for missing facts.")
 @with_models
 @with_thresholds
+@with_profile
 @with_budget
 @with_queue
 @with_limits
@@ -85,7 +88,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
-        settings = question_settings(options)
+        settings = choose_profile(question_settings(options), kb, rules, models, options)
         answers = operations.query(goal, rules, kb, assume=assume, models=models, settings=settings, limits=limits)
     _print_answers(answers, options["as_json"], asked=True)
     if answers.stopped:

@@ -26,6 +26,7 @@ from hapax.commands.console import (
 )
 from hapax.commands.executor import Executor, with_executor
 from hapax.commands.options import (
+    choose_profile,
     load_models,
     open_journal,
     open_kb,
@@ -159,6 +160,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
+        settings = choose_profile(settings, kb, library, models, options)
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
             report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))
@@ -178,7 +180,8 @@ def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
         models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
-        return plan_run(library, rules, kb, models, search_settings(options), prices=price_table(models))
+        settings = choose_profile(search_settings(options), kb, library, models, {**options, "dry_run": True})
+        return plan_run(library, rules, kb, models, settings, prices=price_table(models))
 
 
 def print_plans(rule: Rule, plans: Sequence[SearchPlan], as_json: bool) -> None:

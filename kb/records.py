@@ -218,6 +218,18 @@ class TypeFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileRecord:
+    """The prompt profile that suits a model, with the number of known answers that each profile brought.
+
+    `model`: NAME@REVISION.
+    """
+
+    model: str
+    profile: str
+    scores: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class RuleRecord:
     """A rule as its library last wrote it; with it, statements can be read without the rule files."""
 

@@ -24,6 +24,7 @@ from hapax.kb.records import (
     Distribution,
     FactRecord,
     PredicateRecord,
+    ProfileRecord,
     Question,
     QuestionState,
     RuleRecord,
@@ -478,6 +479,13 @@ VOTES = TableSchema(
     disagreement="answer",
 )
 
+PROFILES = TableSchema(
+    "model_profiles",
+    ProfileRecord,
+    ("model",),
+    {"model": TEXT, "profile": TEXT, "scores": JSON},
+)
+
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RUNS,
     RULES,
@@ -492,6 +500,7 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     FACTS,
     STATEMENTS,
     VOTES,
+    PROFILES,
 )
 TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
 """Every table of the schema."""

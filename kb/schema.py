@@ -49,6 +49,16 @@ _INFERENCE = (
 )
 
 
+@migrations()
+def m003_profiles(db: Database) -> None:
+    """The prompt profile that suits each model."""
+    db.table("model_profiles").create(
+        {"model": str, "profile": str, "scores": str},
+        pk="model",
+        not_null={"profile", "scores"},
+    )
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

@@ -27,6 +27,7 @@ from hapax.kb.records import (
     Distribution,
     FactRecord,
     PredicateRecord,
+    ProfileRecord,
     Question,
     QuestionState,
     RuleRecord,
@@ -324,6 +325,22 @@ class KnowledgeBase(RecordStore):
     def derived_predicates(self) -> frozenset[str]:
         """Indicators of the predicates with stored derived atoms: those that other rules use as premises."""
         return frozenset(indicator for (indicator,) in self.query("SELECT indicator FROM derived_predicates"))
+
+    # -- prompt profiles
+
+    def set_profile(self, record: ProfileRecord) -> None:
+        """Store the prompt profile of a model in the place of an earlier one."""
+        self.add(rows.PROFILES, [record], OnConflict.REPLACE)
+
+    def profile(self, model: str) -> ProfileRecord | None:
+        """The prompt profile that was chosen for a model, by NAME@REVISION."""
+        return self.first(rows.PROFILES, model=model)
+
+    def first_knowledge_call(self, model: str) -> CallRecord | None:
+        """The oldest answer of a model in the role knowledge."""
+        sql = "SELECT request_id FROM calls WHERE model = ? AND role = 'knowledge' ORDER BY rowid LIMIT 1"
+        found = self.query(sql, (model,))
+        return self.call(found[0][0]) if found else None
 
     # -- all tables
 

@@ -111,6 +111,9 @@ class Backend:
     identify: Callable[[ModelRequest], ModelIdentity] | None = None
     """Returns the identity that an opened model will have, without loading it, for forecasts; None: models are opened
     for a forecast, too."""
+    reads_any_words: bool = False
+    """True if its models follow instructions in any words, so that the prompt profile that suits them best is probed.
+    Other models are asked in the words of the profile `hapax`."""
     price: Price | None = None
     """Price of its models unless the user gives one; `FREE` for models in this process; None: unknown."""
 

@@ -140,9 +140,7 @@ class JournaledGenerator(JournaledModel[Generator, Generation]):
         return [self.prepared(request, parameters).id for request in requests]
 
     def prepared(self, request: GenerationRequest, parameters: GenerationParameters) -> PreparedCall:
-        # All fields, in the form that older journals have: the hash of this content is the id of the call.
-        fields = {name: getattr(request, name) for name in GenerationRequest.__slots__}
-        content = {**fields, "parameters": asdict(parameters)}
+        content = {**request.content, "parameters": asdict(parameters)}
         return self._prepare(content, Usage(estimated_tokens(request.prompt), parameters.max_tokens))
 
     def _stored(self, answer: Generation) -> StoredAnswer:

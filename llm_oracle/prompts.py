@@ -1,6 +1,7 @@
 """All words put to a model, in one place, so that the embedded model is trained on exactly what the search asks.
 
-Wordings are LINK's (section 2.3 of the paper, and its released code); `docs/models.md` says which is which.
+Wordings are LINK's (section 2.3 of the paper, and its released code); `docs/models.md` says which is which. Further
+wordings of questions for values are in `profiles.py`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from hapax.llm_oracle.protocols import GenerationRequest, ReplyForm
 
 CRITIC_PROMPT = (
     "For the following question, please answer in a normal life scenario with no special consideration:\n"
@@ -46,10 +49,11 @@ LONG_TAIL_WORDINGS = (
 )
 """Wordings 1 to 10 of the paper's table 11; its section 3.1 uses the first."""
 
+# The spellings of Hapax, of the paper and of the released code.
 _KNOWLEDGE_FRAME = re.compile(
-    r"Give me (?:(?P<count>\d{1,4}) values|the correct value) of (?P<variable>\S{1,64}) "
-    r"to fill in the sentence '(?P<sentence>.*)' in the format '1\. value\.', "
-    r"where (?P=variable) is an? (?P<data_type>[^.]+)\.",
+    r"Give me (?:(?P<count>\d{1,4}) (?:diverse )?values|the correct value) of (?P<variable>\S{1,64}) "
+    r"to (?:fill in the sentence|instantiate the rule) ['“](?P<sentence>.*)['”] in the format ['“]1\. value\.['”], "
+    r"where (?P=variable) (?:is|can be) an? (?P<data_type>[^.]+)\.",
     re.DOTALL,
 )
 
@@ -65,7 +69,10 @@ _TYPED = re.compile(r"(?P<name>\w{1,64}) is a (?P<data_type>[^,]+)")
 
 @dataclass(frozen=True, slots=True)
 class PromptParts:
-    """Parts of a knowledge prompt. `count` is 1 for a functional one; the data type is in lower case."""
+    """Parts of a knowledge prompt in LINK's words, whose sentence may be an atom. `count` is 1 for a functional one.
+
+    The data type is in lower case, except where the words name it as rules do.
+    """
 
     variable: str
     sentence: str
@@ -74,11 +81,19 @@ class PromptParts:
 
 
 def read_prompt(prompt: str) -> PromptParts | None:
-    """The parts of a `knowledge_prompt` or `functional_prompt`; None for any other text."""
+    """The parts of a prompt for values in any of LINK's wordings; None for any other text."""
     match = _KNOWLEDGE_FRAME.match(prompt)
     if match is None:
         return None
     return PromptParts(match["variable"], match["sentence"], match["data_type"], int(match["count"] or 1))
+
+
+def reply_form(request: GenerationRequest) -> ReplyForm | None:
+    """The form of the reply that a request asks for; None if its words are unknown and no form is given."""
+    if request.form is not None:
+        return request.form
+    parts = read_prompt(request.prompt)
+    return ReplyForm(parts.count, parts.data_type) if parts else None
 
 
 def knowledge_prompt(variable: str, sentence: str, data_type: str, count: int = VALUES_PER_CALL) -> str:

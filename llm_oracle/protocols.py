@@ -7,7 +7,7 @@ Answers are always in the order of their requests. Models score and propose; thr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
@@ -29,18 +29,42 @@ class GenerationParameters:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """The list that a prompt asks for, where its words are not LINK's, by which backends recognise a list.
+
+    `count`: number of values; `json`: in a JSON object instead of a numbered list. Such a prompt names the excluded
+    values itself, so a backend adds nothing to it.
+    """
+
+    count: int
+    data_type: str
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """A prompt, and values that the decoder must not produce.
 
     `excluded_values`: whole values from earlier answers, which must not appear in this one.
     `banned_tokens_of`: texts whose tokens get a logit bias of -100 (LINK's method; only servers with `logit_bias`).
     `sample_index`: index of this sample among repeats of the request (a functional question is asked twice).
+    `form`: of the reply; None: LINK's, if the words are LINK's.
     """
 
     prompt: str
     excluded_values: tuple[str, ...] = ()
     banned_tokens_of: tuple[str, ...] = ()
     sample_index: int = 0
+    form: ReplyForm | None = None
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that may change the answer, for identities and seeds."""
+        fields = asdict(self)
+        # Without a form the content is that of older knowledge bases, whose answers are found by its hash.
+        if self.form is None:
+            del fields["form"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +207,16 @@ class Streaming(Protocol):
     """
 
     def stream(self, asked: Sequence[Any], *parameters: GenerationParameters) -> Stream[Any]: ...
+
+
+@runtime_checkable
+class Structuring(Protocol):
+    """A generator that may hold a reply to the JSON that its form asks for, whatever the words are."""
+
+    @property
+    def structures(self) -> bool:
+        """True if it does. A server is asked."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

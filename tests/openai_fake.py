@@ -175,7 +175,7 @@ class FakeServer:
         return 200, answer(asked.body, kind.startswith("chat")), {}
 
     def _completion(self, body: dict[str, Any], is_chat: bool) -> Any:
-        prompt = body["messages"][0]["content"] if is_chat else body["prompt"]
+        prompt = body["messages"][-1]["content"] if is_chat else body["prompt"]
         if body.get("echo") and "echo" not in self.lacks and not is_chat:
             return self._echo(prompt)
         if prompt.startswith(FRAME[0]):

@@ -64,7 +64,9 @@ def test_links_pattern_asks_the_same_question_again() -> None:
     """Beams that share a value ask their question each for itself, and head and long tail do, too."""
     model = Counting(LIBRARY)
     pattern = ReleasedPattern(
-        LIBRARY, Models(model, model, model, model), SearchSettings(beam=6, compat="released", plan="link")
+        LIBRARY,
+        Models(model, model, model, model),
+        SearchSettings(beam=6, compat="released", profile="hapax", plan="link"),
     )
 
     pattern.search(LIBRARY.rule("allergy"))
@@ -77,7 +79,7 @@ def test_links_pattern_keeps_its_bound() -> None:
     """At most 4 calls for the first variable, then 4 for each beam, other variable and distribution."""
     beam, rule = 5, LIBRARY.rule("allergy")
     pattern = ReleasedPattern(
-        LIBRARY, in_process(LIBRARY, BENCH), SearchSettings(beam=beam, compat="released", plan="link")
+        LIBRARY, in_process(LIBRARY, BENCH), SearchSettings(beam=beam, compat="released", profile="hapax", plan="link")
     )
 
     pattern.search(rule)
@@ -89,7 +91,7 @@ def test_links_pattern_keeps_its_bound() -> None:
 def test_a_rule_about_years_is_searched_too() -> None:
     """Functional values are asked for twice, comparisons are computed and cost nothing."""
     pattern = ReleasedPattern(
-        LIBRARY, in_process(LIBRARY, BENCH), SearchSettings(beam=8, compat="released", plan="link")
+        LIBRARY, in_process(LIBRARY, BENCH), SearchSettings(beam=8, compat="released", profile="hapax", plan="link")
     )
 
     pattern.search(LIBRARY.rule("older_tool"))

@@ -88,7 +88,7 @@ def said(result: Result) -> tuple[int, float]:
 def test_refused_replies_are_paid_for_within_the_limit(rules: Path, tmp_path: Path) -> None:
     """A server that leaves out what was asked charges each attempt: --max-cost ends the run before its sum is above."""
     with FakeServer(WORLD) as fake:
-        options = ("--evaluator", "openai:small", *aliased(tmp_path, fake))
+        options = ("--evaluator", "openai:small", "--profile", "hapax", *aliased(tmp_path, fake))
         fake.misbehave = billing = Billing()
         first = searched(rules, tmp_path / "kb.db", "openai:small", *options, "--max-cost", "1500")
         calls, cost = said(first)
@@ -108,7 +108,7 @@ def test_refused_replies_are_paid_for_within_the_limit(rules: Path, tmp_path: Pa
 def test_votes_and_repetitions_count_as_calls(lacks: frozenset[str], rules: Path, tmp_path: Path) -> None:
     """A claim of ten votes in ten requests is ten calls of --max-calls, and so is a request that is sent again."""
     with FakeServer(WORLD, lacks) as fake:
-        options = ("--evaluator", "openai:small", *aliased(tmp_path, fake))
+        options = ("--evaluator", "openai:small", "--profile", "hapax", *aliased(tmp_path, fake))
         fake.misbehave = lambda number, asked: (500, {}, {}) if number % 4 == 0 else None
         result = searched(rules, tmp_path / "kb.db", "openai:small", *options, "--max-calls", "30")
 

@@ -22,6 +22,7 @@ from hapax.kb.records import (
     Distribution,
     FactRecord,
     PredicateRecord,
+    ProfileRecord,
     Question,
     RuleRecord,
     RunRecord,
@@ -56,6 +57,7 @@ RECORDS = {
     ),
     rows.RUNS: st.builds(RunRecord, T, T, st.just({}), T, T, N, T),
     rows.VOTES: st.builds(VoteRecord, T, T, T, T, T),
+    rows.PROFILES: st.builds(ProfileRecord, T, T, st.just({})),
 }
 CONTENTS = st.fixed_dictionaries({table: st.lists(records, max_size=3) for table, records in RECORDS.items()})
 

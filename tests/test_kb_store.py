@@ -26,6 +26,7 @@ from hapax.kb.records import (
     Distribution,
     FactRecord,
     PredicateRecord,
+    ProfileRecord,
     Question,
     QuestionState,
     RuleRecord,
@@ -117,6 +118,7 @@ RECORDS = [
     ),
     (rows.RUNS, st.builds(RunRecord, TEXT, TEXT, TREE, TEXT, TEXT, st.none() | TEXT, TEXT, TREE)),
     (rows.VOTES, st.builds(VoteRecord, TEXT, TEXT, TEXT, TEXT, TEXT)),
+    (rows.PROFILES, st.builds(ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
 ]  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from hapax.llm_oracle.protocols import (
     GenerationRequest,
     LogLikelihood,
     ModelIdentity,
+    ReplyForm,
     Usage,
 )
 
@@ -110,6 +111,7 @@ CHANGED_REQUESTS = [
     replace(REQUEST, excluded_values=()),
     replace(REQUEST, banned_tokens_of=("z",)),
     replace(REQUEST, sample_index=1),
+    replace(REQUEST, form=ReplyForm(1, "Dish")),
 ]
 CHANGED_PARAMETERS = [
     replace(PARAMETERS, temperature=0.8),

@@ -58,9 +58,9 @@ def test_probes_are_asked_once_and_a_resumed_run_needs_no_server(rules: Path, tm
     """The findings of probes are in the knowledge base: the same search again runs with the server switched off."""
     database = tmp_path / "kb.db"
     with FakeServer(WORLD) as fake:
-        first = search(rules, database, fake, "--evaluator", f"openai:tiny@{fake.url}", "--json")
+        first = search(rules, database, fake, "--evaluator", f"openai:tiny@{fake.url}", "--json", "--profile", "hapax")
         sent = len(fake.asked)
-    again = search(rules, database, fake, "--evaluator", f"openai:tiny@{fake.url}", "--json")
+    again = search(rules, database, fake, "--evaluator", f"openai:tiny@{fake.url}", "--json", "--profile", "hapax")
 
     assert (first.exit_code, again.exit_code) == (0, 0), again.output
     assert calls(first)[PROBE]["calls"] == 4  # manner, critic, likelihood with two texts

@@ -26,6 +26,7 @@ from hapax.engine.search.inquiry import (
 )
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
+from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.rules import Library, Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
@@ -34,7 +35,9 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.prompts import exclusion_clause, functional_prompt, knowledge_prompt, sentence
+from hapax.llm_oracle.profile_probing import general_examples
+from hapax.llm_oracle.profiles import HAPAX, Profile
+from hapax.llm_oracle.prompts import sentence
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
@@ -64,7 +67,7 @@ class OracleSettings:
     `critic` False: no value is scored, so every value that the parser reads is accepted. `gates`: in the order in which
     they judge a value; `rules`: of their thresholds by gate, where they differ from the gate's own. `link_exclusion`:
     LINK's way, where later calls name the accepted values in the prompt and put a logit bias on the tokens of rejected
-    ones; otherwise decoding excludes all earlier values as whole sequences.
+    ones; otherwise decoding excludes all earlier values as whole sequences. `profile`: the words of questions.
     """
 
     calls_per_question: int = 4
@@ -73,6 +76,7 @@ class OracleSettings:
     gates: tuple[Gate, ...] = field(default_factory=gates_in_order)
     rules: Mapping[str, CriticRule] = field(default_factory=dict)
     link_exclusion: bool = False
+    profile: Profile = HAPAX
     parameters: GenerationParameters = field(default_factory=GenerationParameters)
 
     @property
@@ -135,6 +139,7 @@ class Oracle:
         self.journal = journal or Journal(kb)
         self.models = journaled(models, self.journal)
         self.known = KnownFacts(kb, library)
+        self.wording = QuestionWording(self.settings.profile, library, self.known, general_examples())
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}
@@ -317,25 +322,21 @@ class Oracle:
         asked = ReplyQuestion(variable, question.data_type, words, numeric)
         if self.settings.link_exclusion:
             return read_strictly(generation.text, asked)
-        return read_reply(generation.text, asked, generation.finish_reason)
+        return read_reply(self.settings.profile.own_part(generation.text), asked, generation.finish_reason)
 
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
         """The next requests of a question: all samples if one value is right, otherwise one for further values."""
         question = asked.inquiry.question
-        variable, words = question_words(question, self.library)
         if question.functional:
-            prompt = functional_prompt(variable, words, question.data_type)
-            return [GenerationRequest(prompt, sample_index=index) for index in range(FUNCTIONAL_SAMPLES)]
+            return [self.wording.request(question, 1, sample_index=index) for index in range(FUNCTIONAL_SAMPLES)]
         count = asked.inquiry.values or self.settings.values_per_call
-        prompt = knowledge_prompt(variable, words, question.data_type, count)
         earlier = tuple(str(candidate.value) for candidate in asked.values)
         if not self.settings.link_exclusion:
-            return [GenerationRequest(prompt, earlier, sample_index=asked.sample_index(earlier))]
+            return [self.wording.request(question, count, earlier, asked.sample_index(earlier))]
         accepted = tuple(str(candidate.value) for candidate in asked.gates.accepted)
         # A banned token is banned everywhere: without digits the model could not number its list.
         rejected = tuple(text for text in earlier if text not in accepted and not any(c.isdigit() for c in text))
-        prompt += exclusion_clause(accepted)
-        return [GenerationRequest(prompt, (), rejected, sample_index=asked.sample_index(accepted, rejected))]
+        return [self.wording.link_request(question, count, accepted, rejected, asked.sample_index(accepted, rejected))]
 
     def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
         """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""

@@ -22,6 +22,7 @@ from hapax.engine.search.gates import COMPUTED, CRITIC, DERIVED
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, journaled, model_name
+from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter, SearchProgress
 from hapax.engine.search.report import PackedStatements, RuleReport, SearchReport, Unanswerable
 from hapax.grammar.dependencies import SearchPlan, plan
@@ -63,7 +64,7 @@ def search(job: SearchJob) -> SearchReport:
     cut. Ctrl-C marks the run as interrupted and is raised again.
     """
     journal = job.journal or Journal(job.kb)
-    job = replace(job, journal=journal, models=journaled(job.models, journal))
+    job = settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal)
     kb, run = job.kb, run_record(job)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
     kb.start_run(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -12,13 +13,18 @@ from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, Crit
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
+from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters
 
 Ranker = Literal["model", "random", "none"]
 Compat = Literal["paper", "released"]
 
+ANSWER_TOKENS = GenerationParameters().max_tokens
+
 THRESHOLDS = ("fact_threshold", "type_threshold")
 """Settings that are rules of thresholds; a run stores them as texts, and only if they are given."""
+LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
+"""The prompt profiles of the ways of LINK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,8 @@ class SearchSettings:
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
     `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
     `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `fact_threshold`,
-    `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None: Hapax's own.
+    `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None: Hapax's own. `profile`:
+    name of the prompt profile that words the questions; None: that of `compat`, or the one that suits the model best.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -44,12 +51,13 @@ class SearchSettings:
     plan: Preset = "cheapest"
     seed: int = 0
     temperature: float = 0.7
-    answer_tokens: int = 1000
+    answer_tokens: int = ANSWER_TOKENS
     max_statements: int | None = None
     threshold_cap: float = 1.0
     rules_together: int = 8
     fact_threshold: CriticRule | None = None
     type_threshold: CriticRule | None = None
+    profile: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
@@ -62,6 +70,8 @@ class SearchSettings:
                 raise HapaxError(f"{name} is {choice!r}. Choose {' or '.join(get_args(kind))}.")
         if not 0.0 < self.keep_share <= 1.0:
             raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
+        if self.profile is not None:
+            find_profile(self.profile)  # raises for an unknown name
         if not all(isinstance(distribution, Distribution) for distribution in self.distributions):
             raise HapaxError(
                 f"distributions is {self.distributions!r}. Give a tuple of hapax.Distribution.HEAD and .LONG_TAIL."
@@ -99,19 +109,31 @@ class SearchSettings:
             gates=gates_in_order(self.compat),
             rules=rules,
             link_exclusion=is_link,
+            profile=self.words,
             parameters=GenerationParameters(
                 temperature=self.temperature, max_tokens=self.answer_tokens, seed=self.seed
             ),
         )
 
+    @property
+    def words(self) -> Profile:
+        """The prompt profile that words questions, unless one is chosen for the model."""
+        if self.profile is not None:
+            return find_profile(self.profile)
+        return HAPAX if self.compat is None else LINK_PROFILES[self.compat]
+
     def to_json(self) -> dict[str, Any]:
         """The settings as the run record stores them."""
         settings = {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}
+        # Runs of versions without these settings had what is now the default, and stay the same runs.
         for name in THRESHOLDS:
             rule = getattr(self, name)
-            # Runs of versions without this setting stay the same runs.
             if rule is None:
                 del settings[name]
             else:
                 settings[name] = str(rule)
+        if self.profile in (None, HAPAX.name):
+            del settings["profile"]
+        if self.answer_tokens == ANSWER_TOKENS:
+            del settings["answer_tokens"]
         return settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from hapax.grammar.extras import missing_of
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.backends.identities import forecast_identity
+from hapax.llm_oracle.backends.servers import ALIASES_NAME
 from hapax.llm_oracle.budget import FREE
+from hapax.llm_oracle.chat_settings import ChatSettings
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
 
 if TYPE_CHECKING:
@@ -45,7 +48,11 @@ def _open_embedded(request: ModelRequest) -> Any:
 
 
 def _open_hugging_face(request: ModelRequest) -> Any:
-    return _in_role(request.once(lambda: _load(request.argument, f"hf/{request.argument}", request)), request)
+    def load() -> LoadedModel:
+        source, chat = _aliased(request)
+        return _load(source, f"hf/{source}", request).with_chat(chat)
+
+    return _in_role(request.once(load), request)
 
 
 def _identify_embedded(request: ModelRequest) -> ModelIdentity:
@@ -75,8 +82,22 @@ def _newest_revision(name: str, request: ModelRequest) -> str | None:
 
 def _open_gguf(request: ModelRequest) -> Any:
     # The file's own name: where a file is changes none of its answers.
-    path = Path(request.argument).expanduser()
-    return _in_role(request.once(lambda: _load_gguf(path, f"gguf/{path.name}", request)), request)
+    def load() -> LoadedModel:
+        source, chat = _aliased(request)
+        path = Path(source).expanduser()
+        return _load_gguf(path, f"gguf/{path.name}", request).with_chat(chat)
+
+    return _in_role(request.once(load), request)
+
+
+def _aliased(request: ModelRequest) -> tuple[str, ChatSettings]:
+    """The checkpoint or file that the model string names, by an alias of the user's file or directly."""
+    named = request.options.aliases or os.environ.get(ALIASES_NAME)
+    if not named:
+        return request.argument, ChatSettings()
+    from hapax.llm_oracle.backends.openai_aliases import local_model
+
+    return local_model(request.argument, Path(named))
 
 
 def _open_smollm2(request: ModelRequest) -> Any:
@@ -135,6 +156,7 @@ EMBEDDED = Backend(
 HUGGING_FACE = Backend(
     open=_open_hugging_face,
     argument="NAME_OR_PATH",
+    reads_any_words=True,
     roles=ALL_ROLES,
     abilities="a Hugging Face checkpoint in this process: causal in all roles, sequence-to-sequence as critic",
     missing=_libraries_missing,
@@ -145,6 +167,7 @@ HUGGING_FACE = Backend(
 GGUF = Backend(
     open=_open_gguf,
     argument="PATH",
+    reads_any_words=True,
     roles=ALL_ROLES,
     abilities="a GGUF file in this process, converted once into the cache; roles as for hf:",
     missing=_gguf_missing,
@@ -154,6 +177,7 @@ GGUF = Backend(
 
 SMOLLM2 = Backend(
     open=_open_smollm2,
+    reads_any_words=True,
     roles=ALL_ROLES,
     abilities="SmolLM2-135M-Instruct, a small pretrained language model in this process; no network",
     missing=_smollm2_missing,

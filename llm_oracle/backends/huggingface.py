@@ -7,7 +7,6 @@ little work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import torch
 from transformers import (
@@ -22,17 +21,19 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import first_items, render_values, without_values, yes_probability
 from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, in_batches
+from hapax.llm_oracle.backends.json_decoding import JsonTokens, JsonValues
 from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListTracker, SampledByRow
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.prefixes import Tokens
 from hapax.llm_oracle.backends.scoring import ROOM, CausalScorer
-from hapax.llm_oracle.prompts import PromptParts, critic_prompt, read_prompt
+from hapax.llm_oracle.prompts import critic_prompt, reply_form
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
     GenerationRequest,
     LogLikelihood,
+    ReplyForm,
     Usage,
 )
 
@@ -65,6 +66,7 @@ class HuggingFaceGenerator:
         self.identity = loaded.identity
         self._loaded = loaded
         self._room = BatchLimit(batch_size)
+        self._json_tokens: JsonTokens | None = None
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         prompts = [self._opening(request) for request in requests]
@@ -81,7 +83,7 @@ class HuggingFaceGenerator:
         # during decoding would shift their probability to odd endings (`gorgonzolaa`).
         prompt = self._loaded.prompt_tokens(request.prompt)
         values = [self._loaded.harmless(value) for value in request.excluded_values if value.strip()]
-        if not values:
+        if not values or request.form is not None:  # words of another form name the excluded values themselves
             return prompt
         begun = "\n" + render_values(values[-MOST_GIVEN_VALUES:])
         given = list(self._loaded.tokenizer(begun, add_special_tokens=False).input_ids)
@@ -99,13 +101,13 @@ class HuggingFaceGenerator:
         requests = [request for request, _ in batch]
         room = [min(parameters.max_tokens, loaded.context - len(tokens)) for _, tokens in batch]
         tracker = ListTracker(loaded.tokenizer, start, len(batch))
-        counts = [_item_count(read_prompt(request.prompt)) for request in requests]
+        counts = [_item_count(reply_form(request)) for request in requests]
         end = ListEnd(tracker, counts, room, start)
         output = loaded.network.generate(
             input_ids=ids,
             attention_mask=mask,
             generation_config=self._configuration(max(room)),
-            logits_processor=LogitsProcessorList(self._processors(requests, parameters)),
+            logits_processor=LogitsProcessorList([*self._structure(requests), *self._processors(requests, parameters)]),
             stopping_criteria=StoppingCriteriaList([end]),
         )
         generations: list[Generation] = []
@@ -131,6 +133,20 @@ class HuggingFaceGenerator:
         ends = configured if isinstance(configured, list) else [configured, self._loaded.tokenizer.eos_token_id]
         return sorted({int(end) for end in ends if end is not None})
 
+    @property
+    def structures(self) -> bool:
+        """True: decoding permits nothing but the JSON that a form asks for."""
+        return True
+
+    def _structure(self, requests: Sequence[GenerationRequest]) -> list[LogitsProcessor]:
+        """The processor that holds rows to JSON, if a request asks for JSON."""
+        counts = [request.form.count if request.form and request.form.json else None for request in requests]
+        if all(count is None for count in counts):
+            return []
+        if self._json_tokens is None:
+            self._json_tokens = JsonTokens(self._loaded.tokenizer, self._end_tokens)
+        return [JsonValues(self._json_tokens, counts)]
+
     def _processors(
         self, requests: Sequence[GenerationRequest], parameters: GenerationParameters
     ) -> list[LogitsProcessor]:
@@ -142,7 +158,7 @@ class HuggingFaceGenerator:
             processors.append(_TopP(parameters.top_p, parameters.temperature))
         if parameters.temperature > 0:
             # 15 hexadecimal digits are 60 bits, which fit in torch's 64-bit seed.
-            seeds = [int(content_id("sample", parameters.seed, asdict(request))[:15], 16) for request in requests]
+            seeds = [int(content_id("sample", parameters.seed, request.content)[:15], 16) for request in requests]
             processors.append(SampledByRow(parameters.temperature, seeds, self._loaded.device))
         return processors
 
@@ -165,11 +181,11 @@ class HuggingFaceGenerator:
         text = self._loaded.tokenizer.decode(
             tokens[:length], skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-        parts = read_prompt(request.prompt)
+        form = reply_form(request)
         # The last token of a line may hold the beginning of the next line, too.
-        items = first_items(text, _item_count(parts))
+        items = first_items(text, _item_count(form))
         reason = "stop" if ended or items is not None else "length"
-        data_type = parts.data_type if parts else "Number"
+        data_type = form.data_type if form else "Number"
         reply = without_values(text if items is None else items, request.excluded_values, data_type)
         return Generation(reply, reason, Usage(prompt_tokens, length + ended))
 
@@ -302,8 +318,9 @@ def _padded(
     return torch.tensor(ids, device=loaded.device), torch.tensor(mask, device=loaded.device)
 
 
-def _item_count(parts: PromptParts | None) -> int | None:
-    return parts.count if parts else None
+def _item_count(form: ReplyForm | None) -> int | None:
+    """Number of lines after which a list is complete; None for other replies."""
+    return form.count if form and not form.json else None
 
 
 def _too_long(loaded: LoadedModel, kind: str, length: int) -> HapaxError:

@@ -6,7 +6,7 @@ prompt or text are removed, so that a value cannot speak for the other side of a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from transformers.utils import logging as transformers_logging
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.identities import checkpoint_identity, content_revision
 from hapax.llm_oracle.backends.processor import processor_speed
+from hapax.llm_oracle.chat_settings import ChatSettings
 from hapax.llm_oracle.protocols import ModelIdentity
 
 LONGEST_INPUT = 4096
@@ -37,6 +38,14 @@ class LoadedModel:
     network: Any
     tokenizer: Any
     identity: ModelIdentity
+    chat: ChatSettings = field(default_factory=ChatSettings)
+
+    def with_chat(self, chat: ChatSettings) -> LoadedModel:
+        """The model with other chat settings, which are part of its identity."""
+        if chat.is_default:
+            return self
+        revision = f"{self.identity.revision} {chat.revision}".strip()
+        return replace(self, chat=chat, identity=replace(self.identity, revision=revision))
 
     @property
     def device(self) -> torch.device:
@@ -75,10 +84,21 @@ class LoadedModel:
     def prompt_tokens(self, prompt: str) -> list[int]:
         """The tokens of a prompt, in the chat template if there is one."""
         prompt = self.harmless(prompt)
-        if not self.tokenizer.chat_template:
-            return list(self.tokenizer(prompt).input_ids)
-        turn = [{"role": "user", "content": prompt}]
-        framed = self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+        chat = self.chat
+        if not self.tokenizer.chat_template and not chat.template:
+            return list(self.tokenizer(f"{chat.system_prompt}\n\n{prompt}" if chat.system_prompt else prompt).input_ids)
+        template = {"chat_template": chat.template} if chat.template else {}
+        try:
+            framed = self.tokenizer.apply_chat_template(
+                chat.messages(prompt), tokenize=False, add_generation_prompt=True, **template, **chat.variables
+            )
+        except Exception as fault:  # a template may raise anything
+            if chat.is_default:
+                raise
+            raise HapaxError(
+                f"The chat template of {self.identity.name} cannot take the settings of its alias: {fault}. Change "
+                "system_prompt, chat_template or chat_template_kwargs."
+            ) from fault
         return list(self.tokenizer(framed, add_special_tokens=False).input_ids)
 
 

@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.openai_proxy import is_this_machine, named_proxy
 from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy, Server
 from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.chat_settings import ChatSettings
 from hapax.llm_oracle.pace import ServerPace
 
 OPENAI = "https://api.openai.com/v1"
@@ -52,6 +54,7 @@ class ServedModel:
     votes: int = 10
     revision: str = ""
     """The user's own name for this version of the model. A new one asks everything anew."""
+    chat: ChatSettings = field(default_factory=ChatSettings)
 
     @property
     def pace(self) -> ServerPace:
@@ -91,7 +94,7 @@ def served_model(
 def _find(argument: str, aliases: Path | None, environment: Mapping[str, str]) -> ServedModel:
     known = read_aliases(aliases) if aliases else {}
     if argument in known:
-        return _from_alias(known[argument], environment)
+        return _from_alias(known[argument], environment, aliases)
     default_url = environment.get(URL_NAME) or OPENAI
     match = _WITH_URL.fullmatch(argument)
     if not match:
@@ -119,7 +122,7 @@ def _refuse_address(argument: str) -> None:
         )
 
 
-def _from_alias(alias: Alias, environment: Mapping[str, str]) -> ServedModel:
+def _from_alias(alias: Alias, environment: Mapping[str, str], file: Path | None) -> ServedModel:
     default_url = environment.get(URL_NAME) or OPENAI
     url = alias.api_base or default_url
     where = f"alias {alias.model_id}"
@@ -144,7 +147,51 @@ def _from_alias(alias: Alias, environment: Mapping[str, str]) -> ServedModel:
         RetryPolicy(**stated("timeout", "attempts")),
         price,
         **stated("completion", "logprobs", "votes", "revision", "latency", "speed"),
+        chat=_chat_settings(alias, file),
     )
+
+
+def local_model(argument: str, aliases: Path | None) -> tuple[str, ChatSettings]:
+    """The checkpoint or file that follows `hf:` or `gguf:`, and the chat settings of its alias, if it is an alias.
+
+    Raises HapaxError for an alias with settings of a server.
+    """
+    known = read_aliases(aliases) if aliases else {}
+    alias = known.get(argument)
+    if alias is None:
+        return argument, ChatSettings()
+    misplaced = sorted(alias.model_fields_set - {"model_id", "model_name", *CHAT_FIELDS})
+    if misplaced:
+        raise HapaxError(
+            f"{aliases}: alias {argument}: {', '.join(misplaced)} cannot be set for a model in this process. Keep only "
+            f"model_id, model_name, {', '.join(CHAT_FIELDS)}, or open the model as openai:{argument}."
+        )
+    return alias.model_name, _chat_settings(alias, aliases)
+
+
+def _chat_settings(alias: Alias, file: Path | None) -> ChatSettings:
+    return ChatSettings(
+        alias.system_prompt or "",
+        _template(alias, file),
+        alias.chat_template_kwargs or {},
+        alias.reasoning_effort or "",
+    )
+
+
+def _template(alias: Alias, file: Path | None) -> str:
+    """The chat template: the text itself if it has a brace, else the content of the file, beside the alias file."""
+    given = alias.chat_template or ""
+    if not given or "{" in given:
+        return given
+    path = Path(given).expanduser() if file is None else file.parent / Path(given).expanduser()
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8"
+        raise HapaxError(
+            f"alias {alias.model_id}: the chat template {path} cannot be read: {reason}. Name a file with a Jinja "
+            "template, or write the template itself."
+        ) from fault
 
 
 def _server(url: str, key_name: str, environment: Mapping[str, str], where: str) -> Server:
@@ -187,7 +234,21 @@ def _printable(text: str) -> str:
     return text
 
 
+def _of_lines(text: str) -> str:
+    """A text of any number of lines, without other control characters."""
+    for line in text.splitlines():
+        if line.strip():
+            _printable(line.replace("\t", " "))
+    if not text.strip():
+        raise ValueError("blank")
+    return text
+
+
 Text = Annotated[str, AfterValidator(_printable)]
+Lines = Annotated[str, AfterValidator(_of_lines)]
+
+CHAT_FIELDS = ("system_prompt", "chat_template", "chat_template_kwargs", "reasoning_effort")
+"""Fields of an alias that frame its prompts; models in this process take them as well."""
 
 
 class Alias(BaseModel):
@@ -206,6 +267,12 @@ class Alias(BaseModel):
     )
     votes: int | None = Field(None, ge=1, le=1000, description="a whole number from 1 to 1000")
     revision: Text | None = Field(None, description="a text")
+    system_prompt: Lines | None = Field(None, description="a text")
+    chat_template: Lines | None = Field(None, description="a Jinja template, or the name of a file with one")
+    chat_template_kwargs: dict[str, bool | int | float | str] | None = Field(
+        None, description="a mapping of the template's variables, such as enable_thinking: false"
+    )
+    reasoning_effort: Text | None = Field(None, description="a text such as low")
     max_concurrency: int | None = Field(None, ge=1, le=1024, description="a whole number from 1 to 1024")
     rpm: float | None = Field(None, ge=0.001, le=1e9, description="requests per minute, above 0")
     tpm: float | None = Field(None, ge=1, le=1e12, description="tokens per minute, from 1")
@@ -217,9 +284,11 @@ class Alias(BaseModel):
     price_out: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the answer")
 
     @model_validator(mode="after")
-    def _has_both_prices(self) -> Alias:
+    def _fits_together(self) -> Alias:
         if (self.price_in is None) != (self.price_out is None):
-            raise ValueError("one price is missing")
+            raise PydanticCustomError("price", "one price is missing")
+        if self.completion and any(getattr(self, name) is not None for name in CHAT_FIELDS):
+            raise PydanticCustomError("chat", "completions have no chat settings")
         return self
 
 
@@ -253,10 +322,17 @@ def read_aliases(path: Path) -> dict[str, Alias]:
     return aliases
 
 
+_WHOLE = {
+    "price": ": only one of the two prices is given. Give both price_in and price_out.",
+    "chat": f": {', '.join(CHAT_FIELDS)} need a chat, but completion is true. Remove it, or these.",
+}
+"""Faults of a whole alias."""
+
+
 def _description(kind: str, location: tuple[int | str, ...]) -> str:
     """A fault without the value, which may be a secret in the wrong place: the field, the fault and the remedy."""
-    if not location:  # the only check of a whole alias
-        return ": only one of the two prices is given. Give both price_in and price_out."
+    if not location:
+        return _WHOLE[kind]
     name = str(location[0])
     if name not in Alias.model_fields:
         return f": unknown field {name!r}. Remove it, or use one of {', '.join(Alias.model_fields)}."

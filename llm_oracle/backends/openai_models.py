@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
 from hapax.llm_oracle.backends.openai_probing import (
+    JSON_SCHEMA,
     LOGPROBS,
+    VALUES_FORMAT,
     VOTE,
     VOTE_TOKENS,
     AnswerMethod,
     CriticMethod,
+    FormMethod,
     LikelihoodMethod,
     Prober,
     critic_request,
@@ -46,7 +48,7 @@ from hapax.llm_oracle.backends.openai_wire import (
 )
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import REFUSED
-from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, read_prompt
+from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, reply_form
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -105,7 +107,9 @@ class OpenAIModel:
         # The bias asks the server for its tokens, and a stated model sends nothing.
         bias = None if self._is_stated else TokenBias(self.served, self._prober.transport)
         transport = same_version(self._transport, self.served, self.method.reported)
-        return OpenAIGenerator(self.served, transport, self.method, bias)
+        # A stated model sends no probe, so that words alone ask it for JSON.
+        probe = FormMethod if self._is_stated else lambda: self._prober.form_method(self.method)
+        return OpenAIGenerator(self.served, transport, self.method, bias, probe)
 
     def critic(self) -> OpenAICritic:
         if self._is_stated:
@@ -126,7 +130,12 @@ class OpenAIGenerator:
     """Numbered lists from a server. Each request has its own seed."""
 
     def __init__(
-        self, served: ServedModel, transport: Transport, method: AnswerMethod, bias: TokenBias | None = None
+        self,
+        served: ServedModel,
+        transport: Transport,
+        method: AnswerMethod,
+        bias: TokenBias | None = None,
+        form_method: Callable[[], FormMethod] = FormMethod,
     ) -> None:
         self.identity = ModelIdentity(served.name, "; ".join(method.revision(served)))
         self.price = served.price
@@ -135,6 +144,15 @@ class OpenAIGenerator:
         self._transport = transport
         self._method = method
         self._bias = bias
+        self._probe_form = form_method
+        self._form_method: FormMethod | None = None
+
+    @property
+    def structures(self) -> bool:
+        """True if the server holds a reply to a JSON schema. Probed when first needed."""
+        if self._form_method is None:
+            self._form_method = self._probe_form()
+        return self._form_method.kind == JSON_SCHEMA
 
     @property
     def bias_refused(self) -> str:
@@ -157,18 +175,20 @@ class OpenAIGenerator:
             "temperature": parameters.temperature,
             "top_p": parameters.top_p,
             # Otherwise two samples of the same request would be equal.
-            "seed": seed(parameters.seed, asdict(request)),
+            "seed": seed(parameters.seed, request.content),
         }
         bias = self._bias.against(request.banned_tokens_of) if self._bias and request.banned_tokens_of else {}
         if bias:
             options["logit_bias"] = bias
+        if request.form is not None and request.form.json and self.structures:
+            options["response_format"] = VALUES_FORMAT
         return self._method.sample(self._model, self._prompt(request), parameters.max_tokens, **options)
 
     def _prompt(self, request: GenerationRequest) -> str:
         """The prompt with the excluded values: a sentence for a chat, the beginning of the list for completions."""
         prompt = harmless(request.prompt)
         values = tuple(harmless(value) for value in request.excluded_values if value.strip())
-        if not values:
+        if not values or request.form is not None:  # words of another form name the excluded values themselves
             return prompt
         if self._method.endpoint == COMPLETIONS:
             return prompt + "\n" + render_values(values[-MOST_GIVEN_VALUES:])
@@ -381,9 +401,11 @@ def _trimmed(generation: Generation | Refused, request: GenerationRequest) -> Ge
     """The reply up to the last requested item, without the excluded values."""
     if isinstance(generation, Refused):
         return Generation("", REFUSED, generation.usage, generation.reason)
-    parts = read_prompt(request.prompt)
-    items = first_items(generation.text, parts.count if parts else None)
-    data_type = parts.data_type if parts else "Number"
+    form = reply_form(request)
+    if form is not None and form.json:
+        return generation
+    items = first_items(generation.text, form.count if form else None)
+    data_type = form.data_type if form else "Number"
     text = without_values(generation.text if items is None else items, request.excluded_values, data_type)
     return Generation(text, generation.finish_reason if items is None else "stop", generation.usage)
 

@@ -7,6 +7,7 @@ Findings are paid for once, and compared with what the server says later.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -46,6 +47,9 @@ from hapax.llm_oracle.prompts import critic_prompt
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, PartlyAnswered, Stream, Usage, in_request_order
 
 KNOWN_CLAIM = "Paris is the capital of France."
+FORM_QUESTION = "Name two colours."
+"""A question that says nothing about JSON."""
+
 KNOWN_UNLIKELY = "France capital the of is Paris."
 """The same words in an order that every language model finds less likely."""
 
@@ -57,6 +61,25 @@ MOST_PROBES = Usage(300, 800)
 
 LOGPROBS, VOTE = "logprobs", "vote"
 ECHO, PROMPT_LOGPROBS = "echo", "prompt_logprobs"
+JSON_SCHEMA, WORDS = "json_schema", "words"
+
+VALUES_FORMAT: dict[str, Any] = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "values",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"values": {"type": "array", "items": {"type": "string"}}},
+            "required": ["values"],
+            "additionalProperties": False,
+        },
+    },
+}
+"""The option `response_format` for an object whose field `values` is an array of texts."""
+
+FORM_TOKENS = 200
+"""Tokens of the probe for structured output, whose question has a short answer."""
 
 MOST_TOP = 20
 """Number of likeliest tokens requested: the limit of OpenAI and vLLM for chats. Completions may allow fewer."""
@@ -102,7 +125,7 @@ class AnswerMethod:
         """Parts of the model's revision: everything here that may change an answer."""
         version = served.revision or (self.reported if self.reported != served.model else "")
         without = f"without {', '.join(sorted(self.dropped))}" if self.dropped else ""
-        return [part for part in (version, self.endpoint.partition("/")[0], without) if part]
+        return [part for part in (version, self.endpoint.partition("/")[0], without, served.chat.revision) if part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +159,14 @@ class LikelihoodMethod:
         return echoed_likelihood(reply, text) if self.kind == ECHO else prompt_likelihood(reply)
 
 
-Method = TypeVar("Method", AnswerMethod, CriticMethod, LikelihoodMethod)
+@dataclass(frozen=True, slots=True)
+class FormMethod:
+    """Means by which a reply becomes JSON: the option `response_format` with a schema, or words alone."""
+
+    kind: str = WORDS
+
+
+Method = TypeVar("Method", AnswerMethod, CriticMethod, FormMethod, LikelihoodMethod)
 
 
 # Methods that an alias states, for models that cannot be probed
@@ -151,6 +181,11 @@ def stated_critic_method(served: ServedModel) -> CriticMethod:
     """The critic's method by the alias alone."""
     top = FEWER_TOP if served.completion else MOST_TOP
     return CriticMethod(VOTE if served.logprobs == "none" else LOGPROBS, top)
+
+
+def stated_form_method(_: ServedModel) -> FormMethod:
+    """Words: an alias does not state whether its server follows a schema."""
+    return FormMethod(WORDS)
 
 
 def stated_likelihood_method(served: ServedModel) -> LikelihoodMethod:
@@ -172,6 +207,8 @@ def probe_answer_method(transport: Transport, served: ServedModel) -> AnswerMeth
     Raises the fault of the first endpoint if none works.
     """
     endpoints = {True: (COMPLETIONS,), False: (CHAT,), None: (CHAT, COMPLETIONS)}[served.completion]
+    if not served.chat.is_default:
+        endpoints = (CHAT,)  # completions have neither a system prompt nor a template
     first: HapaxError | None = None  # of the endpoint that most servers have
     for endpoint in endpoints:
         try:
@@ -235,6 +272,23 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
         f"{served.name} cannot be a critic: it gives no log-probabilities, and when asked whether a statement is "
         "correct, it says neither yes nor no. Choose another --critic."
     )
+
+
+def probe_form_method(transport: Transport, served: ServedModel, method: AnswerMethod) -> FormMethod:
+    """A schema if the server's reply follows one that the question does not mention."""
+    if method.endpoint != CHAT:  # completions have no such option
+        return FormMethod()
+    request = method.ask(served.model, FORM_QUESTION, FORM_TOKENS, temperature=0, response_format=VALUES_FORMAT)
+    return FormMethod(JSON_SCHEMA if _found(transport, request, _follows_schema) else WORDS)
+
+
+def _follows_schema(reply: Any) -> bool:
+    try:
+        answer = json.loads(texts(reply)[0])
+    except (ValueError, RecursionError):
+        return False
+    values = answer.get("values") if isinstance(answer, dict) else None
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def probe_likelihood_method(transport: Transport, served: ServedModel) -> LikelihoodMethod:
@@ -334,6 +388,11 @@ class Prober:
         probe = partial(probe_critic_method, served=self.served, method=method)
         return self._kept(ability, probe, CriticMethod, stated_critic_method)
 
+    def form_method(self, method: AnswerMethod) -> FormMethod:
+        ability = {"ability": "form", **asdict(method)}
+        probe = partial(probe_form_method, served=self.served, method=method)
+        return self._kept(ability, probe, FormMethod, stated_form_method)
+
     def likelihood_method(self) -> LikelihoodMethod:
         ability = {"ability": "likelihood"}
         probe = partial(probe_likelihood_method, served=self.served)
@@ -351,6 +410,8 @@ class Prober:
         if self.journal is None:
             return stated(self.served) if is_stated else probe(self.transport)
         asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.revision), 1)
+        if not self.served.chat.is_default:
+            ability = {**ability, "chat": self.served.chat.revision}
         call = self._call(self.journal, asker, ability)
         if is_stated and not self.journal.store.calls([call.id]):
             return stated(self.served)

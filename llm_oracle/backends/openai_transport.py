@@ -88,9 +88,9 @@ class ServerRequest:
 
     @property
     def prompt(self) -> str:
-        """The text that the model sees."""
+        """The prompt, without the system prompt of a chat."""
         messages = self.body.get("messages")
-        shown = messages[0]["content"] if messages else self.body.get("prompt", self.body.get("state", ""))
+        shown = messages[-1]["content"] if messages else self.body.get("prompt", self.body.get("state", ""))
         return str(shown)
 
 

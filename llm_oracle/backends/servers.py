@@ -43,6 +43,7 @@ def _open_openai(request: ModelRequest) -> Any:
 
 def _connect(request: ModelRequest) -> OpenAIModel:
     from hapax.llm_oracle.backends.openai_aliases import KeyMissing, served_model
+    from hapax.llm_oracle.backends.openai_framing import framed
     from hapax.llm_oracle.backends.openai_models import OpenAIModel
     from hapax.llm_oracle.backends.openai_probing import Prober
     from hapax.llm_oracle.backends.openai_transport import HttpTransport
@@ -61,13 +62,14 @@ def _connect(request: ModelRequest) -> OpenAIModel:
     # Before the first probe, which counts in the budget.
     request.opened.learn_price(served.name, served.price)
     transport = HttpTransport(served.server, served.limits.shared(options.sharers), served.retries)
-    prober = Prober(served, transport, options.journal, options.probe_again, options.forecast)
-    return OpenAIModel(prober, None if options.queue is None else options.queue.to(served.server))
+    prober = Prober(served, framed(transport, served.chat), options.journal, options.probe_again, options.forecast)
+    return OpenAIModel(prober, None if options.queue is None else framed(options.queue.to(served.server), served.chat))
 
 
 OPENAI = Backend(
     open=_open_openai,
     argument="MODEL",
+    reads_any_words=True,
     roles=ALL_ROLES,
     abilities="a model on an OpenAI-compatible server, by alias, name or NAME@URL; its abilities are probed",
 )

@@ -1,0 +1,176 @@
+"""Chooses the prompt profile of a run: the given one, the stored one, or the one that probing finds best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.search.oracle import model_name, short_model_name
+from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.wording import QuestionWording
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.words import counted
+from hapax.kb.records import AtomPattern, ProfileRecord, Question
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.journal import PROBE, Journal
+from hapax.llm_oracle.profile_probing import (
+    PROBED_TOKENS,
+    PROBED_VALUES,
+    KnownQuestion,
+    ProfileScore,
+    known_questions,
+    probe_profiles,
+)
+from hapax.llm_oracle.profiles import FEW_SHOT, HAPAX, PROFILES
+from hapax.llm_oracle.prompts import read_prompt
+from hapax.llm_oracle.protocols import Generator, ModelIdentity, Structuring
+from hapax.llm_oracle.registry import find_backend
+
+GIVEN_QUESTIONS = 2
+"""Questions about given facts of the user that a probe adds to the general ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileChoice:
+    """The prompt profile of a run. `message` says how it was chosen; empty if there was no choice."""
+
+    profile: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class ProfileChooser:
+    """Chooses the profile for a knowledge model.
+
+    `again`: probe although the knowledge base holds a choice. `can_ask`: the model answers at once, which a queue does
+    not, and a plan must not ask.
+    """
+
+    kb: KnowledgeBase
+    library: Library
+    model: Generator
+    journal: Journal
+    again: bool = False
+    can_ask: bool = True
+
+    def choose(self, settings: SearchSettings) -> ProfileChoice:
+        """The profile of a run with these settings. Raises BudgetReached if the budget does not allow to probe.
+
+        Raises HapaxError for words that the model is not trained on.
+        """
+        identity = self.model.identity
+        if settings.profile is not None:
+            if identity.knows is not None and settings.profile != HAPAX.name:
+                raise HapaxError(
+                    f"{identity.name} is trained on the words of the profile {HAPAX.name} alone. Leave out the "
+                    f"profile {settings.profile}, or choose another knowledge model."
+                )
+            note = self._fallback(settings.profile)
+            return ProfileChoice(settings.profile, f"profile {settings.profile}{note}" if note else "")
+        if reads_one_profile(identity):
+            return ProfileChoice(HAPAX.name)
+        if settings.compat is not None:
+            return ProfileChoice(settings.words.name)
+        # A user who gives a model more room than usual has one that thinks aloud before it answers.
+        room = settings.answer_tokens if settings.answer_tokens > SearchSettings().answer_tokens else PROBED_TOKENS
+        return self._stored() or self._probed(room)
+
+    def _stored(self) -> ProfileChoice | None:
+        """The choice in the knowledge base, or the words in which it has answers of the model already."""
+        name = model_name(self.model)
+        record = None if self.again else self.kb.profile(name)
+        if record is not None:
+            return ProfileChoice(
+                record.profile, f"profile {record.profile}, as chosen before for {short_model_name(name)}"
+            )
+        call = None if self.again else self.kb.first_knowledge_call(name)
+        prompt = call.request.get("prompt") if call is not None else None
+        # Older versions had one profile. With another one, their answers would be paid for a second time.
+        if isinstance(prompt, str) and read_prompt(prompt) and "to fill in the sentence '" in prompt:
+            return ProfileChoice(
+                HAPAX.name,
+                f"profile {HAPAX.name}: the knowledge base has answers of {short_model_name(name)} in these words. "
+                "--probe-again chooses anew.",
+            )
+        return None
+
+    def _probed(self, most_tokens: int) -> ProfileChoice:
+        """The profile that brings the most known answers, which is stored and reported."""
+        if not self.can_ask:
+            return ProfileChoice(
+                HAPAX.name, f"profile {HAPAX.name}: none was probed, because nothing is asked now. --profile names one."
+            )
+        inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
+        generator = JournaledGenerator(inner, self.journal, role=PROBE)
+        questions = (*known_questions(), *self._given_questions())
+        sent_before = self.journal.total.calls
+        scores = probe_profiles(generator, questions, most_tokens)
+        best = max(scores, key=lambda score: score.rank)
+        # A model that knows none of the answers, such as a stand-in, is asked in the words that Hapax always used.
+        if not best.known:
+            best = next(score for score in scores if score.profile is HAPAX)
+        name = model_name(self.model)
+        by_profile = {score.profile.name: score.known for score in scores}
+        self.kb.set_profile(ProfileRecord(name, best.profile.name, by_profile))
+        sent = counted(self.journal.total.calls - sent_before, "call")
+        note = self._fallback(best.profile.name).removeprefix(": ")
+        report = _report(best, by_profile, sent)
+        return ProfileChoice(best.profile.name, f"{report}; {note}" if note else report)
+
+    def _fallback(self, profile: str) -> str:
+        """A note if the profile asks for JSON, and the model cannot be held to it."""
+        is_json = any(candidate.json for candidate in PROFILES if candidate.name == profile)
+        inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
+        if not is_json or (isinstance(inner, Structuring) and inner.structures):
+            return ""
+        return f": {self.model.identity.name} has no structured output, so words alone ask it for JSON"
+
+    def _given_questions(self) -> Iterator[KnownQuestion]:
+        """Questions about given facts of asked predicates, the key with most values of each."""
+        wording = QuestionWording(FEW_SHOT, self.library, KnownFacts(self.kb, self.library))
+        return islice(self._questions_of(wording), GIVEN_QUESTIONS)
+
+    def _questions_of(self, wording: QuestionWording) -> Iterator[KnownQuestion]:
+        for signature in sorted(self.library.completed().signatures, key=lambda signature: signature.indicator):
+            if signature.kind is not PredicateKind.ORACLE or signature.templates is None:
+                continue
+            place = len(signature.argument_types) - 1
+            rows = wording.rows_of(signature.indicator, place)
+            if not rows:
+                continue
+            key = min(rows, key=lambda key: (-len(rows[key]), tuple(map(str, key))))
+            pattern = AtomPattern(signature.name, (*key, None))
+            asked = Question((pattern,), signature.argument_types[place])
+            yield KnownQuestion(wording.question(asked, PROBED_VALUES), tuple(map(str, rows[key])))
+
+
+def reads_one_profile(identity: ModelIdentity) -> bool:
+    """True for a model that is made for the words of the profile `hapax`, such as a script or the embedded model."""
+    if identity.knows is not None:
+        return True
+    # By convention, the name of a model begins with the name of its backend.
+    backend = find_backend(identity.name.partition("/")[0])
+    return backend is not None and not backend.reads_any_words
+
+
+def settled_job(job: SearchJob, journal: Journal) -> SearchJob:
+    """The job with the prompt profile that its search uses."""
+    chooser = ProfileChooser(job.kb, job.library, job.models.knowledge, journal)
+    return replace(job, settings=settled(job.settings, chooser.choose(job.settings)))
+
+
+def settled(settings: SearchSettings, choice: ProfileChoice) -> SearchSettings:
+    """The settings with the chosen profile."""
+    return replace(settings, profile=choice.profile)
+
+
+def _report(best: ProfileScore, by_profile: Mapping[str, int], sent: str) -> str:
+    """`profile plain: 17 of 26 known answers; hapax 0, few-shot 15 ... (42 calls)`."""
+    name = best.profile.name
+    others = ", ".join(f"{profile} {known}" for profile, known in by_profile.items() if profile != name)
+    return f"profile {name}: {best.known} of {best.most} known answers; {others} ({sent})"
