@@ -16,7 +16,7 @@ from hapax.grammar.rules import PredicateSignature
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.budget import FREE
-from hapax.llm_oracle.prompts import InstructionParts, read_instruction, read_prompt
+from hapax.llm_oracle.prompts import InstructionParts, read_instruction, read_prompt, stated_claim
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -166,7 +166,7 @@ class SimulatedModel:
         return 0.85 + 0.15 * height if world.chance("critic", claim) < rate else 0.6 * height
 
     def _believes(self, claim: str) -> bool:
-        words = claim.strip().removesuffix(".")
+        words = stated_claim(claim).strip().removesuffix(".")
         readings = sorted(self.world.read(words), key=lambda reading: not self.world.fits(reading))
         if readings:
             best = readings[0]

@@ -22,10 +22,11 @@ from hapax.engine.search.inquiry import (
     atom_values,
     filled,
     pattern_atom,
+    question_atoms,
     question_words,
-    slot_name,
 )
 from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.search.released import RELEASED_CLAIMS, TRIES, ReleasedGates, released_claim
 from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Value, Variable
@@ -36,7 +37,8 @@ from hapax.llm_oracle.answers import parse_values
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.prompts import exclusion_clause, functional_prompt, knowledge_prompt, sentence
+from hapax.llm_oracle.profiles import HAPAX, Profile, ValueQuestion
+from hapax.llm_oracle.prompts import exclusion_clause, sentence
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
@@ -64,7 +66,8 @@ class OracleSettings:
     `critic` False: no value is scored, so every value that the parser reads is accepted. `gates`: in the order in which
     they judge a value; `rules`: of their thresholds by gate, where they differ from the gate's own. `link_exclusion`:
     LINK's way, where later calls name the accepted values in the prompt and put a logit bias on the tokens of rejected
-    ones; otherwise decoding excludes all earlier values as whole sequences.
+    ones; otherwise decoding excludes all earlier values as whole sequences. `released`: gates and claims are those of
+    LINK's released code. `profile`: wording of the prompts.
     """
 
     calls_per_question: int = 4
@@ -73,6 +76,8 @@ class OracleSettings:
     gates: tuple[Gate, ...] = field(default_factory=gates_in_order)
     rules: Mapping[str, CriticRule] = field(default_factory=dict)
     link_exclusion: bool = False
+    released: bool = False
+    profile: Profile = HAPAX
     parameters: GenerationParameters = field(default_factory=GenerationParameters)
 
     @property
@@ -113,6 +118,14 @@ def journaled(models: Models, journal: Journal) -> Models:
     return Models(knowledge, critic, scorer(models.likelihood, LIKELIHOOD), scorer(models.evaluator, EVALUATOR))
 
 
+def asked_question(inquiry: Inquiry, settings: OracleSettings) -> AskedQuestion:
+    """The question of an inquiry before its first call."""
+    make_gates = ReleasedGates if settings.released else QuestionGates
+    gates = make_gates(settings.gates, settings.rules, dict(inquiry.prior))
+    calls = inquiry.calls or settings.calls_per_question
+    return AskedQuestion(inquiry, gates, calls, TRIES if settings.released else 1)
+
+
 class Oracle:
     """Answers questions and judges ground atoms for one run. `on_round` is called after each round of calls.
 
@@ -139,6 +152,8 @@ class Oracle:
         self.on_round: Callable[[RoundResult], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}
         self._probabilities: dict[Atom, float | None] = {}
+        self._samples: dict[Question, int] = {}
+        """Under `released`, numbers of samples of questions with one right value."""
 
     # -- questions
 
@@ -158,17 +173,36 @@ class Oracle:
         asked: list[AskedQuestion] = []
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
-                gates = QuestionGates(self.settings.gates, self.settings.rules, inquiry.prior)
-                asked.append(AskedQuestion(inquiry, gates, self.settings.calls_per_question))
+                asked.append(asked_question(inquiry, self.settings))
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
-            self._round(open_questions)
+            self._round(self._in_turn(open_questions))
         decisions = {question: question.decisions(self.run_id) for question in asked}
         self._store(decisions)
         for question in asked:
             given = self._given_values(question.inquiry)
-            self._answers[question.inquiry] = question.answer(given, decisions[question])
+            self._answers[question.inquiry] = question.answer(given, decisions[question], self.settings.released)
         return {inquiry: self._answers[inquiry] for inquiry in inquiries}
+
+    def _in_turn(self, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
+        """The questions that can be asked now: all, or of the repeats of one question only the first.
+
+        LINK's released code samples a question with one right value anew in each beam, so that the samples of a repeat
+        follow those of the one before.
+        """
+        if not self.settings.released:
+            return list(asked)
+        now: list[AskedQuestion] = []
+        sampled: set[Question] = set()
+        for question in asked:
+            asks = question.inquiry.question
+            if asks.functional and asks in sampled:
+                continue
+            if asks.functional and not question.calls:
+                question.first_sample = self._samples.get(asks, 0)
+            sampled.add(asks)
+            now.append(question)
+        return now
 
     def keep_only(self, indicators: Collection[str]) -> None:
         """Free the answers and probabilities about all other predicates."""
@@ -230,7 +264,7 @@ class Oracle:
 
     def claim(self, atom: Atom) -> str:
         """The sentence by which the critic judges a ground atom."""
-        return sentence(atom_text(atom, self.library))
+        return released_claim(atom, self.library) if self.settings.released else sentence(atom_text(atom, self.library))
 
     # -- likelihood
 
@@ -285,24 +319,37 @@ class Oracle:
                 continue
             asker.sent += call.id in self.journal.missed
             wanted = asker.inquiry.question
+            if wanted.functional and self.settings.released:
+                self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
             numeric = self.library.is_numeric(wanted.data_type)
-            values = parse_values(generation.text, slot_name(wanted.patterns[0]), wanted.data_type, numeric)
+            values = parse_values(generation.text, asker.inquiry.name, wanted.data_type, numeric)
             replies[asker].append(ParsedGeneration(call.id, values))
         return replies
 
+    def prompt(self, inquiry: Inquiry) -> str:
+        """The words of the first request of an inquiry."""
+        question, name = inquiry.question, inquiry.name
+        _, words = question_words(question, self.library, name)
+        count = inquiry.values or self.settings.values_per_call
+        asked = ValueQuestion(
+            name, words, question_atoms(question, name), question.data_type, count, question.functional
+        )
+        return self.settings.profile.word(asked)
+
+    @property
+    def most_samples(self) -> int:
+        """Most calls about a question with one right value."""
+        return FUNCTIONAL_SAMPLES * (TRIES if self.settings.released else 1)
+
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
         """The next requests of a question: all samples if one value is right, otherwise one for further values."""
-        question = asked.inquiry.question
-        variable, words = question_words(question, self.library)
-        if question.functional:
-            prompt = functional_prompt(variable, words, question.data_type)
-            return [GenerationRequest(prompt, sample_index=index) for index in range(FUNCTIONAL_SAMPLES)]
-        count = asked.inquiry.values or self.settings.values_per_call
-        prompt = knowledge_prompt(variable, words, question.data_type, count)
+        prompt = self.prompt(asked.inquiry)
+        if asked.inquiry.question.functional:
+            return [GenerationRequest(prompt, sample_index=index) for index in asked.next_samples]
         earlier = tuple(str(candidate.value) for candidate in asked.values)
         if not self.settings.link_exclusion:
             return [GenerationRequest(prompt, earlier, sample_index=asked.sample_index(earlier))]
-        accepted = tuple(str(candidate.value) for candidate in asked.gates.accepted)
+        accepted = tuple(str(candidate.value) for candidate in asked.gates.forbidden)
         # A banned token is banned everywhere: without digits the model could not number its list.
         rejected = tuple(text for text in earlier if text not in accepted and not any(c.isdigit() for c in text))
         prompt += exclusion_clause(accepted)
@@ -335,11 +382,15 @@ class Oracle:
     def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, Sequence[str]]:
         """The claims about a value that the critic scores, by gate; gates without a claim are left out."""
         claims: dict[str, Sequence[str]] = {}
-        if self.settings.critic:
+        question, released = inquiry.question, self.settings.released
+        # LINK's released code has no critic for the one right value of a question.
+        if self.settings.critic and not (released and question.functional):
             atoms = [filled(pattern, value) for pattern in inquiry.claimed]
             for gate in self.settings.gates:
                 if gate.scoring is not None:
-                    texts = gate.scoring.claims(value, inquiry.question.data_type, atoms, self.library)
+                    usual = gate.scoring.claims
+                    make_claims = RELEASED_CLAIMS.get(gate.name, usual) if released else usual
+                    texts = make_claims(value, question.data_type, atoms, self.library)
                     if texts:
                         claims[gate.name] = texts
         return claims
@@ -386,8 +437,8 @@ class Oracle:
     def _restore(self, asked: Sequence[AskedQuestion]) -> None:
         """Answer questions that this knowledge model has exhausted from their candidates, judged call by call."""
         model = model_name(self.models.knowledge)
-        # With a prior the verdicts, and so the number of calls, depend on the beam: those stored may be another beam's.
-        restorable = {question: question.inquiry.question.id for question in asked if not question.inquiry.prior}
+        # In LINK's released code the verdicts, and so the number of calls, depend on the beam.
+        restorable = {question: question.inquiry.question.id for question in asked if not self.settings.released}
         states = self.kb.question_states(question.inquiry.question for question in restorable)
         candidates = self.kb.candidates_of(number for number, state in states.items() if state.exhausted)
         call_ids = {candidate.call_id for candidate in chain.from_iterable(candidates.values())}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
 from hapax.engine.search.oracle import OracleSettings
 from hapax.engine.search.ranking import KEEP_SHARE
+from hapax.engine.search.released import MAX_TOKENS
 from hapax.engine.search.thresholds import TYPE_FLOOR, CriticRule
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
+from hapax.llm_oracle.profiles import HAPAX, RELEASED, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters
 
 Ranker = Literal["model", "random", "none"]
@@ -25,7 +27,8 @@ class SearchSettings:
     `beam`: partial substitutions kept at each step and distribution. `keep_share`: share of a step's beams that the
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
-    `rules_together`: number of rules that share batches, and so are cut together when a budget ends.
+    `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `profile`: name of
+    the prompts' wording; None: `hapax`, or under `released` that code's default.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -42,6 +45,7 @@ class SearchSettings:
     max_statements: int | None = None
     threshold_cap: float = 1.0
     rules_together: int = 8
+    profile: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("beam", "calls_per_question", "values_per_call", "rules_together"):
@@ -52,14 +56,24 @@ class SearchSettings:
             raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
+        if self.profile is not None:
+            find_profile(self.profile)
+
+    @property
+    def is_released(self) -> bool:
+        """True if the search follows LINK's released code."""
+        return self.compat == "released"
 
     @property
     def oracle(self) -> OracleSettings:
         """Settings of the oracle that follow from these."""
-        is_link = self.compat is not None
-        rules = {CRITIC.name: CriticRule(cap=self.threshold_cap, released=self.compat == "released")}
+        is_link, is_released = self.compat is not None, self.is_released
+        rules = {CRITIC.name: CriticRule(cap=self.threshold_cap, released=is_released)}
         if is_link:
             rules[TYPE.name] = CriticRule(floor=TYPE_FLOOR)  # LINK's moves, Hapax's own is fixed
+        parameters = GenerationParameters(temperature=self.temperature, seed=self.seed)
+        if is_released:
+            parameters = replace(parameters, max_tokens=MAX_TOKENS)
         return OracleSettings(
             calls_per_question=self.calls_per_question,
             values_per_call=self.values_per_call,
@@ -67,9 +81,15 @@ class SearchSettings:
             gates=gates_in_order(self.compat),
             rules=rules,
             link_exclusion=is_link,
-            parameters=GenerationParameters(temperature=self.temperature, seed=self.seed),
+            released=is_released,
+            profile=find_profile(self.profile or (RELEASED if is_released else HAPAX).name),
+            parameters=parameters,
         )
 
     def to_json(self) -> dict[str, Any]:
         """The settings as the run record stores them."""
-        return {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}
+        settings = {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}
+        # Runs of versions without this setting stay the same runs.
+        if self.profile is None:
+            del settings["profile"]
+        return settings
