@@ -3,11 +3,11 @@
     python -m benchmarks.released_traces FOLDER
 
 The folder has `gate.jsonl`, with a question a line: its calls with P(yes) of each value, and what was accepted; and
-`search_*.json`, each with the rule and settings of a search, the replies and scores of its models, and the head and long
-tail that came out. The rules are those of `rules_example.json` in the folder or beside it.
+`search_*.json`, each with the rule and settings of a search, the replies and scores of its models, and the head and
+long tail that came out. The rules are those of `rules_example.json` in the folder or beside it.
 
-The search that is compared is the one of `hapax search --compat released`. Its models answer as the trace recorded them,
-and a question that the release did not put has no answer.
+The search that is compared is the one of `hapax search --compat released`. Its models answer as the trace recorded
+them, and a question that the release did not put has no answer.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PLANS: Mapping[str, Any] = {"premise": "premise-first", "conclusion": "conclusio
 _FORBIDDEN = re.compile(r" Do not generate these values: (?P<values>.*)\.\Z", re.DOTALL)
 
 Request = tuple[str, frozenset[str], frozenset[str]]
-"""A prompt without its forbidden values, these as a set, and the biased values: their order is chance in the release."""
+"""A prompt without its forbidden values, these, and the biased values. Their order is chance in the release."""
 
 
 # --- questions -------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def replayed_outcome(trace: Mapping[str, Any]) -> QuestionOutcome:
     while asked.is_open:
         call = trace["calls"][asked.calls]
         by_value = {entry["value"]: entry for entry in call}
-        parsed = parse_values(render_values(list(by_value)), asked.inquiry.name, question.data_type)
+        parsed = parse_values(render_values(list(by_value)), "A", question.data_type)
         scores: dict[Candidate, Scores] = {}
         for candidate in asked.take([ParsedGeneration(f"call {asked.calls}", parsed)]):
             entry = by_value[str(candidate.value)]
@@ -205,7 +205,7 @@ def search_settings(trace: Mapping[str, Any]) -> SearchSettings:
 
 
 def search_differences(trace: Mapping[str, Any], library: Library) -> list[str]:
-    """How the search of a trace differs from the product's; empty if rows, prompts, critic questions and texts agree."""
+    """Differences of the product's search in rows, prompts, critic questions and texts; empty if it is the trace's."""
     model = TraceModel(trace)
     rule = library.rule(trace["rule"].split()[0])
     with KnowledgeBase() as kb:

@@ -28,6 +28,7 @@ from hapax.grammar.syntax import (
     AttributeLine,
     BrokenLine,
     DeclarationLine,
+    ExampleLine,
     FactLine,
     OppositeLine,
     RawArgument,
@@ -126,6 +127,7 @@ class _Assembly:
         self.subtypes: list[tuple[str, str]] = []
         self.opposites: list[tuple[str, str]] = []
         self.facts: list[Atom] = []
+        self.examples: list[Atom] = []
         self.spellings: dict[str, str] = {}
         """The first spelling of a type, by `type_key`."""
         for data_type in _data_types(known):
@@ -137,7 +139,12 @@ class _Assembly:
 
     def library(self) -> Library:
         return Library(
-            tuple(self.rules), tuple(self.signatures), tuple(self.subtypes), tuple(self.opposites), tuple(self.facts)
+            tuple(self.rules),
+            tuple(self.signatures),
+            tuple(self.subtypes),
+            tuple(self.opposites),
+            tuple(self.facts),
+            tuple(self.examples),
         )
 
     def report(self, label: str, at: Spot, **words: str) -> None:
@@ -168,7 +175,9 @@ class _Assembly:
             elif isinstance(line, OppositeLine):
                 self.opposites.append(line.names)
             elif isinstance(line, FactLine):
-                self._fact(line)
+                self.facts.append(self._ground(line.atom))
+            elif isinstance(line, ExampleLine):
+                self.examples.append(self._ground(line.atom))
             elif isinstance(line, BrokenLine) and line.kind in _DECLARING:
                 self.broken.add(_joined(line.name))
 
@@ -234,14 +243,15 @@ class _Assembly:
                     self.report("slot without argument", raw.at, slot=slot)
         return Templates(texts[0], *(text or None for text in texts[1:]))  # an empty text stands for a missing form
 
-    def _fact(self, line: FactLine) -> None:
+    def _ground(self, atom: RawAtom) -> Atom:
+        """The atom of a fact or an example, which has no variables."""
         arguments: list[Term] = []
-        for argument in line.atom.arguments:
+        for argument in atom.arguments:
             if isinstance(argument, WordSequence):
                 self.report("variable in a fact", argument.at, argument=" ".join(argument.words))
             else:
                 arguments.append(self._constant(argument))
-        self.facts.append(Atom(self._predicate(line.atom), tuple(arguments)))
+        return Atom(self._predicate(atom), tuple(arguments))
 
     # Third pass: rules
 

@@ -487,9 +487,9 @@ MEANING_HINTS: tuple[Hint, ...] = (
     Hint(
         "variable in a fact",
         "HPX043",
-        'the argument "{argument}" of a fact is not a constant',
+        'the argument "{argument}" of a fact or an example is not a constant',
         'If it is a text, quote it: "{argument}". To state something about all values, write a rule.',
-        ("fact was_born_in(ada, 1815)", "fact was_born_in(Person X, 1815)"),
+        ("fact was_born_in(ada, 1815)", "fact was_born_in(Person X, 1815)", "@example was_born_in(Person X, 1815)"),
     ),
     Hint(
         "type expected",

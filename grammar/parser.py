@@ -56,7 +56,7 @@ _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
 _IMPORT_FACTS = "Import facts with `hapax import {}`."
 _SQLITE_HEADER = b"SQLite format 3\0"
-_DECLARE_NOTHING = frozenset(("", "@", "fact"))
+_DECLARE_NOTHING = frozenset(("", "@", "@example", "fact"))
 """Kinds of broken statements that cannot have been declarations; see `syntax.BrokenLine.kind`."""
 
 Missing: TypeAlias = Literal["nothing", "rules", "declarations"]
@@ -139,7 +139,8 @@ def parse_addition(file: str, text: str, library: Library) -> Library:
 def parse_rule(text: str, library: Library | None = None) -> Rule:
     """The single rule of the text, read with the types and signatures of `library`. Raises `RulesRejected`."""
     parsed = parse_addition("<text>", text, library or Library())
-    if len(parsed.rules) != 1 or parsed.facts or parsed.signatures or parsed.subtypes or parsed.opposites:
+    others = (parsed.facts, parsed.examples, parsed.signatures, parsed.subtypes, parsed.opposites)
+    if len(parsed.rules) != 1 or any(others):
         raise HapaxError(
             f"Expected exactly one rule and nothing else; found {counted(len(parsed.rules), 'rule')} in the text."
         )
@@ -288,7 +289,7 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
         ends = starts_line and (depth == 0 or broken or blank_line) and not _goes_on(current, token, blank_line)
         # A keyword at the start of a line begins a statement even inside an open parenthesis.
         declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type == "WORD")
-        if current and (ends or declares or token.type == "ATTRIBUTE"):
+        if current and (ends or declares or token.type in ("ATTRIBUTE", "EXAMPLE")):
             yield current
             current, depth, broken = [], 0, False
         if token.type == "DOT":
@@ -354,6 +355,8 @@ def _keyword(tokens: list[Token]) -> str:
     """The keyword that begins the statement, "@" for attributes, "" for rules."""
     if tokens[0].type == "ATTRIBUTE":
         return "@"
+    if tokens[0].type == "EXAMPLE":
+        return "@example"
     is_name = len(tokens) > 1 and tokens[1].type == "LPAR"  # a predicate may be called `type`
     return tokens[0].value if tokens[0].value in KEYWORDS and not is_name else ""
 
@@ -439,6 +442,10 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
     def fact(self, parts: list[Any]) -> syntax.FactLine:
         keyword, atom = parts
         return syntax.FactLine(atom, _at(keyword))
+
+    def example(self, parts: list[Any]) -> syntax.ExampleLine:
+        keyword, atom = parts
+        return syntax.ExampleLine(atom, _at(keyword))
 
     def attribute(self, parts: list[Token]) -> syntax.AttributeLine:
         keyword, *values = parts

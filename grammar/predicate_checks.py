@@ -199,7 +199,7 @@ def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
     indicators = [signature.indicator for signature in library.signatures]
     for rule in library.rules:
         indicators += [atom.indicator for atom in rule.atoms]
-    indicators += [fact.indicator for fact in library.facts]
+    indicators += [atom.indicator for atom in (*library.facts, *library.examples)]
     for indicator in dict.fromkeys(indicators):
         yield library.signature(indicator)
 

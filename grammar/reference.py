@@ -26,6 +26,7 @@ computed is_earlier_than(Year A, Year B) := A < B                             # 
 given was_born_in(Person, Year)                                               # your facts; no model is asked
 opposite can_plant cannot_plant
 fact was_born_in("Ada", 1815)
+@example is_ingredient_in("rice", "paella")     # for prompts of the profile few-shot; never a fact
 
 @name allergy
 @domain "outcomes and effects"

@@ -348,6 +348,7 @@ def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
     """Texts where the argument's type is numeric, and numbers where it is not."""
     atoms = [(atom, rule.place, f" of rule {rule.name}") for rule in library.rules for atom in rule.atoms]
     atoms += [(fact, library.signature(fact.indicator).place, ", a fact") for fact in library.facts]
+    atoms += [(atom, library.signature(atom.indicator).place, ", an example") for atom in library.examples]
     for atom, place, owner in atoms:
         signature = library.signature(atom.indicator)
         for term, data_type in zip(atom.arguments, signature.argument_types, strict=True):

@@ -175,6 +175,8 @@ class Library:
     """Pairs of predicate names, as declared."""
     facts: tuple[Atom, ...] = ()
     """Ground atoms that the files state, which become given facts."""
+    examples: tuple[Atom, ...] = ()
+    """Ground atoms that the prompt profile `few-shot` may show to a model; they are no facts."""
 
     @cached_property
     def _signatures(self) -> dict[str, PredicateSignature]:
@@ -197,7 +199,8 @@ class Library:
         used: dict[str, list[Atom]] = {}
         places: dict[str, Place] = {}
         uses = [(atom, rule.place) for rule in self.rules for atom in rule.atoms]
-        uses += [(fact, Place()) for fact in self.facts]  # facts do not keep their places
+        # Facts and examples do not keep their places.
+        uses += [(atom, Place()) for atom in (*self.facts, *self.examples)]
         for atom, place in uses:
             if atom.indicator not in known:
                 used.setdefault(atom.indicator, []).append(atom)

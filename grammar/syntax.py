@@ -121,6 +121,14 @@ class FactLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ExampleLine:
+    """`@example atom`."""
+
+    atom: RawAtom
+    at: Spot
+
+
+@dataclass(frozen=True, slots=True)
 class AttributeLine:
     """`@name value ...`; the values keep their quotes."""
 
@@ -150,4 +158,6 @@ class BrokenLine:
     """The words of a declared predicate's name, if they can be read."""
 
 
-SourceLine: TypeAlias = SubtypeLine | DeclarationLine | OppositeLine | FactLine | AttributeLine | RuleLine | BrokenLine
+SourceLine: TypeAlias = (
+    SubtypeLine | DeclarationLine | OppositeLine | FactLine | ExampleLine | AttributeLine | RuleLine | BrokenLine
+)

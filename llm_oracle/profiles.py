@@ -1,4 +1,4 @@
-"""Prompt profiles: ways to put a question for values into words, and to read the reply.
+"""Prompt profiles: ways to put a question for values into words.
 
 A profile is one value; `PROFILES` is their ordered tuple, to which adding a value adds a profile. Models differ in the
 words that bring out their knowledge: `profile_probing.py` measures which profile suits a model best.
@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hapax.grammar.errors import HapaxError
-from hapax.llm_oracle.answers import ParsedValue, parse_values
 from hapax.llm_oracle.prompts import (
     VALUES_PER_CALL,
     exclusion_clause,
@@ -76,19 +75,18 @@ class Profile:
     """True if the reply is a JSON object whose field `values` is an array of texts."""
     reply_end: str = ""
     """Text after which a reply goes on with another question of its own; empty: none."""
-    fixed_words: bool = False
-    """True for words of LINK, which prompts are recognised by: their requests need no `ReplyForm`."""
+    recognised: bool = False
+    """True for words of LINK, in which `read_prompt` recognises the list: their requests need no `ReplyForm`."""
 
     def reply_form(self, question: ValueQuestion) -> ReplyForm | None:
         """The form of the reply for the backend; None for LINK's words, which say it."""
-        if self.fixed_words:
+        if self.recognised:
             return None
         return ReplyForm(1 if question.functional else question.count, question.data_type, self.json)
 
-    def read(self, text: str, question: ValueQuestion) -> list[ParsedValue]:
-        """The values of a reply, and its other lines with the reason for their rejection."""
-        own = text.partition(self.reply_end)[0] if self.reply_end else text
-        return parse_values(own, question.variable, question.data_type, question.numeric)
+    def own_part(self, text: str) -> str:
+        """The part of a reply that answers this question, before further questions that the model makes up."""
+        return text.partition(self.reply_end)[0] if self.reply_end else text
 
 
 # Words of LINK
@@ -173,7 +171,7 @@ HAPAX = Profile(
     name="hapax",
     description="the sentence of LINK's released code, with the right article; the embedded model is trained on it",
     word=_hapax_words,
-    fixed_words=True,
+    recognised=True,
 )
 PLAIN = Profile(
     name="plain",
@@ -199,19 +197,19 @@ PAPER = Profile(
     name="paper",
     description="the predicate, as the LINK paper prints it",
     word=_paper_words,
-    fixed_words=True,
+    recognised=True,
 )
 RELEASED = Profile(
     name="released",
     description="the predicate, as LINK's released code asks by default",
     word=_released_words,
-    fixed_words=True,
+    recognised=True,
 )
 RELEASED_NL = Profile(
     name="released-nl",
     description="the sentence, as LINK's released code asks with use_nl_prompt",
     word=_released_sentence_words,
-    fixed_words=True,
+    recognised=True,
 )
 
 PROFILES = (HAPAX, PLAIN, FEW_SHOT, JSON, PAPER, RELEASED, RELEASED_NL)

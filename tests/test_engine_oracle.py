@@ -49,7 +49,7 @@ def oracle_of(model, kb=None, settings=None, budget=None, run_id="run"):
 
 def test_accepted_values_become_facts_and_all_else_is_kept_with_its_reason():
     """Candidates, scores, verdicts, facts and type facts are stored, what the parser refused included."""
-    model = scripted(generate={"butter": "1. paella.\n2. soap.\n3. toast\n"})
+    model = scripted(generate={"butter": "1. paella.\n2. soap.\n3. [B].\n"})
     oracle = oracle_of(model)
 
     assert oracle.answer([BUTTER]) == {BUTTER: ["paella"]}
@@ -62,7 +62,7 @@ def test_accepted_values_become_facts_and_all_else_is_kept_with_its_reason():
         kb.candidate(decision.subject).value: (decision.gate, decision.accepted)
         for decision in kb.decisions(run_id="run")
     }
-    assert verdicts == {"paella": ("critic", True), "soap": ("type", False), "toast": ("parser", False)}
+    assert verdicts == {"paella": ("critic", True), "soap": ("type", False), "[B]": ("parser", False)}
     assert kb.question_state(BUTTER).exhausted
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,8 +19,6 @@ FUNCTIONAL_SAMPLES = 2
 """Calls for a functional question, whose value is believed only if the samples agree (LINK's released code)."""
 
 ALPHABET = 26
-
-_SLOT = re.compile(r"\A\[([A-Z]\d*)\]\Z")
 
 Key = str | tuple[str, Value]
 
@@ -44,11 +41,6 @@ class Inquiry:
     values: int | None = None
     calls: int | None = None
     repeat: int = 0
-
-    @property
-    def name(self) -> str:
-        """The variable's name in the prompt."""
-        return self.variable or slot_name(self.question.patterns[0])
 
     def is_about(self, indicators: Collection[str]) -> bool:
         """True if all patterns are of these predicates."""
@@ -262,16 +254,6 @@ def question_words(question: Question, library: Library, name: str = "") -> tupl
     variable = Variable(name, question.data_type)
     atoms = (pattern_atom(pattern, variable) for pattern in question.patterns)
     return name, " and ".join(atom_text(atom, library) for atom in atoms)
-
-
-def question_atoms(question: Question, name: str) -> tuple[str, ...]:
-    """The patterns as untyped atoms, such as `is_ingredient_in(butter, B)`."""
-    atoms = []
-    for pattern in question.patterns:
-        # Other open arguments are stored as slots: `[A]`.
-        texts = (name if argument is None else _SLOT.sub(r"\1", str(argument)) for argument in pattern.arguments)
-        atoms.append(f"{pattern.predicate}({', '.join(texts)})")
-    return tuple(atoms)
 
 
 def slot_name(pattern: AtomPattern) -> str:

@@ -58,6 +58,10 @@ class KnownFacts:
         matches = (_bindings(atom.arguments, arguments) for arguments in self._of(atom.indicator).given)
         return list(dict.fromkeys(bindings[name] for bindings in matches if bindings is not None))
 
+    def given_rows(self, indicator: str) -> list[tuple[Value, ...]]:
+        """The arguments of the predicate's given facts."""
+        return list(self._of(indicator).given)
+
     def truth(self, atom: Atom) -> float | None:
         """1 or 0 by a given fact or arithmetic; None if a model has to say. Given predicates have no other facts."""
         signature = self._library.signature(atom.indicator)

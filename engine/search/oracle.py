@@ -22,33 +22,34 @@ from hapax.engine.search.inquiry import (
     atom_values,
     filled,
     pattern_atom,
-    question_atoms,
     question_words,
 )
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.released import RELEASED_CLAIMS, TRIES, ReleasedGates, released_claim
 from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
+from hapax.engine.search.wording import Wording
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import Assessment, Candidate, Decision, FactRecord, Question, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.answers import parse_values
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.profiles import HAPAX, Profile, ValueQuestion
-from hapax.llm_oracle.prompts import exclusion_clause, sentence
+from hapax.llm_oracle.profiles import HAPAX, Profile
+from hapax.llm_oracle.prompts import sentence
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
     Critic,
+    Generation,
     GenerationParameters,
     GenerationRequest,
     Generator,
     LikelihoodModel,
     Models,
 )
+from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read_strictly
 
 GENERATION_BATCH = 64
 """Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""
@@ -67,7 +68,7 @@ class OracleSettings:
     they judge a value; `rules`: of their thresholds by gate, where they differ from the gate's own. `link_exclusion`:
     LINK's way, where later calls name the accepted values in the prompt and put a logit bias on the tokens of rejected
     ones; otherwise decoding excludes all earlier values as whole sequences. `released`: gates and claims are those of
-    LINK's released code. `profile`: wording of the prompts.
+    LINK's released code. `profile`: the words of questions.
     """
 
     calls_per_question: int = 4
@@ -148,6 +149,7 @@ class Oracle:
         self.journal = journal or Journal(kb)
         self.models = journaled(models, self.journal)
         self.known = KnownFacts(kb, library)
+        self.wording = Wording(self.settings.profile, library, self.known)
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}
@@ -313,7 +315,7 @@ class Oracle:
         calls = [knowledge.prepared(request, parameters) for request in requests]
         generations = self._within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
         replies: dict[AskedQuestion, list[ParsedGeneration]] = {question: [] for question in asked}
-        for asker, call, generation in zip(askers, calls, generations, strict=True):
+        for asker, call, request, generation in zip(askers, calls, requests, generations, strict=True):
             if generation is None:
                 asker.cut = True
                 continue
@@ -321,20 +323,19 @@ class Oracle:
             wanted = asker.inquiry.question
             if wanted.functional and self.settings.released:
                 self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
-            numeric = self.library.is_numeric(wanted.data_type)
-            values = parse_values(generation.text, asker.inquiry.name, wanted.data_type, numeric)
-            replies[asker].append(ParsedGeneration(call.id, values))
+            reply = self._read(asker.inquiry, request, generation)
+            replies[asker].append(ParsedGeneration(call.id, reply.entries))
         return replies
 
-    def prompt(self, inquiry: Inquiry) -> str:
-        """The words of the first request of an inquiry."""
-        question, name = inquiry.question, inquiry.name
-        _, words = question_words(question, self.library, name)
-        count = inquiry.values or self.settings.values_per_call
-        asked = ValueQuestion(
-            name, words, question_atoms(question, name), question.data_type, count, question.functional
-        )
-        return self.settings.profile.word(asked)
+    def _read(self, inquiry: Inquiry, request: GenerationRequest, generation: Generation) -> Reply:
+        """The reply to a request about a question, read as models write or, under `--compat`, by LINK's rules."""
+        question = inquiry.question
+        variable, words = question_words(question, self.library, inquiry.variable)
+        numeric = self.library.is_numeric(question.data_type)
+        asked = ReplyQuestion(variable, question.data_type, words, numeric, request.excluded_values)
+        if self.settings.link_exclusion:
+            return read_strictly(generation.text, asked)
+        return read_reply(self.settings.profile.own_part(generation.text), asked, generation.finish_reason)
 
     @property
     def most_samples(self) -> int:
@@ -342,18 +343,19 @@ class Oracle:
         return FUNCTIONAL_SAMPLES * (TRIES if self.settings.released else 1)
 
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
-        """The next requests of a question: all samples if one value is right, otherwise one for further values."""
-        prompt = self.prompt(asked.inquiry)
-        if asked.inquiry.question.functional:
-            return [GenerationRequest(prompt, sample_index=index) for index in asked.next_samples]
+        """The next requests of a question: samples that it needs if one value is right, else one for further values."""
+        question, name, wording = asked.inquiry.question, asked.inquiry.variable, self.wording
+        if question.functional:
+            return [wording.request(question, 1, (), index, variable=name) for index in asked.next_samples]
+        count = asked.inquiry.values or self.settings.values_per_call
         earlier = tuple(str(candidate.value) for candidate in asked.values)
         if not self.settings.link_exclusion:
-            return [GenerationRequest(prompt, earlier, sample_index=asked.sample_index(earlier))]
+            return [wording.request(question, count, earlier, asked.sample_index(earlier), variable=name)]
         accepted = tuple(str(candidate.value) for candidate in asked.gates.forbidden)
         # A banned token is banned everywhere: without digits the model could not number its list.
         rejected = tuple(text for text in earlier if text not in accepted and not any(c.isdigit() for c in text))
-        prompt += exclusion_clause(accepted)
-        return [GenerationRequest(prompt, (), rejected, sample_index=asked.sample_index(accepted, rejected))]
+        sample = asked.sample_index(accepted, rejected)
+        return [wording.link_request(question, count, accepted, rejected, sample, variable=name)]
 
     def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
         """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""

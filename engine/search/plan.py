@@ -242,7 +242,8 @@ class _RuleEstimator:
         unique = list(dict.fromkeys(inquiries.values()))
         # The prompts of one step differ by their values alone, so one of them stands for all.
         for inquiry in unique[:1]:
-            self.common.usage.add(self.oracle.prompt(inquiry))
+            request = self.oracle.wording.request(inquiry.question, self.settings.values_per_call)
+            self.common.usage.add(request.prompt)
         answers = self.oracle.answers(unique)
         keys = [name for name in _names(step.generators[0]) if name in self.search.names[:-1]]
         # A constant in the question narrows it just as a value does.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -13,11 +14,14 @@ from hapax.engine.search.thresholds import TYPE_FLOOR, CriticRule
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
-from hapax.llm_oracle.profiles import HAPAX, RELEASED, find_profile
+from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters
 
 Ranker = Literal["model", "random", "none"]
 Compat = Literal["paper", "released"]
+
+LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
+"""The prompt profiles of the ways of LINK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class SearchSettings:
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
     `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `profile`: name of
-    the prompts' wording; None: `hapax`, or under `released` that code's default.
+    the prompt profile that words the questions; None: that of `compat`, or the one that suits the model best.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -54,10 +58,10 @@ class SearchSettings:
                 raise HapaxError(f"{name} is {number}. Set it to at least 1.")
         if not 0.0 < self.keep_share <= 1.0:
             raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
+        if self.profile is not None:
+            find_profile(self.profile)  # raises for an unknown name
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
-        if self.profile is not None:
-            find_profile(self.profile)
 
     @property
     def is_released(self) -> bool:
@@ -82,14 +86,20 @@ class SearchSettings:
             rules=rules,
             link_exclusion=is_link,
             released=is_released,
-            profile=find_profile(self.profile or (RELEASED if is_released else HAPAX).name),
+            profile=self._profile,
             parameters=parameters,
         )
+
+    @property
+    def _profile(self) -> Profile:
+        if self.profile is not None:
+            return find_profile(self.profile)
+        return HAPAX if self.compat is None else LINK_PROFILES[self.compat]
 
     def to_json(self) -> dict[str, Any]:
         """The settings as the run record stores them."""
         settings = {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}
-        # Runs of versions without this setting stay the same runs.
-        if self.profile is None:
+        # Runs of versions without profiles had these words, and stay the same runs.
+        if self.profile in (None, HAPAX.name):
             del settings["profile"]
         return settings

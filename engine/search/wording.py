@@ -1,0 +1,188 @@
+"""Words of a question for values in a prompt profile, with examples from given facts for the profile `few-shot`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from hapax.engine.search.inquiry import Key, atom_values, question_words, value_key
+from hapax.engine.search.known_facts import KnownFacts
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Constant, Value, Variable
+from hapax.grammar.verbalize import atom_text
+from hapax.kb.records import AtomPattern, Question
+from hapax.llm_oracle.profiles import BLANK, FEW_SHOT, Profile, ValueQuestion, WorkedExample
+from hapax.llm_oracle.prompts import exclusion_clause
+from hapax.llm_oracle.protocols import GenerationRequest
+
+EXAMPLES = 3
+"""Worked examples in a prompt of the profile `few-shot`."""
+
+EXAMPLE_VALUES = 5
+"""Values of a worked example."""
+
+Rows = dict[tuple[Value, ...], list[Value]]
+"""Values at one argument place of a predicate, by the other arguments."""
+
+_BRACKETS = re.compile(r"\[([A-Z][0-9]{0,3})\]")
+
+
+@dataclass
+class Wording:
+    """Words the questions of a run by one profile.
+
+    `general`: examples for `few-shot` where neither given facts nor `@example` lines have any.
+    """
+
+    profile: Profile
+    library: Library
+    known: KnownFacts
+    general: tuple[WorkedExample, ...] = ()
+    _rows: dict[tuple[str, int], Rows] = field(default_factory=dict)
+
+    def request(
+        self,
+        question: Question,
+        count: int,
+        excluded: tuple[str, ...] = (),
+        sample_index: int = 0,
+        *,
+        variable: str = "",
+    ) -> GenerationRequest:
+        """The request for `count` values other than the excluded ones."""
+        worded = self.question(question, count, excluded, variable)
+        form = self.profile.reply_form(worded)
+        return GenerationRequest(self.profile.word(worded), excluded, sample_index=sample_index, form=form)
+
+    def link_request(
+        self,
+        question: Question,
+        count: int,
+        accepted: tuple[str, ...],
+        rejected: tuple[str, ...],
+        sample_index: int,
+        *,
+        variable: str = "",
+    ) -> GenerationRequest:
+        """LINK's request, which names the accepted values in words and has a bias against tokens of rejected ones."""
+        worded = self.question(question, count, accepted, variable)
+        prompt = self.profile.word(worded)
+        if not self.profile.names_forbidden:
+            prompt += exclusion_clause(accepted)
+        return GenerationRequest(prompt, (), rejected, sample_index, self.profile.reply_form(worded))
+
+    def question(
+        self, question: Question, count: int, forbidden: tuple[str, ...] = (), variable: str = ""
+    ) -> ValueQuestion:
+        """The question in all forms that a wording may need. `variable`: its name; empty: the letter of its place."""
+        variable, words = question_words(question, self.library, variable)
+        worded = ValueQuestion(
+            variable,
+            words,
+            tuple(_predicate_form(pattern, variable) for pattern in question.patterns),
+            question.data_type,
+            count,
+            question.functional,
+            self.library.is_numeric(question.data_type),
+            forbidden,
+        )
+        if self.profile is not FEW_SHOT:
+            return worded
+        return replace(worded, examples=self.examples(question))
+
+    # -- examples
+
+    def examples(self, question: Question) -> tuple[WorkedExample, ...]:
+        """Worked examples: of the question's predicate, else of others with the slot at the same place, else general.
+
+        No example mentions a value of the question, since a symmetric or similar predicate would then give an answer
+        away, and none shows a value that is known to answer it.
+        """
+        return tuple(islice(self._examples(question), EXAMPLES))
+
+    def _examples(self, question: Question) -> Iterator[WorkedExample]:
+        pattern = question.patterns[0]
+        place = pattern.arguments.index(None)
+        answers = {value_key(value) for value in self._known_answers(question)}
+        mentioned = {value_key(value) for asked in question.patterns for value in asked.arguments if value is not None}
+        for indicator in self._indicators(pattern, place):
+            yield from self._examples_of(indicator, place, mentioned, answers)
+        texts = [str(value).casefold() for asked in question.patterns for value in asked.arguments if value is not None]
+        for example in self.general:
+            whole = " ".join((example.sentence, *example.values)).casefold()
+            if not any(text in whole for text in texts) and not answers.intersection(map(value_key, example.values)):
+                yield example
+
+    def _indicators(self, pattern: AtomPattern, place: int) -> Iterator[str]:
+        """The pattern's predicate, then those of the same shape: as many arguments, the slot's of the same type."""
+        own = f"{pattern.predicate}/{len(pattern.arguments)}"
+        yield own
+        data_type = self.library.signature(own).argument_types[place]
+        for signature in sorted(self.library.completed().signatures, key=lambda signature: signature.indicator):
+            types = signature.argument_types
+            alike = len(types) == len(pattern.arguments) and types[place] == data_type
+            if alike and signature.indicator != own and signature.templates is not None:
+                yield signature.indicator
+
+    def _examples_of(
+        self, indicator: str, place: int, mentioned: set[Key], answers: set[Key]
+    ) -> Iterator[WorkedExample]:
+        """Examples of one predicate, those with most values first."""
+        data_type = self.library.signature(indicator).argument_types[place]
+        rows = self._rows_of(indicator, place)
+        for key in sorted(rows, key=lambda key: (-len(rows[key]), tuple(map(str, key)))):
+            if mentioned.intersection(map(value_key, (*key, *rows[key]))):
+                continue
+            values = [str(value) for value in rows[key] if value_key(value) not in answers]
+            if values:
+                sentence = self._blank_sentence(indicator.rpartition("/")[0], key, place, data_type)
+                yield WorkedExample(sentence, data_type, tuple(values[:EXAMPLE_VALUES]))
+
+    def _rows_of(self, indicator: str, place: int) -> Rows:
+        """Values at this place in given facts and `@example` lines, by the other arguments."""
+        rows = self._rows.get((indicator, place))
+        if rows is None:
+            rows = {}
+            for arguments in (*self.known.given_rows(indicator), *self._example_rows(indicator)):
+                key = arguments[:place] + arguments[place + 1 :]
+                values = rows.setdefault(key, [])
+                if arguments[place] not in values:
+                    values.append(arguments[place])
+            self._rows[indicator, place] = rows
+        return rows
+
+    def _example_rows(self, indicator: str) -> Iterable[tuple[Value, ...]]:
+        return (atom_values(atom) for atom in self.library.examples if atom.indicator == indicator)
+
+    def _known_answers(self, question: Question) -> Iterator[Value]:
+        """Values that given facts or `@example` lines state for one of the question's patterns."""
+        for pattern in question.patterns:
+            indicator = f"{pattern.predicate}/{len(pattern.arguments)}"
+            place = pattern.arguments.index(None)
+            key = tuple(argument for argument in pattern.arguments if argument is not None)
+            for other, values in self._rows_of(indicator, place).items():
+                if _same(other, key):
+                    yield from values
+
+    def _blank_sentence(self, predicate: str, key: tuple[Value, ...], place: int, data_type: str) -> str:
+        """The sentence of an example, with `BLANK` at its place."""
+        arguments = [Constant(value) for value in key]
+        slot = Variable("BLANK", data_type)
+        atom = Atom(predicate, (*arguments[:place], slot, *arguments[place:]))
+        return atom_text(atom, self.library).replace(f"[{slot.name}]", BLANK)
+
+
+def _same(first: tuple[Value, ...], second: tuple[Value, ...]) -> bool:
+    return tuple(map(value_key, first)) == tuple(map(value_key, second))
+
+
+def _predicate_form(pattern: AtomPattern, variable: str) -> str:
+    """`ingredient_in(butter, B)`: the values as they are, without quotation marks, as LINK writes them."""
+    arguments = []
+    for argument in pattern.arguments:
+        text = variable if argument is None else str(argument)
+        open_slot = _BRACKETS.fullmatch(text)  # another variable without a value
+        arguments.append(open_slot[1] if open_slot else text)
+    return f"{pattern.predicate}({', '.join(arguments)})"
