@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON_VENV := .venv/bin/python
 ARGS ?=
 
-.PHONY: search test test-opt-in lint types docs model card lock figures mutation clean
+.PHONY: search test test-opt-in lint types docs model card results lock figures mutation clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
@@ -12,8 +12,8 @@ search: .venv/installed  ## search the shipped rules with the embedded model
 test: .venv/installed lint types  ## tests with coverage on all processors, lint and type checks; the slowest are listed
 	@$(PYTHON_VENV) -m pytest --numprocesses=auto --dist=loadfile --cov --cov-report=term --durations=20 $(ARGS)
 
-test-opt-in: .venv/opt-in  ## tests that need more: real servers on loopback, other people's evaluation programs, Ray
-	@$(PYTHON_VENV) -m pytest -m "servers or harness or cluster" $(ARGS)
+test-opt-in: .venv/opt-in  ## tests that need more: a pretrained model, real servers on loopback, other people's evaluation programs, Ray
+	@$(PYTHON_VENV) -m pytest -m "smollm2 or servers or harness or cluster" $(ARGS)
 
 lint: .venv/installed
 	@$(PYTHON_VENV) -m ruff check .
@@ -31,6 +31,9 @@ model: .venv/installed  ## train the embedded model anew (about an hour on two c
 
 card: .venv/installed  ## measure the embedded model and write its card
 	@$(PYTHON_VENV) -m tools.embedded.card $(ARGS)
+
+results: .venv/installed  ## measure a real model on everything (about an hour on two cores) and write docs/results.md
+	@$(PYTHON_VENV) -m tools.results $(ARGS)
 
 lock:  ## resolve the ranges in pyproject.toml anew and write requirements.lock
 	@scripts/lock.sh

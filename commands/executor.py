@@ -114,7 +114,10 @@ def _spread(library: Library, options: Mapping[str, Any]) -> Spread:
     # Read here and made absolute: workers may run in other folders and without this environment variable.
     aliases = options["aliases"] or os.environ.get(ALIASES_NAME)
     opened = replace(
-        opening_options(library, options), probe_again=False, aliases=Path(aliases).absolute() if aliases else None
+        opening_options(library, options),
+        probe_again=False,
+        aliases=Path(aliases).absolute() if aliases else None,
+        notice=None,  # workers have no screen
     )
     opening = Opening(
         options["knowledge"], options["critic"], options["likelihood"], options["evaluator"], options=opened

@@ -146,7 +146,7 @@ with_opening = together(
         type=click.Choice(["auto", "float32", "bfloat16"]),
         default="auto",
         show_default=True,
-        help="Number format of Hugging Face models; auto: bfloat16 on a GPU that supports it.",
+        help="Number format of models in this process; auto: bfloat16 where it is faster (`hapax doctor`).",
     ),
     click.option(
         "--aliases",
@@ -328,6 +328,13 @@ with_search_settings = together(
     ),
     click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
     click.option(
+        "--answer-tokens",
+        type=click.IntRange(1),
+        default=1000,
+        show_default=True,
+        help="Tokens that a model may use for one list of values, its reasoning included.",
+    ),
+    click.option(
         "--plan",
         type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
         help="Order in which variables are searched.  [default: cheapest; with --compat link]",
@@ -368,7 +375,13 @@ def opening_options(
 
     same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "probe_again")}
     queue = None if queueing is None else queueing.queue
-    return OpeningOptions(library=library, journal=journal, prices=dict(options["prices"]), queue=queue, **same)
+    return OpeningOptions(
+        library=library, journal=journal, prices=dict(options["prices"]), queue=queue, notice=_print_notice, **same
+    )
+
+
+def _print_notice(line: str) -> None:
+    err.print(escape(line), soft_wrap=True)
 
 
 def load_models(library: Library, options: dict[str, Any], journal: Journal | None = None) -> BudgetedModels:
@@ -385,7 +398,16 @@ def search_settings(options: dict[str, Any]) -> Any:
     from hapax.kb.records import Distribution
 
     wanted = options["distribution"]
-    same = ("beam", "keep_share", "calls_per_question", "values_per_call", "temperature", "compat", "seed")
+    same = (
+        "beam",
+        "keep_share",
+        "calls_per_question",
+        "values_per_call",
+        "temperature",
+        "answer_tokens",
+        "compat",
+        "seed",
+    )
     return SearchSettings(
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
         critic=not options.get("no_critic"),

@@ -144,6 +144,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         return
     settings = search_settings(options)
     executor = Executor(library, options)
+    _explain_default()
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
@@ -239,6 +240,18 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
+
+
+def _explain_default() -> None:
+    """Say what the embedded model is if it searches because no model was named."""
+    source = click.get_current_context().get_parameter_source("knowledge")
+    if source is click.core.ParameterSource.DEFAULT:
+        err.print(
+            "Searching with the embedded model: small, for trying Hapax out; it knows only the facts of its atlas. "
+            "Name another with -m, such as smollm2, hf:NAME or openai:MODEL (`hapax models`).",
+            soft_wrap=True,
+            highlight=False,
+        )
 
 
 def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Written out, so that `--help` does not import the evaluation.
-METHODS = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "aot-staged", "all")
+METHODS = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "aot-staged")
+ASK_METHODS = (*METHODS, "likelihood", "likelihood-partial", "all")
 SHOWN_ROWS = 12
 """Row numbers listed for each fault."""
 
@@ -90,8 +91,9 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
     "--method",
     "methods",
     multiple=True,
-    type=click.Choice(METHODS),
-    help="Prompting method; all: the paper's six methods.  [default: zero-shot]",
+    type=click.Choice(ASK_METHODS),
+    help="How to ask: by a prompt, or by the likelihood of the sentence with each option; all: the paper's six "
+    "prompts.  [default: zero-shot]",
 )
 @with_variant
 @click.option(
@@ -225,7 +227,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 )
 @click.option(
     "--base-method",
-    type=click.Choice([*METHODS[:-2], "critic"]),
+    type=click.Choice([*METHODS[:-1], "critic"]),
     default="zero-shot",
     show_default=True,
     help="Prompting method for the base model; critic: it judges claims, as Flan-T5 can.",

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from hapax.engine.inference.isolation import child_environment
 from hapax.grammar.extras import EXTRAS, missing_of
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
+from hapax.llm_oracle.backends.processor import processor_speed
 
 OLDEST_SWIPL = (9, 0)
 OLDEST_SQLITE = (3, 37)  # the first version with STRICT tables
@@ -36,7 +37,10 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings, in the order in which a newcomer should fix them. Imports no heavy package."""
+    """All findings, in the order in which a newcomer should fix them.
+
+    Imports torch only to measure a processor that was not measured yet, and no other heavy package.
+    """
     findings: list[Finding] = []
     for check in CHECKS:
         findings += check()
@@ -86,9 +90,28 @@ def _embedded_model() -> Iterator[Finding]:
     yield Finding("embedded model", found, bool(found), "make model")
 
 
+def _number_format() -> Iterator[Finding]:
+    """The number format of models on this processor, if there are libraries to run them."""
+    if missing_of("local"):
+        return
+    speed = processor_speed()
+    choice = "bfloat16" if speed.prefers_bfloat16 else "float32"
+    yield Finding(
+        "number format", f"{choice} (bfloat16 is {speed.ratio:.1f} times as fast as float32)", True, optional=True
+    )
+
+
 def _sqlite() -> Iterator[Finding]:
     new_enough = sqlite3.sqlite_version_info >= OLDEST_SQLITE
     yield Finding("SQLite", sqlite3.sqlite_version, new_enough, "install a Python built with SQLite 3.37 or newer")
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (_python, _prolog, _sqlite, _packages, _extras, _embedded_model)
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    _python,
+    _prolog,
+    _sqlite,
+    _packages,
+    _extras,
+    _embedded_model,
+    _number_format,
+)

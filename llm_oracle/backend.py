@@ -44,6 +44,8 @@ class OpeningOptions:
     """Learns the prices of opened models, counts the probes of servers and keeps their findings."""
     probe_again: bool = False
     """Probe servers even if the journal holds findings."""
+    notice: Callable[[str], None] | None = None
+    """Receives lines for the user about slow preparations, such as a conversion at a model's first use."""
     sharers: int = 1
     """Number of processes that open the same models and share each server's limits."""
 

@@ -46,6 +46,14 @@ class SharedStore(Protocol):
         """Counter that changes when another process writes to the store."""
 
 
+@runtime_checkable
+class RevisionStore(Protocol):
+    """A store that knows which revisions of a model answered."""
+
+    def newest_revision(self, model: str) -> str | None:
+        """Revision of the model of this name that gave the newest answer, maybe empty; None if none did."""
+
+
 class ReadOnlyCallStore:
     """A store that answers from another one and discards what is recorded, for plans that must not change a file."""
 
@@ -57,6 +65,9 @@ class ReadOnlyCallStore:
 
     def record_calls(self, calls: Sequence[CallRecord]) -> None:
         """Discard the calls."""
+
+    def newest_revision(self, model: str) -> str | None:
+        return self._store.newest_revision(model) if isinstance(self._store, RevisionStore) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +142,10 @@ class Journal:
     @property
     def total(self) -> CallStatistics:
         return sum(self._statistics.values(), CallStatistics())
+
+    def newest_revision(self, model: str) -> str | None:
+        """Revision of the model of this name that gave the newest stored answer; None if none did."""
+        return self.store.newest_revision(model) if isinstance(self.store, RevisionStore) else None
 
     def answers(self, asker: Asker, calls: Sequence[PreparedCall], send: Send) -> list[CallRecord]:
         """One record per call, in order; equal calls are sent once.

@@ -32,7 +32,9 @@ GROUP = "hapax.models"
 
 BACKENDS: Mapping[str, str] = {
     "embedded": "hapax.llm_oracle.backends.checkpoints:EMBEDDED",
+    "smollm2": "hapax.llm_oracle.backends.checkpoints:SMOLLM2",
     "hf": "hapax.llm_oracle.backends.checkpoints:HUGGING_FACE",
+    "gguf": "hapax.llm_oracle.backends.checkpoints:GGUF",
     "openai": "hapax.llm_oracle.backends.servers:OPENAI",
     "frequency": "hapax.llm_oracle.backends.frequency:BACKEND",
     "vectors": "hapax.llm_oracle.backends.vectors:BACKEND",

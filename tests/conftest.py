@@ -11,6 +11,15 @@ from money_fixture import RULES
 
 from hapax.engine.inference.session import PrologSession
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backends.cache import CACHE_VARIABLE
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Conversions and measurements of tests, and of the processes they start, stay out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture

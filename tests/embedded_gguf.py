@@ -23,7 +23,7 @@ _LAYER_TENSORS = {
 }
 
 
-def write_gguf(folder: Path, target: Path) -> None:
+def write_gguf(folder: Path, target: Path, chat_template: str | None = None) -> None:
     """A checkpoint folder of the embedded model's kind (Llama, byte-level BPE with single digits) as one file."""
     config = json.loads((folder / "config.json").read_text("utf-8"))
     writer = gguf.GGUFWriter(target, "llama")
@@ -39,6 +39,8 @@ def write_gguf(folder: Path, target: Path) -> None:
     writer.add_vocab_size(config["vocab_size"])
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     _add_tokenizer(writer, folder, config)
+    if chat_template is not None:
+        writer.add_chat_template(chat_template)
     for name, tensor in load_file(folder / "model.safetensors").items():
         writer.add_tensor(*_renamed(name, tensor.astype(np.float32), config))
     writer.write_header_to_file()

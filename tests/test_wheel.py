@@ -156,6 +156,8 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (("search", "--rule", "currency", "--no-progress"), "local"),
         (("search", "thin.rules", "-m", "hf:any/model", "--no-progress"), "local"),
+        (("search", "thin.rules", "-m", "smollm2", "--no-progress"), "smollm2"),
+        (("search", "thin.rules", "-m", "simulated", "--evaluator", "gguf:any.gguf", "--no-progress"), "gguf"),
         (("derive", "thin.rules", "-o", "out.parquet"), "evaluation"),
         (("derive", "thin.rules", "--tables", "tables"), "evaluation"),
         (("dataset", "out"), "evaluation"),

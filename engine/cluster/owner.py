@@ -99,6 +99,9 @@ class Shard:
     def record_calls(self, calls: Sequence[CallRecord]) -> None:
         self.kb.record_calls(calls)
 
+    def newest_revision(self, model: str) -> str | None:
+        return self.kb.newest_revision(model)
+
 
 class Opens(Protocol):
     """Opens a worker's models: an `Opening`, or a reference to one."""

@@ -315,7 +315,7 @@ class Oracle:
         calls = [knowledge.prepared(request, parameters) for request in requests]
         generations = self._within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
         replies: dict[AskedQuestion, list[ParsedGeneration]] = {question: [] for question in asked}
-        for asker, call, request, generation in zip(askers, calls, requests, generations, strict=True):
+        for asker, call, generation in zip(askers, calls, generations, strict=True):
             if generation is None:
                 asker.cut = True
                 continue
@@ -323,16 +323,17 @@ class Oracle:
             wanted = asker.inquiry.question
             if wanted.functional and self.settings.released:
                 self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
-            reply = self._read(asker.inquiry, request, generation)
+            reply = self._read(asker.inquiry, generation)
             replies[asker].append(ParsedGeneration(call.id, reply.entries))
         return replies
 
-    def _read(self, inquiry: Inquiry, request: GenerationRequest, generation: Generation) -> Reply:
-        """The reply to a request about a question, read as models write or, under `--compat`, by LINK's rules."""
+    def _read(self, inquiry: Inquiry, generation: Generation) -> Reply:
+        """The reply to a question, read as models write or, under `--compat`, by LINK's rules."""
         question = inquiry.question
         variable, words = question_words(question, self.library, inquiry.variable)
         numeric = self.library.is_numeric(question.data_type)
-        asked = ReplyQuestion(variable, question.data_type, words, numeric, request.excluded_values)
+        # Values of earlier calls are not forbidden here: they are known to be accepted or not, and count once.
+        asked = ReplyQuestion(variable, question.data_type, words, numeric)
         if self.settings.link_exclusion:
             return read_strictly(generation.text, asked)
         return read_reply(self.settings.profile.own_part(generation.text), asked, generation.finish_reason)

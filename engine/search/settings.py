@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
@@ -31,6 +31,7 @@ class SearchSettings:
     `beam`: partial substitutions kept at each step and distribution. `keep_share`: share of a step's beams that the
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
+    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
     `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `profile`: name of
     the prompt profile that words the questions; None: that of `compat`, or the one that suits the model best.
     """
@@ -46,13 +47,14 @@ class SearchSettings:
     plan: Preset = "cheapest"
     seed: int = 0
     temperature: float = 0.7
+    answer_tokens: int = 1000
     max_statements: int | None = None
     threshold_cap: float = 1.0
     rules_together: int = 8
     profile: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("beam", "calls_per_question", "values_per_call", "rules_together"):
+        for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
             number = getattr(self, name)
             if number < 1:
                 raise HapaxError(f"{name} is {number}. Set it to at least 1.")
@@ -75,9 +77,10 @@ class SearchSettings:
         rules = {CRITIC.name: CriticRule(cap=self.threshold_cap, released=is_released)}
         if is_link:
             rules[TYPE.name] = CriticRule(floor=TYPE_FLOOR)  # LINK's moves, Hapax's own is fixed
-        parameters = GenerationParameters(temperature=self.temperature, seed=self.seed)
-        if is_released:
-            parameters = replace(parameters, max_tokens=MAX_TOKENS)
+        tokens = self.answer_tokens
+        if is_released and tokens == GenerationParameters().max_tokens:  # not set
+            tokens = MAX_TOKENS
+        parameters = GenerationParameters(temperature=self.temperature, max_tokens=tokens, seed=self.seed)
         return OracleSettings(
             calls_per_question=self.calls_per_question,
             values_per_call=self.values_per_call,

@@ -69,7 +69,7 @@ def abstract_pair(pair: Pair, concepts: Concepts) -> Pair | None:
             # The sentence may have an article or a possessive before the entity already.
             text = re.sub(rf"\b(?:the|an?) (?=the {re.escape(concept)}\b)", "", text)
             text = re.sub(rf"\b({_OWNING}) the (?={re.escape(concept)}\b)", r"\1 ", text)
-        items.append(replace(item, text=text[0].upper() + text[1:], options=concepts))
+        items.append(replace(item, text=text[0].upper() + text[1:], options=concepts, pronoun_start=None))
     return items[0], items[1]
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from hapax.evaluation.shared.results import ExperimentResult
 from hapax.evaluation.winograd.abstraction import Concepts, read_concepts
 from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
-from hapax.evaluation.winograd.prompts import PromptMethod
-from hapax.evaluation.winograd.runs import StoredRun, stored_runs
+from hapax.evaluation.winograd.runs import WITHOUT_VARIANT, StoredRun, stored_runs
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
@@ -101,13 +100,13 @@ def stored_cases(
     runs: dict[tuple[str, str, str, bool], dict[str, StoredRun]] = {}
     for run in stored_runs(kb):
         if (not sources or run.source in sources) and (model is None or run.model.startswith(model)):
-            # The staged method has only one wording, and is compared with runs of every wording.
-            wording = "" if run.method == PromptMethod.AOT_STAGED else run.variant
+            # A method with a single wording is compared with runs of every wording.
+            wording = "" if run.method in WITHOUT_VARIANT else run.variant
             runs.setdefault((run.name, run.source, wording, run.published), {})[run.method] = run
     found: dict[tuple[str, str], list[CaseComparison]] = {}
     for (name, source, wording, published), by_method in runs.items():
-        staged = runs.get((name, source, "", published), {})
-        first, second = (by_method.get(method, staged.get(method)) for method in methods)
+        unworded = runs.get((name, source, "", published), {})
+        first, second = (by_method.get(method, unworded.get(method)) for method in methods)
         if wording and first is not None and second is not None:
             found.setdefault((name, source), []).extend(cases(kb, pairs, first, second))
     if not any(found.values()):

@@ -321,7 +321,7 @@ def _instantiate(candidates: Sequence[EntityProposal]) -> None:
         if not candidate.rejected:
             entities = candidate.entities
             first, second = (
-                replace(item, text=replaced(item.text, item.options, entities), options=entities)
+                replace(item, text=replaced(item.text, item.options, entities), options=entities, pronoun_start=None)
                 for item in candidate.source
             )
             candidate.pair = first, second

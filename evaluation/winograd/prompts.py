@@ -16,7 +16,10 @@ from hapax.grammar.errors import HapaxError
 
 
 class PromptMethod(StrEnum):
-    """Prompting method. `aot-staged` abstracts, answers and maps back in separate steps; `own` is a user's prompt."""
+    """Method of asking. `aot-staged` abstracts, answers and maps back in separate steps; `own` is a user's prompt.
+
+    `likelihood` and `likelihood-partial` ask nothing: they compare sentences in which an option replaces the pronoun.
+    """
 
     ZERO_SHOT = "zero-shot"
     ONE_SHOT = "one-shot"
@@ -26,6 +29,8 @@ class PromptMethod(StrEnum):
     AOT = "aot"
     AOT_STAGED = "aot-staged"
     OWN = "own"
+    LIKELIHOOD = "likelihood"
+    LIKELIHOOD_PARTIAL = "likelihood-partial"
 
 
 class PromptWording(StrEnum):
@@ -120,7 +125,12 @@ EXEMPLARS: Mapping[tuple[PromptMethod, PromptWording], str] = {
 }
 """Worked examples that precede the question; zero-shot methods have none."""
 
-PROMPTED = tuple(method for method in PromptMethod if method not in (PromptMethod.AOT_STAGED, PromptMethod.OWN))
+SUBSTITUTED = (PromptMethod.LIKELIHOOD, PromptMethod.LIKELIHOOD_PARTIAL)
+"""Methods that score sentences instead of prompting."""
+
+PROMPTED = tuple(
+    method for method in PromptMethod if method not in (PromptMethod.AOT_STAGED, PromptMethod.OWN, *SUBSTITUTED)
+)
 """The six single-prompt methods of the paper's table 2."""
 
 STAGE_ONE = """\

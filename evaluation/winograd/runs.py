@@ -13,18 +13,28 @@ from typing import Any
 from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
 from hapax.evaluation.winograd.asking import AskRun, AskSettings, PairAnswer, ask_pairs, asking
 from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
-from hapax.evaluation.winograd.prompts import PROMPTED, OwnPrompt, PromptMethod, PromptWording, read_own
+from hapax.evaluation.winograd.prompts import (
+    PROMPTED,
+    SUBSTITUTED,
+    OwnPrompt,
+    PromptMethod,
+    PromptWording,
+    read_own,
+)
 from hapax.evaluation.winograd.scores import Measured, SentenceAnswer, measure
+from hapax.evaluation.winograd.substitution import substituting
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import BudgetReached, Deferred
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import KNOWLEDGE, Generator, ModelIdentity
+from hapax.llm_oracle.protocols import KNOWLEDGE, LIKELIHOOD, Generator, LikelihoodModel, ModelIdentity
 from hapax.llm_oracle.registry import open_model
 
 COMMAND = "evaluate winograd ask"
+WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SUBSTITUTED)
+"""Methods without a second wording."""
 ALL = "all"
 
 
@@ -91,7 +101,7 @@ class StoredRun:
 
     @property
     def label(self) -> str:
-        wording = "" if self.method == PromptMethod.AOT_STAGED else f" ({self.variant})"
+        wording = "" if self.method in WITHOUT_VARIANT else f" ({self.variant})"
         return f"{self.method}{wording}{', as published' if self.published else ''}"
 
     @property
@@ -114,8 +124,14 @@ class AskSession:
 
     @cached_property
     def model(self) -> Generator:
-        """The model that is asked; opened at the first call."""
+        """The model that is prompted; opened at the first call."""
         opened: Generator = open_model(self._options.model, KNOWLEDGE, self._opening)
+        return opened
+
+    @cached_property
+    def likelihood(self) -> LikelihoodModel:
+        """The model that scores sentences; opened at the first call."""
+        opened: LikelihoodModel = open_model(self._options.model, LIKELIHOOD, self._opening)
         return opened
 
     def ask(
@@ -162,9 +178,13 @@ class AskSession:
         journal: Journal,
         finished: Callable[[int], None] | None,
     ) -> tuple[StoredRun, BudgetReached | None]:
-        record = _record(self.model.identity, source, pairs, settings, self._options)
+        if settings.method in SUBSTITUTED:
+            identity, ask = self.likelihood.identity, substituting(self.likelihood, journal, settings.method)
+        else:
+            identity, ask = self.model.identity, asking(self.model, journal, settings)
+        record = _record(identity, source, pairs, settings, self._options)
         self._kb.start_run(record)
-        run = ask_pairs(pairs, asking(self.model, journal, settings), finished)
+        run = ask_pairs(pairs, ask, finished)
         status = "budget" if run.stopped else "done"
         with self._kb.transaction():
             self._kb.finish_run(record.id, status, _summary(run))

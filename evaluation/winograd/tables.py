@@ -24,6 +24,8 @@ NAMES = {
     PromptMethod.COT: "CoT",
     PromptMethod.AOT: "AoT",
     PromptMethod.AOT_STAGED: "AoT, staged",
+    PromptMethod.LIKELIHOOD: "Likelihood",
+    PromptMethod.LIKELIHOOD_PARTIAL: "Likelihood, partial",
 }
 """Methods as table 2 names them."""
 
@@ -59,7 +61,7 @@ def stored_result(runs: Sequence[StoredRun], released: bool = False) -> Experime
         _readings(finished),
         _tests(finished),
     )
-    tables = [*(table for table in ours if table.rows), *_printed()]
+    tables = [*(table for table in ours if table.rows), *printed_tables()]
     return ExperimentResult(tables, [run.figures for run in runs], notes=list(_notes(runs)))
 
 
@@ -168,7 +170,7 @@ def _tests(runs: Sequence[StoredRun]) -> ResultTable:
     return ResultTable("McNemar's exact test (strict reading)", columns, rows)
 
 
-def _printed() -> Iterator[ResultTable]:
+def printed_tables() -> Iterator[ResultTable]:
     """The paper's tables as printed."""
     wide = _columns((WSC273, HUMAN, MACHINE))
     narrow = _columns((HUMAN, MACHINE))

@@ -17,6 +17,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 from transformers.utils import logging as transformers_logging
 
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.processor import processor_speed
 from hapax.llm_oracle.protocols import ModelIdentity
 
 LONGEST_INPUT = 4096
@@ -27,6 +28,12 @@ DESCRIBING = frozenset({"README.md", "measurements.json"})
 
 HASHED_BYTES = 200 * 2**20
 """A folder up to this size is identified by its content, a larger one by names, sizes and dates."""
+
+DTYPES = {"auto": None, "float32": torch.float32, "bfloat16": torch.bfloat16}
+"""The number formats by name; None: the fastest."""
+
+NARROWEST = 512
+"""Width from which a network on a processor runs in bfloat16: narrower ones spend little time in matrix products."""
 
 
 @dataclass(frozen=True)
@@ -76,24 +83,30 @@ class LoadedModel:
 
 
 def load_model(
-    source: str | Path, device: str = "auto", name: str | None = None, dtype: str = "auto", headless: bool = False
+    source: str | Path,
+    device: str = "auto",
+    name: str | None = None,
+    dtype: str = "auto",
+    headless: bool = False,
+    revision: str | None = None,
 ) -> LoadedModel:
     """Load a checkpoint from a folder or the Hugging Face hub (its cache first).
 
     `device`: `auto` uses the GPU if there is one. `dtype`: `float32`, `bfloat16`, or `auto`, which is bfloat16 on a GPU
-    that supports it and float32 elsewhere. `headless`: without the head that predicts tokens, for encoders. A folder
-    may contain `hapax.json` with the predicates and data types that the model knows.
+    that supports it and, for language models of a certain width, on a processor that is faster in it. `headless`:
+    without the head that predicts tokens, for encoders. `revision`: what to call the weights; None: as their files or
+    the hub say. A folder may contain `hapax.json` with the predicates and data types that the model knows.
     """
-    # No progress bars and notices of transformers on the user's screen.
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers types it in part
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    place = _device(device)
-    torch_dtype = _dtype(dtype, place)
+    quiet_transformers()
+    place = device_of(device)
+    if dtype not in DTYPES:
+        raise HapaxError(f"Unknown dtype {dtype!r}. Use --dtype auto, float32 or bfloat16.")
     try:
         config = AutoConfig.from_pretrained(source)
         with_head = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         kind = AutoModel if headless else with_head
         tokenizer = AutoTokenizer.from_pretrained(source)
+        torch_dtype = DTYPES[dtype] or _fastest(place, config, headless)
         network = kind.from_pretrained(source, config=config, dtype=torch_dtype)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
         reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
@@ -103,7 +116,8 @@ def load_model(
             "downloaded."
         ) from fault
     network.to(place)  # type: ignore[arg-type]  # typed for the class, not for its instances
-    revision = _revision(Path(source), config)
+    if revision is None:
+        revision = _revision(Path(source), config)
     # Scores in another dtype differ, so that the journal must keep them apart.
     if torch_dtype != torch.float32:
         revision = f"{revision} {str(torch_dtype).removeprefix('torch.')}".strip()
@@ -111,7 +125,14 @@ def load_model(
     return LoadedModel(network.eval(), tokenizer, identity)
 
 
-def _device(device: str) -> torch.device:
+def quiet_transformers() -> None:
+    """Keep the progress bars and notices of transformers off the user's screen."""
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers types it in part
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def device_of(device: str) -> torch.device:
+    """The device of this name; `auto`: the GPU if there is one. Raises HapaxError if it is not on this machine."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -120,13 +141,15 @@ def _device(device: str) -> torch.device:
         raise HapaxError(f"There is no device {device} on this machine. Use --device auto or --device cpu.") from fault
 
 
-def _dtype(dtype: str, place: torch.device) -> torch.dtype:
-    if dtype == "auto":
-        return torch.bfloat16 if place.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
-    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-    if dtype not in known:
-        raise HapaxError(f"Unknown dtype {dtype!r}. Use --dtype auto, float32 or bfloat16.")
-    return known[dtype]
+def _fastest(place: torch.device, config: Any, headless: bool) -> torch.dtype:
+    """The number format of `--dtype auto`."""
+    if place.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
+    width = getattr(config.get_text_config(), "hidden_size", None) or 0
+    # The cosines of an encoder need more digits than bfloat16 has.
+    if headless or place.type != "cpu" or width < NARROWEST:
+        return torch.float32
+    return torch.bfloat16 if processor_speed().prefers_bfloat16 else torch.float32
 
 
 def _abilities(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:

@@ -36,10 +36,10 @@ from hapax.llm_oracle.backends.openai_wire import (
     COMPLETIONS,
     SYSTEM_ONE,
     TransientFault,
+    answered_texts,
     finish_reason,
     first_token_yes,
     system_one_yes,
-    texts,
     usage,
 )
 from hapax.llm_oracle.budget import estimated_tokens
@@ -346,7 +346,7 @@ def _combined(
 
 
 def _generation(reply: Any, request: ServerRequest) -> Generation:
-    first = texts(reply)[:1]
+    first = answered_texts(reply)[:1]
     return Generation(first[0], finish_reason(reply), usage(reply, request.prompt, first))
 
 
@@ -386,7 +386,7 @@ def _log_likelihood(replies: Sequence[LogLikelihood | Refused]) -> LogLikelihood
 
 def _ballot(reply: Any, request: ServerRequest) -> Ballot:
     """The votes of one reply. Raises TransientFault for fewer than requested."""
-    samples = texts(reply)
+    samples = answered_texts(reply)
     wanted = request.body.get("n", 1)
     if len(samples) < wanted:
         raise TransientFault(f"{len(samples)} samples where {wanted} were asked for")

@@ -20,8 +20,8 @@ CHAT, COMPLETIONS = "chat/completions", "completions"
 SYSTEM_ONE = "systemone"
 """Typed decisions with probabilities, as `transformers serve` offers them."""
 
-MOST_TOKENS = 2**40
-"""Limit on a server's own count; a larger number is not believed."""
+MOST_TOKENS = 2**24
+"""Limit on a server's own count, above any context window; a larger number is not believed."""
 SMALLEST = 1e-12
 """Least probability of an answer that is not among the likeliest tokens."""
 LEAST_LOGPROB = -1e6
@@ -84,6 +84,38 @@ def logprobs_options(endpoint: str, top: int) -> dict[str, Any]:
 def texts(reply: Any) -> list[str]:
     """The text of each choice. A chat's refusal has no text and is read as an empty one."""
     return [_text(choice) for choice in _choices(reply)]
+
+
+def answered_texts(reply: Any) -> list[str]:
+    """The text of each choice. Raises TransientFault if one has none, or if it is unclear which choice is the first."""
+    choices = _choices(reply)
+    for choice in choices:
+        _require_text(choice, reply)
+    first = [choice for choice in choices if choice.get("index") == choices[0].get("index") is not None]
+    if len({_text(choice) for choice in first}) > 1:
+        raise TransientFault(f"{len(first)} different choices with the index {choices[0]['index']}")
+    return [_text(choice) for choice in choices]
+
+
+def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
+    """Raise TransientFault, with a remedy, for a choice without text."""
+    message = choice.get("message")
+    if not isinstance(message, dict) or message.get("content"):
+        return
+    if message.get("tool_calls") or message.get("function_call"):
+        raise TransientFault("a tool call instead of text. Switch tools off on the server, or choose another model")
+    details = _at(reply, "usage", "completion_tokens_details", "reasoning_tokens")
+    thought = message.get("reasoning_content") or message.get("reasoning") or _count(details)
+    is_cut = choice.get("finish_reason") == "length"
+    if thought or (is_cut and message.get("content") is None):
+        spent = _count(_at(reply, "usage", "completion_tokens")) or _count(details)
+        tokens = f"its {spent} tokens" if spent else "its tokens"
+        raise TransientFault(
+            f"no text: the model spent {tokens} on reasoning. Switch reasoning off, or allow more tokens for an answer "
+            "with --answer-tokens"
+        )
+    if message.get("content") is None:
+        raise TransientFault(f"a message without text (finish_reason {choice.get('finish_reason')})")
 
 
 def finish_reason(reply: Any) -> str:

@@ -105,7 +105,7 @@ def exchanged(item: WinogradItem) -> WinogradItem | None:
         return None
     first, second = map(entity_name, item.options)
     # The pronoun keeps its role, so after the exchange it means the other entity.
-    return replace(item, text=sentence.shown((second, first)), answer=1 - item.answer)
+    return replace(item, text=sentence.shown((second, first)), answer=1 - item.answer, pronoun_start=None)
 
 
 def figures(answers: Sequence[RuleAnswer]) -> list[SourceFigures]:

@@ -1,0 +1,22 @@
+"""The folder for what Hapax can make again on this machine: converted models and measurements of the processor."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+CACHE_VARIABLE = "HAPAX_CACHE"
+"""Environment variable that names another folder."""
+
+
+def cache_folder() -> Path:
+    """The folder, which may not exist yet: HAPAX_CACHE, else the platform's place for caches. Safe to delete."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "hapax"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG base directory specification says to ignore relative paths.
+    return (base if base.is_absolute() else Path.home() / ".cache") / "hapax"

@@ -1,0 +1,172 @@
+"""GGUF files, the format of llama.cpp, as checkpoint folders: each file is converted once, into the cache.
+
+A converted folder is named after the content of its file and appears in the cache as a whole or not at all. Nothing
+that names an answer depends on where the file or the cache is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.cache import CACHE_VARIABLE, cache_folder
+
+MAGIC = b"GGUF"
+"""First bytes of every GGUF file."""
+
+CONVERSION = 1
+"""Version of the conversion, part of names and revisions: increase it when the converted weights change."""
+
+Notice = Callable[[str], None]
+"""Receives a line for the user while something slow is prepared."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedModel:
+    """A checkpoint folder in the cache, and the revision of its model, which follows from the GGUF file's content."""
+
+    folder: Path
+    revision: str
+
+
+def converted(path: Path, notice: Notice | None = None) -> ConvertedModel:
+    """The checkpoint folder of a GGUF file, converted first if the cache does not have it.
+
+    Raises HapaxError if the file cannot be read or converted, or the cache cannot be written.
+    """
+    digest = _content_hash(path)
+    folder = cache_folder() / "gguf" / f"{digest[:32]}-{CONVERSION}"
+    if not folder.is_dir():
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with _alone(folder, notice or _silent):
+                if not folder.is_dir():  # another process may have converted it meanwhile
+                    _convert(path, folder, notice or _silent)
+        except OSError as fault:
+            reason = fault.strerror or fault
+            raise HapaxError(
+                f"{path} cannot be converted into {folder.parent}: {reason}. Make room there (twice the file's size "
+                f"or more), or name another folder in the environment variable {CACHE_VARIABLE}."
+            ) from fault
+    return ConvertedModel(folder, f"{digest[:16]}-{CONVERSION}")
+
+
+def _silent(_line: str) -> None:
+    """Drop the line."""
+
+
+def _content_hash(path: Path) -> str:
+    """SHA-256 of the file's content. Raises HapaxError if it cannot be read or is no GGUF file."""
+    try:
+        with path.open("rb") as stream:
+            begin = stream.read(len(MAGIC))
+            if begin != MAGIC:
+                raise HapaxError(
+                    f"{path} is not a GGUF file: it begins with {begin!r} instead of {MAGIC!r}. Give the path of a "
+                    "model file as llama.cpp uses it, or hf:FOLDER for a checkpoint folder."
+                )
+            stream.seek(0)
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as fault:
+        raise HapaxError(f"{path} cannot be read: {fault.strerror}. Give the path of a GGUF file.") from fault
+
+
+@contextmanager
+def _alone(folder: Path, notice: Notice) -> Iterator[None]:
+    """Hold the lock on converting into this folder, after waiting for another process that converts the same file."""
+    lock = FileLock(folder.with_suffix(".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        notice("Waiting for another process that converts the same model.")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _convert(path: Path, folder: Path, notice: Notice) -> None:
+    """Write the checkpoint folder beside its place, then rename it: a killed conversion leaves no half model."""
+    size = path.stat().st_size / 1e6
+    notice(f"Converting {path.name} ({size:.0f} MB) for its first use. This takes about a second per 4 MB, once.")
+    began = time.monotonic()
+    unfinished = folder.with_suffix(".unfinished")
+    # Left by a killed conversion; the lock is ours, so nobody works on it.
+    shutil.rmtree(unfinished, ignore_errors=True)
+    source = unfinished / "source"
+    source.mkdir(parents=True)
+    # Linked into an empty folder, because transformers also reads the files beside a GGUF file.
+    (source / path.name).symlink_to(path.absolute())
+    try:
+        _save(source, path.name, unfinished)
+    except OSError:
+        raise  # the cache's fault, not the file's
+    except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
+        reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
+        raise HapaxError(
+            f"{path} cannot be converted: {reason} Check that the file is complete, and that transformers supports "
+            "its architecture; otherwise serve it with llama.cpp and use openai:MODEL@URL."
+        ) from fault
+    finally:
+        shutil.rmtree(source, ignore_errors=True)
+    unfinished.rename(folder)
+    notice(f"Converted in {time.monotonic() - began:.0f} s; kept in {folder}.")
+
+
+def _save(source: Path, name: str, target: Path) -> None:
+    """Save the GGUF file `name` of the folder `source` as a checkpoint with its tokenizer and chat template."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, GgufConfig
+
+    from hapax.llm_oracle.backends.loading import quiet_transformers
+
+    quiet_transformers()
+    config = AutoConfig.from_pretrained(source, gguf_file=name)
+    kind: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    # Packed weights could neither be saved nor run in bfloat16.
+    weights = GgufConfig(dequantize=True)
+    with _without_bar():
+        network = kind.from_pretrained(source, gguf_file=name, quantization_config=weights)
+    network.to(_stored_format(source / name)).save_pretrained(target)
+    AutoTokenizer.from_pretrained(source, gguf_file=name).save_pretrained(target)
+
+
+@contextmanager
+def _without_bar() -> Iterator[None]:
+    """Keep the progress bar of transformers' GGUF reader, which its own switch does not reach, off the screen."""
+    from transformers import modeling_gguf_pytorch_utils as reader
+
+    bar = vars(reader).get("tqdm")
+    if bar is None:
+        yield
+        return
+    vars(reader)["tqdm"] = partial(bar, disable=True)
+    try:
+        yield
+    finally:
+        vars(reader)["tqdm"] = bar
+
+
+def _stored_format(path: Path) -> Any:
+    """The smallest number format (torch.dtype) that holds the file's weights without a loss that matters."""
+    import torch
+    from gguf import GGMLQuantizationType, GGUFReader
+
+    # Vectors, such as norms, are float32 in most files; what counts is the format of the matrices.
+    formats = {tensor.tensor_type for tensor in GGUFReader(path).tensors if len(tensor.shape) > 1}
+    if GGMLQuantizationType.F32 in formats:
+        return torch.float32
+    if GGMLQuantizationType.BF16 in formats:
+        return torch.bfloat16
+    # Quantised weights have steps a hundred times coarser than float16's.
+    return torch.float16

@@ -1,0 +1,200 @@
+"""Splits a reply into lines with their list marks: numbers in any script, bullets, letters, headings."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from hapax.llm_oracle.answers import LONGEST_LINE
+
+
+class Mark(Enum):
+    """The list mark with which a line begins."""
+
+    NONE = "none"
+    NUMBER = "number"
+    BULLET = "bullet"
+    LETTER = "letter"
+    HEADING = "heading"
+    """A Markdown heading, a line in bold, or a line that ends in a colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLine:
+    """A line that is not blank. `body`: the text after the mark; `depth`: level of indentation, from 0.
+
+    `after_blank`: a blank line precedes it.
+    """
+
+    raw: str
+    body: str
+    mark: Mark = Mark.NONE
+    number: int | None = None
+    depth: int = 0
+    after_blank: bool = False
+
+
+_FENCE = re.compile(r"\s*(?:```|~~~)[\w+-]*\s*$")
+_RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}$")
+_HASHES = re.compile(r"#{1,6}\s+")
+_STARS = re.compile(r"\*\*|__")
+_DECORATION = re.compile(r"(?:>\s+)+")
+_CHECKBOX = re.compile(r"\[[ xX✓]\]\s+")
+
+# A point directly before a digit is a decimal point, unless a blank follows: `1.5` has no mark, `1. 5` has.
+_NUMBERED = re.compile(r"[(（]?(?P<number>\d{1,4})(?:[.)、．）]|\ufe0f?\u20e3)\**(?:\s+|(?=[^\d\s.])|$)")
+_IDEOGRAPHIC = re.compile(r"[(（]?(?P<number>[一二三四五六七八九十]{1,3})[、.．)）]\s*")
+_CIRCLED = re.compile(r"(?P<number>[①-⑳➀-➉❶-❿])\s*")
+_BULLETED = re.compile(r"(?:[-*+–—−⁃→➤]|[•‣◦▪▫●○■□▸►▶✓✔✅☑·∙]\ufe0f?(?=\s?))\ufe0f?\s+|[•‣◦▪▫●○■□▸►▶✓✔✅☑]\ufe0f?")
+_PICTURE = re.compile(
+    r"(?P<picture>[^\w\s\"'“”‘’„«»‹›()\[\]{}*_`#$€£¥%&@+\-–—.,:;!?/\\|<>=~^°½¼¾।。、「」『』《》¡¿]{1,8})\s+"
+)
+
+# Marks that count only if they run on from line to line.
+_LETTERED = re.compile(r"\(?(?P<number>[A-Za-z])[.)]\s+")
+_ROMAN = re.compile(r"\(?(?P<number>[ivx]{1,5}|[IVX]{1,5})[.)]\s+")
+_BRACKETED = re.compile(r"\[(?P<number>\d{1,3})\]\s+")
+_LOOSE_NUMBER = re.compile(
+    r"\**(?:(?P<label>[#№]|[^\W\d_]{1,12}\.?(?=\s*\d))\s*)?(?P<number>\d{1,3})\**(?:\s*[:：\]]\**\s*|\s+[-–—]\s+|\s+)"
+)
+_INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s:：;,，(]))\(?(?P<number>\d{1,2})[.)]\s*(?=[^\s\d.]|\d{3}|(?<=\s)\d)")
+_CHINESE_DIGITS = {digit: number for number, digit in enumerate("一二三四五六七八九", 1)}
+_ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10}
+
+
+def read_lines(text: str, most: int) -> list[ReplyLine]:
+    """The lines of a text that are not blank, at most `most`, without code fences and rules."""
+    lines: list[ReplyLine] = []
+    after_blank = False
+    for raw in text.splitlines():
+        if not raw.strip() or _FENCE.match(raw[:LONGEST_LINE]) or _RULE.fullmatch(raw[:LONGEST_LINE]):
+            after_blank = True
+            continue
+        for part in _inline_items(raw):
+            lines.append(replace(_line(part), after_blank=after_blank))
+            after_blank = False
+        if len(lines) >= most:
+            break
+    return _with_depths(_with_running_marks(lines[:most]))
+
+
+def _line(raw: str) -> ReplyLine:
+    """One line with the mark that it shows by itself."""
+    stripped = raw.strip()
+    indent = len(raw.expandtabs(4)) - len(raw.expandtabs(4).lstrip())
+    body = _DECORATION.sub("", stripped, count=1) if stripped.startswith(">") else stripped
+    heading = _HASHES.match(body)
+    if heading:
+        body = body[heading.end() :].rstrip("# ")
+    bold = _STARS.match(body)
+    opened = bold.group() if bold else ""
+    inner = body[len(opened) :]
+    number = _number_mark(inner)
+    if number is not None:
+        value, end = number
+        rest = inner[end:]
+        # The bold sign before the number still closes after the item: `**1. Tango**`.
+        closed = opened and rest.count(opened) % 2 == 1
+        return ReplyLine(raw, (opened if closed else "") + rest.strip(), Mark.NUMBER, value, indent)
+    if heading:
+        return ReplyLine(raw, body, Mark.HEADING, None, indent)
+    bullet = None if bold else _BULLETED.match(body) or _picture(body)
+    if bullet:
+        rest = body[bullet.end() :]
+        checkbox = _CHECKBOX.match(rest)
+        return ReplyLine(raw, rest[checkbox.end() :] if checkbox else rest, Mark.BULLET, None, indent)
+    return ReplyLine(raw, body, Mark.HEADING if is_heading(body) else Mark.NONE, None, indent)
+
+
+def is_heading(body: str) -> bool:
+    """True if the whole line is bold, or it ends in a colon."""
+    plain = body.strip()
+    if plain.rstrip("*_ ").endswith((":", "：")):
+        return True
+    return len(plain) > 4 and plain[:2] in ("**", "__") and plain.endswith(plain[:2]) and plain.count(plain[:2]) == 2
+
+
+def _number_mark(text: str) -> tuple[int, int] | None:
+    """The number with which the text begins as a list number, and where the mark ends."""
+    match = _NUMBERED.match(text)
+    if match:
+        return int(match["number"]), match.end()
+    match = _IDEOGRAPHIC.match(text)
+    if match:
+        return _ideographic(match["number"]), match.end()
+    match = _CIRCLED.match(text)
+    return (int(unicodedata.numeric(match["number"])), match.end()) if match else None
+
+
+def _picture(text: str) -> re.Match[str] | None:
+    """An emoji used as a bullet."""
+    match = _PICTURE.match(text)
+    return match if match and any(unicodedata.category(char) == "So" for char in match["picture"]) else None
+
+
+def _ideographic(text: str) -> int:
+    tens, ten, ones = text.partition("十")
+    if not ten:
+        return _CHINESE_DIGITS.get(text, 0)
+    return 10 * _CHINESE_DIGITS.get(tens, 1) + _CHINESE_DIGITS.get(ones, 0)
+
+
+def _roman(text: str) -> int:
+    total = 0
+    digits = [_ROMAN_DIGITS[char] for char in text.casefold()]
+    for position, digit in enumerate(digits):
+        following = digits[position + 1] if position + 1 < len(digits) else 0
+        total += -digit if digit < following else digit
+    return total
+
+
+def _inline_items(raw: str) -> Iterator[str]:
+    """The parts of a line that holds several numbered items, `1. red 2. blue`; else the line itself."""
+    marks = list(_INLINE_NUMBER.finditer(raw))
+    numbers = [int(mark["number"]) for mark in marks]
+    if len(marks) < 2 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        yield raw
+        return
+    before = raw[: marks[0].start()]
+    if before.strip():
+        yield before
+    ends = [*(mark.start() for mark in marks[1:]), len(raw)]
+    for mark, end in zip(marks, ends, strict=True):
+        yield raw[mark.start() : end].rstrip().rstrip(",;，")
+
+
+def _with_running_marks(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
+    """The lines with marks that are marks only because they run on: a, b, c; i, ii, iii; `Value 1:`, `Value 2:`."""
+    result = list(lines)
+    readers: tuple[tuple[re.Pattern[str], Callable[[str], int], Mark], ...] = (
+        (_ROMAN, _roman, Mark.LETTER),
+        (_LETTERED, lambda letter: ord(letter.casefold()) - ord("a") + 1, Mark.LETTER),
+        (_LOOSE_NUMBER, int, Mark.NUMBER),
+    )
+    if not any(line.mark in (Mark.NUMBER, Mark.BULLET) for line in lines):  # below a list they are footnotes
+        readers = ((_BRACKETED, int, Mark.NUMBER), *readers)
+    for pattern, number_of, mark in readers:
+        matches = [
+            (position, match)
+            for position, line in enumerate(result)
+            if line.mark in (Mark.NONE, Mark.HEADING) and (match := pattern.match(line.body))
+        ]
+        numbers = [number_of(match["number"]) for _, match in matches]
+        if len(numbers) < 2 or numbers != list(range(1, len(numbers) + 1)):
+            continue
+        if len({match.groupdict().get("label") or "" for _, match in matches}) > 1:
+            continue
+        for (position, match), number in zip(matches, numbers, strict=True):
+            line = result[position]
+            result[position] = replace(line, body=line.body[match.end() :], mark=mark, number=number)
+    return result
+
+
+def _with_depths(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
+    """The lines with levels instead of columns; numbers may be aligned at their right, one column apart."""
+    marked = [line.depth for line in lines if line.mark not in (Mark.NONE, Mark.HEADING)]
+    least = min(marked, default=0)
+    return [replace(line, depth=max(0, line.depth - least) // 2) for line in lines]

@@ -1,0 +1,615 @@
+"""Takes the value out of an entry of a reply: without mark-up, explanation, label, template and punctuation."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hapax.grammar.terms import Value
+from hapax.llm_oracle.answers import LONGEST_LINE, LONGEST_VALUE, parse_number
+from hapax.llm_oracle.drop_reasons import DropReason
+
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
+_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_TAGS = re.compile(r"</?(?:b|i|em|strong|u|code|li|p|span|br)\s*/?>", re.IGNORECASE)
+_LINK = re.compile(r"!?\[(?P<text>[^\[\]]{1,200})\]\([^()\s]{1,300}\)")
+_FOOTNOTES = re.compile(r"\s*(?:\[\^?\d{1,3}\]|【[^】]{0,40}】|[¹²³⁴⁵⁶⁷⁸⁹⁰]+)+(?=\s*[.,:;]?\s*$)")
+_LATEX = re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph)\{(?P<text>[^{}]*)\}")
+_LEADING_BOLD = re.compile(r"(?P<sign>\*\*\*|\*\*|__)(?P<text>.+?)(?P=sign)(?P<rest>.*)", re.DOTALL)
+_LEADING_ITALIC = re.compile(r"(?P<sign>[*_`])(?P<text>[^\s*_`][^*`]*?)(?P=sign)(?![\w*])(?P<rest>.*)", re.DOTALL)
+_QUOTES = {
+    '"': '"',
+    "“": "”",
+    "«": "»",
+    "„": "“”",
+    "‹": "›",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+    "‘": "’",
+    "‚": "‘’",
+    "`": "`",
+    "[": "]",
+    "<": ">",
+}
+_LONE = '"“”„«»「」『』《》`'
+_PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]")
+_BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*")
+_TRAILING = " \t,;،؛，；、。।."
+_ARTICLE = re.compile(r"(?:an?|the)\s+(?=\S)")
+_ACRONYM = re.compile(r"(?:^|[\s(,])(?:[^\W\d_]\.){2,}$")
+_ABBREVIATIONS = frozenset(("inc.", "jr.", "sr.", "ltd.", "co.", "corp.", "bros.", "st.", "mt."))
+
+_LABEL = re.compile(
+    r"(?:the\s+)?(?:correct\s+|final\s+|right\s+|possible\s+)*(?:answer|value|name|item|result|example|option|entity|response)s?"
+    r"(?:\s+(?:of|for)\s+\S+)?\s*#?\d{0,3}",
+    re.IGNORECASE,
+)
+LEAD_IN = re.compile(
+    r"(?:so,?\s+|thus,?\s+|therefore,?\s+)?(?:the\s+|one\s+)?(?:(?:correct|final|right|possible)\s+)*"
+    r"(?:answer|value)s?(?:\s+(?:of|for)\s+\S+)?\s+(?:is|are|would be|could be|=)\s*:?\s+(?P<rest>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TITLES = frozenset(
+    [
+        "film",
+        "movie",
+        "book",
+        "novel",
+        "game",
+        "album",
+        "song",
+        "show",
+        "series",
+        "title",
+        "play",
+        "opera",
+        "work",
+        "painting",
+        "poem",
+        "story",
+        "musical",
+        "documentary",
+        "episode",
+        "comic",
+        "manga",
+        "anime",
+        "magazine",
+        "podcast",
+    ]
+)
+_NOTHING = frozenset(
+    [
+        "none",
+        "n/a",
+        "na",
+        "unknown",
+        "not known",
+        "nothing",
+        "no answer",
+        "no value",
+        "no values",
+        "not applicable",
+        "none known",
+        "no known values",
+        "none of the above",
+        "not available",
+        "no one",
+        "nobody",
+        "keine",
+        "aucun",
+        "aucune",
+        "ninguno",
+        "ninguna",
+        "无",
+        "没有",
+        "null",
+        "nil",
+        "none exist",
+        "no such value",
+        "no match",
+        "no results",
+        "no further values",
+        "no more values",
+        "no others",
+        "no other values",
+        "i don't know",
+    ]
+)
+_REFUSAL = re.compile(
+    r"(?:i['’]?m\s+(?:very\s+|so\s+|truly\s+|really\s+)?sorry|i\s+am\s+(?:very\s+|so\s+|truly\s+)?sorry|sorry,|my\s+apologies|i\s+(?:do\s+)?apologi[sz]e|apologies|"
+    r"unfortunately|i\s+(?:can(?:no|['’])t|can\s+not|cannot|could\s?n['’]t|could\s+not|won['’]t|will\s+not|must\s+decline|am\s+(?:not\s+able|unable)|am\s+not\s+sure|am\s+not\s+aware|do\s+not|don['’]t|have\s+no)|"
+    r"i['’]m\s+(?:not|unable|afraid)|as\s+an?\s+(?:ai|large|language|artificial)|there\s+(?:is|are|was|were)\s+(?:no|not|none|currently\s+no)\b|there\s+(?:isn|aren)['’]t|"
+    r"no\s+(?:countr|valu|answer|such|known|example|correct)\w*\s+\w+|none\s+of\s+\w+|it\s+is\s+not\s+(?:possible|appropriate)|it['’]s\s+not\s+(?:possible|appropriate)|"
+    r"es\s+tut\s+mir\s+leid|je\s+suis\s+désolé|lo\s+siento|mi\s+dispiace|desculpe|抱歉|对不起|很抱歉|申し訳|لا\s+يوجد|عذرًا|क्षमा|извините|к\s+сожалению)",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"[\[<({]?\s*(?:your\s+|the\s+|insert\s+)?(?:value|answer|item|name|example|placeholder|option|entity)s?\s*#?\d{0,3}\s*[\])>}]?|"
+    r"etc|and so on|and (?:many |so many )?(?:more|others)\W*|others|_{2,}|\.{2,}|…",
+    re.IGNORECASE,
+)
+_VERBS = re.compile(
+    r"(?P<subject>.{1,64}?)\s+(?:is|are|was|were|has|have|can|contains?|refers?|comes?|originat\w+|belongs?|means|"
+    r"does|do|will|would|may|might|should|serves?|lives?|lies?|flows?|uses?|plays?|became|became|includes?)\s+\S",
+    re.DOTALL,
+)
+_TALK = frozenset(
+    [
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "had",
+        "can",
+        "could",
+        "will",
+        "would",
+        "should",
+        "may",
+        "might",
+        "must",
+        "do",
+        "does",
+        "did",
+        "don't",
+        "i",
+        "i'm",
+        "i'd",
+        "i'll",
+        "you",
+        "your",
+        "you'd",
+        "we",
+        "they",
+        "them",
+        "it's",
+        "that's",
+        "there's",
+        "here's",
+        "please",
+        "let",
+        "hope",
+        "feel",
+        "note",
+        "ensure",
+        "remember",
+        "consult",
+        "be",
+        "these",
+        "those",
+        "which",
+        "who",
+        "because",
+        "since",
+        "if",
+    ]
+)
+_NO_SUBJECT = frozenset(
+    [
+        "it",
+        "this",
+        "that",
+        "these",
+        "those",
+        "there",
+        "here",
+        "they",
+        "he",
+        "she",
+        "we",
+        "i",
+        "you",
+        "some",
+        "all",
+        "many",
+        "each",
+        "most",
+        "note",
+        "please",
+        "what",
+        "which",
+        "who",
+        "such",
+        "both",
+        "one",
+        "another",
+        "however",
+        "while",
+        "although",
+        "if",
+        "when",
+    ]
+)
+_UNITS = {
+    "kg": "kilogram", "g": "gram", "mg": "milligram", "km": "kilometer", "m": "meter", "cm": "centimeter", "l": "liter",
+    "mm": "millimeter", "mi": "mile", "ft": "foot", "lb": "pound", "lbs": "pound", "s": "second", "min": "minute",
+    "h": "hour", "hr": "hour", "hrs": "hour", "yr": "year", "yrs": "year", "kmh": "kilometer", "ml": "milliliter",
+    "t": "tonne", "ha": "hectare", "w": "watt", "kw": "kilowatt", "v": "volt", "hz": "hertz", "k": "kelvin",
+}  # fmt: skip
+_LEADING_NUMBER = re.compile(
+    r"(?P<number>[-−+]?\d[\d,]*(?:\.\d+)?)(?P<bc>\s+BC(?:E)?\b)?\s*(?:[,.;(–—]|by\b|in\b|when\b|and\b|after\b|with\b|$)"
+)
+_LEADING_TEXT = re.compile(
+    r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well)\s|[.;]\s|$)", re.DOTALL
+)
+_YEAR = re.compile(r"(?<![\d.,])\d{3,4}(?![\d.,]*\d)(?!s)")
+_SAME_FORMS = ({"is", "are"}, {"was", "were"}, {"has", "have"}, {"does", "do"})
+
+
+@dataclass(frozen=True)
+class ReplyQuestion:
+    """The part of a question that reading its replies needs.
+
+    `sentence`: the template in the prompt, in which `[VARIABLE]` is the slot; empty if there is none. `numeric`: the
+    data type descends from Number. `forbidden`: values that the prompt excludes.
+    """
+
+    variable: str
+    data_type: str
+    sentence: str = ""
+    numeric: bool = False
+    forbidden: tuple[Value, ...] = ()
+
+    @cached_property
+    def templates(self) -> tuple[re.Pattern[str], ...]:
+        """Patterns of sentences that repeat the template, the whole one first; group 1 is the slot."""
+        before, slot, after = self.sentence.partition(f"[{self.variable}]")
+        if not slot:
+            return ()
+        head, tail = before.split(), after.split(f"[{self.variable}]")[0].split()
+        patterns = [_template(head, tail, r"\W*$")]
+        # The part of the template beside the slot may go on otherwise: `Pizza is a dish from Naples`.
+        if not head and sum(not _is_article(word) for word in tail[:-1]) > 1:
+            patterns.append(_template(head, tail[:-1], r"\b"))
+        if head and not tail and len(head) > 2:
+            patterns.append(_template(head[1:], tail, r"\W*$"))
+        return tuple(patterns)
+
+    @property
+    def is_of_titles(self) -> bool:
+        """True if the data type has titles as values, which may hold colons and commas."""
+        return bool(self.type_words & _TITLES)
+
+    @cached_property
+    def type_words(self) -> frozenset[str]:
+        """The words of the data type in lower case, as they are and in the singular."""
+        words = self.data_type.casefold().split()
+        return frozenset((*words, *(word.removesuffix("s") for word in words)))
+
+
+def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
+    slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
+    begin = r"^\W*" + "".join(_word(text) + r"\s+" if not _is_article(text) else _ARTICLE_BEFORE for text in head)
+    closing = "".join(r"\s+" + _word(text) if not _is_article(text) else _ARTICLE_AFTER for text in tail)
+    return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
+
+
+_ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
+"""Articles of a template may be absent."""
+
+
+def _is_article(word: str) -> bool:
+    return word.casefold() in ("a", "an", "the")
+
+
+def _word(text: str) -> str:
+    """A pattern for a word of a template; a verb may be plural."""
+    folded = text.casefold()
+    for forms in _SAME_FORMS:
+        if folded in forms:
+            return f"(?:{'|'.join(sorted(forms))})"
+    return re.escape(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ListStyle:
+    """Common form of the items of a reply.
+
+    `stops`: they end in full stops. `labels`: words that begin more than one item, before a colon or a dash.
+    """
+
+    stops: bool = False
+    labels: frozenset[str] = field(default_factory=frozenset)
+
+
+def style_of(bodies: list[str]) -> ListStyle:
+    """The style of a list with these items."""
+    plain = [body.strip().rstrip("*_\"'”’»` ") for body in bodies if body.strip()]
+    stops = sum(text.endswith(".") for text in plain)
+    lefts: dict[str, int] = {}
+    rights: set[str] = set()
+    for text in plain:
+        left, _, right = broken(text[:LONGEST_LINE].replace("*", ""))
+        if right:
+            lefts[left.casefold()] = lefts.get(left.casefold(), 0) + 1
+            rights.add(right.casefold())
+    labels = frozenset(left for left, count in lefts.items() if count > 1)
+    # Where most of them recur, the others are labels, too.
+    if sum(lefts[left] for left in labels) > 0.5 * sum(lefts.values()):
+        labels = frozenset(lefts)
+    return ListStyle(stops > 1 and stops >= 0.6 * len(plain), labels if len(rights) > 1 else frozenset())
+
+
+def broken(text: str) -> tuple[str, str, str]:
+    """The text before the first colon or dash that separates, the separator, and the text after it."""
+    match = _BREAK.search(text)
+    while match is not None and (not text[: match.start()].strip() or not text[match.end() :].strip()):
+        match = _BREAK.search(text, match.end())
+    if match is None:
+        return text, "", ""
+    return text[: match.start()].strip(), match.group().strip(), text[match.end() :].strip()
+
+
+def tidy(text: str) -> str:
+    """The text in NFC without invisible characters, tags, links, footnote signs and LaTeX commands."""
+    text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))[:LONGEST_LINE].strip()
+    text = _LATEX.sub(r"\g<text>", _LINK.sub(r"\g<text>", _TAGS.sub("", text)))
+    return _FOOTNOTES.sub("", text).strip()
+
+
+def has_controls(text: str) -> bool:
+    """True if the text holds characters that a screen would obey."""
+    return any((unicodedata.category(c) in ("Cc", "Cs") and c != "\t") or c in _BIDI_CONTROLS for c in text)
+
+
+def is_refusal(text: str) -> bool:
+    """True if a line says that there is no answer, or that the model does not give one."""
+    plain = text.strip().strip("*_\"'“”‘’`()[]").rstrip(".!。 ").casefold()
+    return plain in _NOTHING or (_REFUSAL.match(text.strip().lstrip("*_\"'“‘")) is not None and len(plain.split()) != 1)
+
+
+def is_sentence(text: str) -> bool:
+    """True if a text reads as a sentence rather than as a name."""
+    words = [word.strip("*_.,!?\"'()").replace("’", "'") for word in text.split()]
+    if len(words) < 3:
+        return False
+    return any(word in _TALK for word in words[1:]) or words[0].casefold() in ("i", "i'm", "i'd", "please", "it's")
+
+
+def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool = True) -> Value | DropReason:
+    """The value in an entry, or the reason why there is none. `marked`: the entry has a list mark."""
+    tidied = tidy(text)
+    if has_controls(text[:LONGEST_LINE]):
+        return DropReason.CONTROL
+    if not any(char.isalnum() for char in tidied):
+        return DropReason.EMPTY
+    if question.numeric:
+        return _number(tidied, question)
+    return _text(tidied, question, style, marked)
+
+
+# --- texts
+
+
+def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
+    if is_refusal(text):
+        return DropReason.REFUSAL
+    if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text):  # the slot of any variable
+        return DropReason.SLOT
+    slot = in_template(text, question)
+    if slot is not None:
+        match = _LEADING_TEXT.match(_ARTICLE.sub("", slot, count=1))
+        named = match["text"] if match else slot
+        return _checked(_cleaned(named, question, style), question)
+    name, exact = _named(text, question, style)
+    if name is None:
+        return DropReason.REMARK
+    if exact:
+        return _checked(" ".join(_without_quotes(name).split()), question)
+    if marked and not exact and is_sentence(name):
+        subject = _VERBS.match(name)
+        words = subject["subject"].split() if subject else []
+        if not words or len(words) > 5 or words[0].casefold().strip(",") in _NO_SUBJECT:
+            return DropReason.REMARK
+        name = " ".join(words)
+    return _checked(_cleaned(name, question, style), question)
+
+
+def in_template(text: str, question: ReplyQuestion) -> str | None:
+    """The value in a sentence that repeats the question's template; None if it does not."""
+    plain = " ".join(text.replace("**", "").replace("*", "").replace("__", "").split()).strip('"“”` ')
+    for pattern in question.templates:
+        match = pattern.match(plain)
+        if match:
+            return match[1].strip()
+    return None
+
+
+def _named(text: str, question: ReplyQuestion, style: ListStyle) -> tuple[str | None, bool]:
+    """The part of an entry that names the value, and True if it stands in quotes, so that nothing is cut off."""
+    lead = LEAD_IN.fullmatch(text.replace("**", ""))
+    if lead:
+        text = lead["rest"]
+    bold = _LEADING_BOLD.match(text) or _LEADING_ITALIC.match(text)
+    if bold:
+        inner, rest = bold["text"].strip(), bold["rest"].strip()
+        separated = inner.endswith((":", "：")) or bool(re.match(r"[:：=]|[-–—]+\s", rest))
+        after = re.sub(r"^(?:[:：=]|[-–—]+)\s*", "", rest)
+        inner = inner.rstrip(":： ")
+        if separated and after and is_label(inner, question, style):
+            return _named(after, question, style)
+        if (
+            re.match(r"[\w'’]", rest)
+            and not bold["text"].endswith((":", "："))
+            and not bold["rest"].startswith((" ", "\t"))
+        ):
+            return text.replace(bold["sign"], ""), False  # a part of a word is bold
+        return inner, _is_quoted(inner)
+    quoted = _quoted_beginning(text)
+    if quoted is not None:
+        return quoted, True
+    left, sign, right = broken(text)
+    if not right:
+        return text, False
+    if is_label(left, question, style):
+        return _named(right, question, style)
+    if question.is_of_titles and sign == ":" and _is_title(right):
+        return _PARENTHESES.sub("", text), True
+    return (left, False) if len(left) <= LONGEST_VALUE + 20 else (None, False)
+
+
+def is_label(text: str, question: ReplyQuestion, style: ListStyle) -> bool:
+    """True if a text before a separator says what follows, instead of being the value."""
+    plain = text.strip("*_\"'`[]() ").casefold()
+    if plain == question.variable.casefold() or plain in style.labels or _LABEL.fullmatch(plain):
+        return True
+    words = plain.rstrip("0123456789# ").split()
+    return bool(words) and " ".join(words) in (question.data_type.casefold(), f"{question.data_type.casefold()}s")
+
+
+def _is_title(text: str) -> bool:
+    """True if the words of a text are capitalised as in a title."""
+    words = [word for word in text.split() if len(word) > 3] or text.split()
+    return len(text) <= LONGEST_VALUE and all(not word[:1].islower() for word in words) and not text.endswith(".")
+
+
+def _is_quoted(text: str) -> bool:
+    return len(text) > 2 and text[-1] in _QUOTES.get(text[0], "")
+
+
+def _quoted_beginning(text: str) -> str | None:
+    """The text in the quotation marks with which an entry begins; None if it begins otherwise or goes on as a word."""
+    closing = _QUOTES.get(text[:1])
+    if closing is None or text[0] in "[<":
+        return None
+    match = re.match(rf"(.[^{re.escape(closing)}]{{1,200}}|.)[{re.escape(closing)}](?P<rest>.*)", text, re.DOTALL)
+    if match is None or re.match(r"[\w]", match["rest"]):
+        return None
+    inside = match[1][1:].strip()
+    return (
+        inside.rstrip(".,")
+        if match["rest"].strip() == "" and inside.endswith((".", ",")) and not inside.endswith("..")
+        else inside
+    )
+
+
+def _without_quotes(text: str) -> str:
+    text = text.strip()
+    while len(text) > 1 and (text[-1] in _QUOTES.get(text[0], "") or (text[0] == text[-1] and text[0] in "'*_")):
+        text = text[1:-1].strip()
+    return text.strip(_LONE).strip()
+
+
+def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
+    """The name without parentheses, further parts, quotes and closing punctuation."""
+    text = _without_quotes(name.strip())
+    text = _without_quotes(_unstopped(text, style))
+    shorter = _PARENTHESES.sub("", text)
+    while shorter != text:
+        text, shorter = shorter, _PARENTHESES.sub("", shorter)
+    text = re.split(r"[(（]", text)[0].replace(")", "").replace("）", "").strip()
+    text = _unstopped(text, style) if not style.stops else text.rstrip(",; ")
+    text = _before_comma(_first_alternative(text), question)
+    return " ".join(_without_quotes(text.replace("**", "")).split())
+
+
+def _unstopped(text: str, style: ListStyle) -> str:
+    """The text without the punctuation that ends the item; a point that belongs to the name stays."""
+    stripped = text.rstrip(" \t,;،؛，；、。।")
+    if not stripped.endswith("."):
+        return stripped
+    if stripped.endswith(".."):
+        return (
+            stripped.rstrip(".") + "."
+            if stripped.endswith("..") and not stripped.endswith("...")
+            else stripped.rstrip(". ")
+        )
+    last = stripped.split()[-1].casefold()
+    if _ACRONYM.search(stripped) or (last in _ABBREVIATIONS and not style.stops and last != stripped.casefold()):
+        return stripped
+    return stripped[:-1].rstrip()
+
+
+def _first_alternative(text: str) -> str:
+    """The first of alternatives that slashes separate. Names such as `AC/DC` and `M72/AS01E` are left whole."""
+    parts = [part.strip() for part in text.split("/")]
+    if len(parts) < 2 or not all(parts):
+        return text
+    if {part.casefold() for part in parts} <= {"and", "or"}:
+        return ""
+    if " / " not in text and any(len(part) < 3 or part.isupper() or any(map(str.isdigit, part)) for part in parts):
+        return text
+    return parts[0]
+
+
+def _before_comma(text: str, question: ReplyQuestion) -> str:
+    """The text up to a comma, unless what follows belongs to the name: `Washington, D.C.`"""
+    parts = [part.strip() for part in re.split(r",\s+|，|،", text)]
+    if len(parts) == 1:
+        return text
+    if question.is_of_titles or (len(parts) <= 4 and "&" in parts[-1]):
+        return text
+    belongs = (
+        len(parts) == 2 and parts[1][:1].isupper() and len(parts[1].split()) <= 3 and _is_title(parts[1].rstrip("."))
+    )
+    return text if belongs and parts[1].casefold() not in question.sentence.casefold() else parts[0]
+
+
+def _checked(value: str, question: ReplyQuestion) -> Value | DropReason:
+    """The value, unless it is none after all."""
+    if not any(char.isalnum() for char in value):
+        return DropReason.EMPTY
+    folded = " ".join(value.casefold().split())
+    name = re.escape(question.variable)
+    if re.search(rf"\[{name}\]", value) or re.fullmatch(rf"{name}|{name}\s*(?:=|is\b|are\b).*", value):
+        return DropReason.SLOT
+    if _PLACEHOLDER.fullmatch(value):
+        return DropReason.SLOT
+    if re.fullmatch(r"(?:(?:an?|the)\s+)?" + re.escape(" ".join(question.data_type.casefold().split())), folded):
+        return DropReason.DATA_TYPE
+    if folded in _NOTHING:
+        return DropReason.REFUSAL
+    if re.fullmatch(r"\d{1,2}|\d+(?:\.\d+){2,}\.?|(?:\d\W*){1,2}", value):
+        return DropReason.EMPTY  # what is left of a list that has lost its values
+    return value if len(value) <= LONGEST_VALUE else DropReason.TOO_LONG
+
+
+# --- numbers
+
+
+def _number(text: str, question: ReplyQuestion) -> Value | DropReason:
+    """The number in an entry, from the first reading that is one."""
+    plain = _ascii_digits(text.replace("**", "").replace("__", "")).strip().strip("*_$`")
+    readings = [plain]
+    slot = in_template(plain, question)
+    if slot is not None:
+        leading = _LEADING_NUMBER.match(slot)
+        readings += [slot, f"{leading['number']}{leading['bc'] or ''}".rstrip(",") if leading else slot]
+    lead = LEAD_IN.fullmatch(plain)
+    bold = _LEADING_BOLD.match(text)
+    readings += [lead["rest"] if lead else "", _ascii_digits(bold["text"]).rstrip(":") if bold else ""]
+    left, _, right = broken(plain)
+    readings += [left, right, broken(right)[0]] if right else []
+    for reading in readings:
+        number = _stated_number(reading, question)
+        if number is not None:
+            return number
+    years = _YEAR.findall(plain) if "year" in question.type_words else []
+    if len(years) == 1 and not is_refusal(plain):
+        return parse_number(years[0]) or DropReason.NO_NUMBER
+    return DropReason.REFUSAL if is_refusal(text) else DropReason.NO_NUMBER
+
+
+def _stated_number(text: str, question: ReplyQuestion) -> Value | None:
+    """The number that a text states, with the abbreviated unit of the data type, too."""
+    text = _PARENTHESES.sub("", text).strip().strip(_TRAILING + "\"'“”‘’«»*_`$ ").lstrip("~≈")
+    number = parse_number(text, question.data_type)
+    if number is None:
+        match = re.fullmatch(r"(?P<number>.*\d)\s*(?P<unit>[^\W\d_]{1,20})\.?", text)
+        unit = match["unit"].casefold() if match else ""
+        # The unit may be in the type's name or behind the slot: `a spider has [Y] legs`.
+        after = question.sentence.partition(f"[{question.variable}]")[2].casefold().split()[:1]
+        if match and (_UNITS.get(unit) in question.type_words or [unit] == after):
+            number = parse_number(match["number"], question.data_type)
+    return number
+
+
+def _ascii_digits(text: str) -> str:
+    """The text with the digits of all scripts as 0 to 9, and the Arabic separators as point and comma."""
+    plain = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
+    return plain.replace("٫", ".").replace("٬", ",")

@@ -1,0 +1,220 @@
+"""Replies are read in whatever form models write them, and each line that is no value has a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai_fake import FakeServer
+from test_oracle_openai import opened
+
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.answers import LONGEST_VALUE, MOST_LINES, parse_values
+from hapax.llm_oracle.backends.openai_wire import TransientFault, answered_texts, usage
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.drop_reasons import DropReason
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import read_prompt
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, PartlyAnswered
+from hapax.llm_oracle.reply_reader import ReplyQuestion, read_reply, read_strictly
+from tools.replies import HALVES, corpus, score
+
+TRACES = Path(__file__).parent.parent.parent / "shared" / "data" / "link" / "released_traces"
+DISH = ReplyQuestion("B", "Dish", "[B] is a dish from Italy", forbidden=("Gnocchi",))
+YEAR = ReplyQuestion("Y", "Year", "the Titanic sank in [Y]", numeric=True)
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_the_corpus_is_read(half: str) -> None:
+    """Of the true values in replies of many model families .98 are read, and at most .01 of the accepted are none."""
+    measured = score(corpus(half))
+
+    assert measured.recall >= 0.98
+    assert measured.junk_share <= 0.01
+
+
+def test_the_corpus_has_many_manners() -> None:
+    """The corpus holds at least 150 replies in two halves that share none."""
+    halves = [{(written.question, written.text) for written in corpus(half)} for half in HALVES]
+
+    assert sum(map(len, halves)) >= 150
+    assert not halves[0] & halves[1]
+
+
+DROPPED = [
+    ("<think>Pizza?</think>\n1. Pasta", DropReason.REASONING),
+    ("I'm sorry, but I cannot help with that.", DropReason.REFUSAL),
+    ("1. None", DropReason.REFUSAL),
+    ("Here are the dishes:\n1. Pasta", DropReason.PREAMBLE),
+    ("1. Pasta\n\n## Sweet\n2. Tiramisu", DropReason.HEADING),
+    ("1. Pasta\n   - It is made from wheat.\n2. Pizza", DropReason.EXPLANATION),
+    ("1. Pasta\n\nI hope this helps!", DropReason.REMARK),
+    ("1. Pasta\n2. PASTA", DropReason.REPEAT),
+    ("1. Pasta\n2. gnocchi", DropReason.FORBIDDEN),
+    ("1. " + "x" * (LONGEST_VALUE + 1), DropReason.TOO_LONG),
+    ("1. [B]", DropReason.SLOT),
+    ("1. A dish.", DropReason.DATA_TYPE),
+    ("1. Pasta\n2. 1.1.1.1", DropReason.EMPTY),
+    ("1. a\u202eb", DropReason.CONTROL),
+    ("1. x\n" * (MOST_LINES + 5), DropReason.NOT_READ),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), DROPPED)
+def test_a_dropped_line_has_its_reason(text: str, reason: DropReason) -> None:
+    """Each line that is not a value is dropped for a reason of the vocabulary."""
+    assert reason in [entry.rejected for entry in read_reply(text, DISH).dropped]
+
+
+def test_only_the_token_limit_drops_a_last_line() -> None:
+    """The last line is dropped if the token limit cut it, and is a value if the model ended there."""
+    text = "1. Pasta\n2. Piz"
+
+    assert read_reply(text, DISH, "stop").values == ["Pasta", "Piz"]
+    assert read_reply(text, DISH, "length").values == ["Pasta"]
+    assert [entry.rejected for entry in read_reply(text, DISH, "length").dropped] == [DropReason.CUT]
+    assert read_reply("1. Pasta\n2. Pizza\n", DISH, "length").values == ["Pasta", "Pizza"]
+
+
+ADVERSARIAL = [
+    ("1 Pizza\n2 Risotto\n3 Lasagna", ["Pizza", "Risotto", "Lasagna"]),
+    ("Dishes from Italy include pizza, risotto, and lasagna.", ["pizza", "risotto", "lasagna"]),
+    ("Pizza is a dish from Italy. Risotto is a dish from Italy.", ["Pizza", "Risotto"]),
+    ("1. [Pizza]\n2. <Risotto>.", ["Pizza", "Risotto"]),
+    ('```python\ndishes = ["Pizza", "Risotto"]\n```', ["Pizza", "Risotto"]),
+    ('{"values": []}', []),
+    ("No.", []),
+    ("<ul><li>Pizza</li><li>Risotto</li></ul>", ["Pizza", "Risotto"]),
+    ("- Pizza\n- Risotto\n- And many more!", ["Pizza", "Risotto"]),
+    ("**Northern Italy**\n- Risotto\n- Polenta\n\n**Southern Italy**\n- Pizza", ["Risotto", "Polenta", "Pizza"]),
+    ("1. Pizza\n2. Risotto\n...\n50. Tiramisu", ["Pizza", "Risotto", "Tiramisu"]),
+    ('```json\n{"values": ["Pizza", "Risotto",]}\n```', ["Pizza", "Risotto"]),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), ADVERSARIAL)
+def test_an_odd_reply_is_read(text: str, values: list[str]) -> None:
+    """Forms that are in neither half of the corpus are read, too."""
+    assert read_reply(text, DISH).values == values
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("The Titanic sank in April 1912.", [1912]),
+        ("1. 1912 - it hit an iceberg 3 hours before", [1912]),
+        ("1. 44 BC\n2. ١٩١٢", [-44, 1912]),
+        ("maybe between 1910 and 1915", []),
+        ("1. 1914-1918", []),
+    ],
+)
+def test_a_number_is_read_from_its_sentence(text: str, values: list[int]) -> None:
+    """A numeric question gets the one number that an entry states, and none from a range."""
+    assert read_reply(text, YEAR).values == values
+
+
+@given(st.text(max_size=400), st.booleans(), st.sampled_from(["stop", "length"]))
+def test_any_reply_is_read_without_a_fault(text: str, numeric: bool, finish_reason: str) -> None:
+    """No reply raises, values have no control characters, and every dropped entry has a reason of the vocabulary."""
+    question = ReplyQuestion("B", "Dish", "butter is an ingredient in [B]", numeric)
+    reply = read_reply(text, question, finish_reason)
+
+    assert all(0 < len(str(value)) <= LONGEST_VALUE and "\x00" not in str(value) for value in reply.values)
+    assert all(isinstance(entry.rejected, DropReason) for entry in reply.dropped)
+
+
+@pytest.mark.parametrize(
+    "piece", ["(", "a", "1. a\n", "**", "[", "{", "|", "- ", ",a", ": ", "<think>", "\\boxed{", "a is "]
+)
+def test_a_huge_reply_is_survived(piece: str) -> None:
+    """A megabyte of anything is read up to a limit."""
+    reply = read_reply(piece * (10**6 // len(piece)), DISH)
+
+    assert len(reply.entries) <= MOST_LINES + 1
+    assert all(len(entry.raw) < 1000 for entry in reply.entries)
+
+
+def test_the_strict_reader_is_links() -> None:
+    """`--compat` reads by LINK's rules: a line without a full stop is no value."""
+    text = "1. Pizza.\n2. Risotto"
+
+    assert read_strictly(text, DISH).values == ["Pizza"]
+    assert list(read_strictly(text, DISH)) == parse_values(text, "B", "Dish")
+
+
+def test_published_replies_give_the_strict_readers_values() -> None:
+    """On LINK's released traces, whose lists keep the wanted form, both readers read the same."""
+    if not TRACES.is_dir():
+        pytest.skip("LINK's released traces are not here")
+    compared = 0
+    for path in TRACES.glob("search_*_nl_*.json"):
+        for call in json.loads(path.read_text(encoding="utf-8"))["knowledge"]:
+            parts = read_prompt(call["prompt"])
+            assert parts is not None
+            question = ReplyQuestion(parts.variable, parts.data_type, parts.sentence, "year" in parts.data_type)
+            assert read_reply(call["reply"], question).values == read_strictly(call["reply"], question).values
+            compared += 1
+
+    assert compared > 100
+
+
+# --- replies without an answer
+
+NO_TEXT = {
+    "tool call": ({"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls", "tool call"),
+    "reasoning": ({"content": None, "reasoning_content": "Let me think"}, "length", "spent its 77 tokens on reasoning"),
+    "reasoning, empty text": ({"content": "", "reasoning": "Hm"}, "length", "--answer-tokens"),
+    "cut, no text": ({"content": None}, "length", "--answer-tokens"),
+    "null": ({"content": None}, "stop", "without text"),
+}
+
+
+def chat_reply(message: object, finish_reason: str) -> dict[str, object]:
+    return {
+        "model": "tiny",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 77},
+    }
+
+
+@pytest.mark.parametrize(("message", "finish_reason", "remedy"), NO_TEXT.values(), ids=NO_TEXT)
+def test_a_reply_without_text_is_a_fault_with_a_remedy(message: object, finish_reason: str, remedy: str) -> None:
+    """A tool call, reasoning that used up the tokens and a null are no answers, and the fault says what to do."""
+    with pytest.raises(TransientFault, match=remedy):
+        answered_texts(chat_reply(message, finish_reason))
+
+
+def test_two_first_choices_are_a_fault() -> None:
+    """Two different choices of the same index are no answer, since either could be meant."""
+    reply = chat_reply({"content": "a"}, "stop")
+    choices = reply["choices"]
+    assert isinstance(choices, list)
+    choices.append({"index": 0, "message": {"content": "b"}})
+
+    with pytest.raises(TransientFault, match="2 different choices with the index 0"):
+        answered_texts(reply)
+
+
+def test_a_count_beyond_any_context_window_is_not_believed() -> None:
+    """Usage that no model can have is replaced by an estimate."""
+    reply = {"usage": {"prompt_tokens": 2**40, "completion_tokens": 7}}
+
+    assert usage(reply, "a b c", ("x",)).prompt_tokens < 100
+
+
+def test_reasoning_that_used_up_the_tokens_is_never_journaled(fresh_kb: KnowledgeBase) -> None:
+    """The request is retried, then the run stops with the remedy, and the journal holds no empty answer."""
+    spent = chat_reply({"content": None, "reasoning_content": "Hm"}, "length")
+    with FakeServer() as fake:
+        generator = opened(fake).generator()
+        fake.misbehave = lambda number, asked: (200, spent, {})
+        with pytest.raises(PartlyAnswered, match="--answer-tokens"):
+            JournaledGenerator(generator, Journal(fresh_kb)).generate(
+                [GenerationRequest("Give me 5 values")], GenerationParameters()
+            )
+
+    assert not [call for call in fresh_kb.calls() if call.role == "knowledge"]

@@ -1,0 +1,155 @@
+"""The parts of the results, in the order of the page, each a function from the workplace to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.evaluation.entailment import report as entailment_report
+from hapax.evaluation.entailment.datasets import read_splits
+from hapax.evaluation.entailment.prompts import Direction
+from hapax.evaluation.entailment.scorers import Measure, PatternScorer, RandomScorer
+from hapax.evaluation.link.likelihood.run import PAPER_DELTAS, LikelihoodOptions, open_evaluators
+from hapax.evaluation.link.likelihood.run import run as measure_likelihoods
+from hapax.evaluation.link.probing.run import ProbeOptions, ProbeSession
+from hapax.evaluation.shared.results import ExperimentResult
+from hapax.evaluation.winograd.asking import AskSettings
+from hapax.evaluation.winograd.data import HUMAN, WSC273
+from hapax.evaluation.winograd.prompts import SUBSTITUTED
+from hapax.evaluation.winograd.runs import AskOptions, AskSession
+from hapax.evaluation.winograd.tables import printed_tables, run_result
+from hapax.grammar.parser import load_library
+from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
+from hapax.llm_oracle.registry import open_models
+from tools.embedded.wording import RULES_FOLDER
+from tools.results.critic import measure_critic
+from tools.results.workplace import SEED, Findings, Workplace
+
+PRINTED = ("LINK's", "Reference:")
+"""Beginnings of the titles of tables that repeat a paper's figures."""
+
+FREQUENCY = "frequency"
+PROBED = 100
+"""Probed statements of each distribution."""
+
+Measurer = Callable[[Workplace], Findings]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the results. `reading`: how to take its figures."""
+
+    name: str
+    title: str
+    reading: str
+    measure: Measurer
+
+
+def _evaluator(workplace: Workplace) -> Findings:
+    """Delta of the shipped search by the model and by word frequency."""
+    library = load_library([RULES_FOLDER])
+    rules = [rule for rule in library.rules if not library.is_definition(rule)]
+    rules = rules[: workplace.sample(len(rules))]
+    # The embedded model finds the statements; what it ranked is judged by two models that did not rank it.
+    search(SearchJob(library, rules, workplace.kb, open_models("embedded"), SearchSettings(), workplace.journal))
+    evaluators = open_evaluators([FREQUENCY, workplace.model], workplace.opening)
+    folder = workplace.folder / "figures"
+    options = LikelihoodOptions(evaluators=evaluators, figure_numbers=(3, 4), out=folder)
+    result = measure_likelihoods(workplace.kb, options, workplace.journal)
+    written = [path.name for paths in result.written.values() for path in paths if path.suffix == ".svg"]
+    return _findings(result.to_result(), (PAPER_DELTAS,), written)
+
+
+def _probes(workplace: Workplace) -> Findings:
+    """The 13 questions about statements of the search, answered as a critic."""
+    options = ProbeOptions(workplace.model, sample=workplace.sample(PROBED), seed=SEED)
+    session = ProbeSession(workplace.kb, options, workplace.opening)
+    result = session.probe(workplace.journal)
+    return _findings(result.to_result(0))
+
+
+def _entailment(workplace: Workplace) -> Findings:
+    """Directional pairs of LevyHolt's development split, by prompts and by likelihood."""
+    path = workplace.data / "levyholt" / "entgraph" / "dev_dir_rels.txt"
+    if not path.exists():
+        return _absent(path)
+    pairs = [pair for split in read_splits([path]).values() for pair in split]
+    pairs = pairs[: workplace.sample(len(pairs))]
+    critic = JournaledCritic(workplace.models.critic, workplace.journal)
+    likelihood = JournaledLikelihood(workplace.models.likelihood, workplace.journal)
+    measures: dict[str, Measure] = {
+        "prompts, P(yes)": lambda texts: [score.probability for score in critic.probabilities(texts)],
+        "likelihood per token": lambda texts: [score.per_token for score in likelihood.log_likelihoods(texts)],
+    }
+    scorers = [PatternScorer(name, measure, Direction.DIRECTIONAL) for name, measure in measures.items()]
+    results = list(entailment_report.measure([*scorers, RandomScorer(SEED)], pairs, seed=SEED))
+    return _findings(entailment_report.experiment_result(results))
+
+
+def _winograd(workplace: Workplace) -> Findings:
+    """WSC-273 and CR-WSC-H by the likelihood of the sentence with each option in the pronoun's place."""
+    path = workplace.data / "cr_wsc" / "wsc_273_annotated_final.csv"
+    if not path.exists():
+        return _absent(path)
+    settings = tuple(AskSettings(method) for method in SUBSTITUTED)
+    limit = None if workplace.share == 1 else workplace.sample(100)
+    options = AskOptions(workplace.model, settings, (WSC273, HUMAN), limit=limit)
+    runs = list(AskSession(workplace.kb, options, workplace.opening).ask([path], workplace.journal))
+    result = run_result(runs)
+    return Findings(result.tables, list(printed_tables())[:2], result.notes)
+
+
+def _absent(path: Path) -> Findings:
+    return Findings(missing=f"{path.parent.name}/{path.name} is not in the folder that --data names.")
+
+
+def _findings(result: ExperimentResult, notes: Sequence[str] = (), figures: Sequence[str] = ()) -> Findings:
+    """The tables of a result, those of the paper apart."""
+    printed = [table for table in result.tables if table.title.startswith(PRINTED)]
+    measured = [table for table in result.tables if table not in printed]
+    return Findings(measured, printed, [*notes, *result.notes], figures)
+
+
+PARTS = (
+    Part(
+        "evaluator",
+        "Judge of the shipped search",
+        "Head and long tail of `make search`, which the embedded model found and ranked. Delta is the mean "
+        "log-likelihood per token of a rule's head statements minus that of its long tail (LINK, section 3.2).",
+        _evaluator,
+    ),
+    Part(
+        "critic",
+        "Critic of facts",
+        "P(yes) of true facts and of falsehoods with values of the same type, by the critic prompt of a search. "
+        "*Calibrated* is Platt's scaling with an intercept for each predicate, fitted on other keys than it is "
+        "measured on. AUC is .5 by chance; Brier's score is .25 for who always says one half.",
+        measure_critic,
+    ),
+    Part(
+        "probes",
+        "Thirteen questions about statements",
+        "LINK's 13 templates (table 12) about statements of the search. A statement counts as answered right only if "
+        "all of its questions are.",
+        _probes,
+    ),
+    Part(
+        "entailment",
+        "Directional entailment",
+        "The directional pairs of LevyHolt's development split, each of which is there with its converse, by the "
+        "patterns of Schmitt and Schütze: the best pattern's measure minus the best antipattern's. The tables of Li et "
+        "al. (2022) are for models that were fine-tuned on the training split, and are not repeated here.",
+        _entailment,
+    ),
+    Part(
+        "winograd",
+        "Winograd schemas",
+        "Each option in the pronoun's place; the likelier sentence wins (Trinh and Le, 2018). Chance is 50 for single "
+        "sentences and 25 for pairs.",
+        _winograd,
+    ),
+)
