@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.kb_checks import KbFinding
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
@@ -42,15 +43,37 @@ ENGINES = ("auto", "sql", "prolog")
 SHIPPED_RULES = (Path(__file__).resolve().parent.parent / "rules").resolve()
 """The folder of the rules that Hapax ships."""
 
+SHIPPED = "shipped"
+"""The name by which commands and `load_rules` take this folder, so that it can stand beside other files."""
+
+
+def _texts(texts: str | Sequence[str]) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else tuple(texts)
+
 
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
+def rule_paths(paths: Iterable[str | Path]) -> list[Path]:
+    """Files and folders of rules, with the folder of the shipped rules for `shipped`; only that folder for no paths.
+
+    `shipped/library` is a folder below it. Where the working folder has a file or folder of that name, it is meant.
+    """
+    found = []
+    for path in map(Path, paths):
+        is_shipped = path.parts[:1] == (SHIPPED,) and not path.exists()
+        found.append(SHIPPED_RULES.joinpath(*path.parts[1:]) if is_shipped else path)
+    return found or [SHIPPED_RULES]
+
+
 def load_rules(*paths: str | Path) -> Library:
-    """The rules of files and folders; without any, the shipped rules. Raises RulesRejected with every syntax fault."""
+    """The rules of files and folders; without any, the shipped rules, which are also called `shipped`.
+
+    Raises RulesRejected with every syntax fault.
+    """
     from hapax.grammar.parser import load_library
 
-    return load_library(list(paths) or [SHIPPED_RULES])
+    return load_library(rule_paths(paths))
 
 
 def parse_rules(text: str, name: str = "rules") -> Library:
@@ -74,6 +97,63 @@ def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagno
         return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session)))
 
 
+@dataclass(frozen=True)
+class RuleCheck:
+    """Diagnostics of rule files, of which some may be unreadable, and of facts that contradict the rules."""
+
+    library: Library
+    diagnostics: tuple[Diagnostic, ...]
+    findings: tuple[KbFinding, ...] = ()
+
+    @property
+    def proofs(self) -> Iterator[tuple[str, int, str]]:
+        """Code, number and text of each proof that shows a contradiction."""
+        from hapax.engine.inference.proof import proof_text
+
+        for finding in self.findings:
+            for number, proof in enumerate(finding.proofs, 1):
+                yield finding.diagnostic.code, number, proof_text(proof)
+
+
+def check_files(paths: Iterable[str | Path] = (), kb: Callable[[], KnowledgeBase] | None = None) -> RuleCheck:
+    """Check rule files as far as they can be read, as `check_rules` does. `kb` opens the knowledge base, if any."""
+    from hapax.grammar.checks import check_read
+    from hapax.grammar.parser import read_rules
+
+    read = read_rules(rule_paths(paths))
+    diagnostics = check_read(read)
+    if kb is None or read.diagnostics:
+        return RuleCheck(read.library, diagnostics)
+    from hapax.engine.inference.session import PrologSession
+    from hapax.engine.kb_checks import check_kb
+
+    with kb() as opened, PrologSession() as session:
+        findings = check_kb(read.library, opened, session)
+    return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
+
+
+FORMS = ("prolog", "rules", "link-json")
+"""Forms in which `compile_rules` writes rules."""
+
+
+def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[str] = ()) -> str:
+    """Rules as a Prolog program (`prolog`), as rule text (`rules`) or as LINK's rules.json (`link-json`)."""
+    from hapax.engine.inference.derive import relevant_library
+    from hapax.grammar.link_json import to_link_json
+    from hapax.grammar.printing import format_library
+    from hapax.grammar.prolog_text import program_text
+
+    writers = dict(zip(FORMS, (program_text, format_library, to_link_json), strict=True))
+    if form not in writers:
+        raise HapaxError(f"There is no form {form!r}. Choose {' or '.join(FORMS)}.")
+    if only:
+        chosen = chosen_rules(rules, only)
+        part = relevant_library(rules, *chosen)
+        # A chosen rule stays even if the part needed to derive its conclusion leaves it out.
+        rules = replace(part, rules=tuple(dict.fromkeys((*part.rules, *chosen))))
+    return writers[form](rules)
+
+
 def refuse_faulty(rules: Library) -> None:
     """Raises RulesRejected if a rule has errors: half of its statements would be wrong."""
     from hapax.grammar.checks import check_library
@@ -83,8 +163,9 @@ def refuse_faulty(rules: Library) -> None:
         raise RulesRejected(errors)
 
 
-def chosen_rules(rules: Library, names: Sequence[str] = ()) -> list[Rule]:
+def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
     """The named rules; without names all except those that only define a predicate for others."""
+    names = _texts(names)
     if names:
         return [rules.rule(name) for name in names]
     return [rule for rule in rules.rules if not rules.is_definition(rule)]
@@ -205,18 +286,19 @@ def open_models(
     from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.registry import open_models as open_by_name
 
+    known = [field.name for field in fields(OpeningOptions)]
+    if unknown := sorted(options.keys() - set(known)):
+        raise HapaxError(f"open_models has no option {', '.join(unknown)}. Its options are {', '.join(known)}.")
     opening = OpeningOptions(**options)
     models = open_by_name(knowledge, critic, likelihood, evaluator, options=opening)
     return BudgetedModels(models.knowledge, models.critic, models.likelihood, models.evaluator, budget, opening.journal)
 
 
-def _journal(kb: KnowledgeBase, models: Models) -> Journal:
+def journal_of(kb: KnowledgeBase, models: Models) -> Journal:
     """The journal of the models, else a journal of the knowledge base under their budget and prices."""
     from hapax.llm_oracle.journal import Journal
     from hapax.llm_oracle.registry import price_table
 
-    if not isinstance(models, Models):
-        raise HapaxError(f"{models!r} is not a set of models. Open them first: models = hapax.open_models({models!r}).")
     if isinstance(models, BudgetedModels) and models.journal is not None:
         return models.journal
     budget = models.budget if isinstance(models, BudgetedModels) else None
@@ -250,13 +332,13 @@ def search(
     models: Models,
     settings: SearchSettings | None = None,
     *,
-    only: Sequence[str] = (),
+    only: str | Sequence[str] = (),
     progress: Callable[[Progress], None] | None = None,
 ) -> SearchResult:
     """Search head and long-tail statements for rules and store them with their proofs.
 
-    `only`: names of rules, instead of all. The same search again asks nothing twice; one that reached its budget goes
-    on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
+    `only`: a name or names of rules, instead of all. The same search again asks nothing twice; one that reached its
+    budget goes on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.settings import SearchSettings
@@ -264,7 +346,7 @@ def search(
     refuse_faulty(rules)
     display = None if progress is None else Progress(progress)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
-    return run_search(SearchJob(rules, chosen, kb, models, settings, _journal(kb, models), display))
+    return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), display))
 
 
 @extras_named()
@@ -283,7 +365,7 @@ def plan(
     models: Models,
     settings: SearchSettings | None = None,
     *,
-    only: Sequence[str] = (),
+    only: str | Sequence[str] = (),
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
     from hapax.engine.search.plan import plan_run
@@ -293,8 +375,12 @@ def plan(
     return plan_run(rules, chosen_rules(rules, only), kb, models, settings, prices=price_table(models))
 
 
-def _assumptions(assume: str | Sequence[str]) -> tuple[str, ...]:
-    return (assume,) if isinstance(assume, str) else tuple(assume)
+def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float) -> Library:
+    """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high."""
+    from hapax.engine.entailment.graph import edges
+    from hapax.engine.entailment.graph import with_entailments as add_entailments
+
+    return add_entailments(rules, edges(kb, at_least))
 
 
 # --- inference --------------------------------------------------------------------------------------------------------
@@ -318,14 +404,14 @@ def query(
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
 
-    theory = Theory(rules, kb, _assumptions(assume))
+    theory = Theory(rules, kb, _texts(assume))
     if models is None:
         return Answers(run_query(theory, goal, limits))
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.search.demand import DemandBudget, run_demand
     from hapax.engine.search.oracle import Oracle
 
-    journal = _journal(kb, models)
+    journal = journal_of(kb, models)
     oracle = Oracle(kb, rules, models, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
@@ -333,7 +419,7 @@ def query(
 
 
 @extras_named()
-def derive(rules: Library, kb: KnowledgeBase, *, only: Sequence[str] = (), engine: Engine = "auto") -> Derivation:
+def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (), engine: Engine = "auto") -> Derivation:
     """Derive everything that rules conclude from the stored facts, in bulk, and store it. No model is asked.
 
     `engine`: `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly.
@@ -361,7 +447,7 @@ def why(text: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[
     from hapax.engine.explain import why as explain
     from hapax.engine.inference.theory import Theory
 
-    return Explanation(explain(Theory(rules, kb, _assumptions(assume)), text))
+    return Explanation(explain(Theory(rules, kb, _texts(assume)), text))
 
 
 def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
@@ -370,4 +456,4 @@ def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Seque
     from hapax.engine.explain import why_not as explain_failure
     from hapax.engine.inference.theory import Theory
 
-    return Explanation(explain_failure(Theory(rules, kb, _assumptions(assume)), atom))
+    return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from contextlib import closing
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from hapax.engine.explain import Story, story_text
 from hapax.engine.inference.proof import Proof, proof_from_json, proof_text
 from hapax.engine.inference.session import PrologTerm
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.notebook import html_table
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 
@@ -23,16 +28,14 @@ if TYPE_CHECKING:
     from hapax.engine.search.report import SearchReport
     from hapax.kb.records import StatementRecord
 
-ROWS_SHOWN = 20
-"""Rows of a table in a notebook; the rest is counted."""
 
-
-class _Tabular:
+class Tabular:
     """Something with columns and rows: its data frames and its table in a notebook."""
 
     columns: Sequence[str]
 
-    def _rows(self) -> Sequence[Sequence[Any]]:
+    def cells(self) -> Sequence[Sequence[Any]]:
+        """The rows of the table."""
         raise NotImplementedError
 
     def to_pandas(self) -> pd.DataFrame:
@@ -40,14 +43,14 @@ class _Tabular:
         with extras_named():
             import pandas as pd
 
-            return pd.DataFrame(list(self._rows()), columns=list(self.columns))
+            return pd.DataFrame(list(self.cells()), columns=list(self.columns))
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table; a column of mixed types becomes text. Needs the extra `evaluation`."""
         with extras_named():
             import pyarrow as pa
 
-            rows = self._rows()
+            rows = self.cells()
             arrays = []
             for place in range(len(self.columns)):
                 cells = [row[place] for row in rows]
@@ -58,21 +61,10 @@ class _Tabular:
             return pa.table(arrays, names=list(self.columns))
 
     def _repr_html_(self) -> str:
-        return html_table(self.columns, self._rows())
+        return html_table(self.columns, self.cells())
 
 
-def html_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """An HTML table of the first rows, every cell escaped."""
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
-    lines = []
-    for row in rows[:ROWS_SHOWN]:
-        cells = "".join(f"<td>{html.escape('' if cell is None else str(cell))}</td>" for cell in row)
-        lines.append(f"<tr>{cells}</tr>")
-    more = f"<p>{len(rows):,} rows, the first {ROWS_SHOWN} shown</p>" if len(rows) > ROWS_SHOWN else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
-
-
-class Answers(_Tabular, Sequence[dict[str, Any]]):
+class Answers(Tabular, Sequence[dict[str, Any]]):
     """The answers of a goal: a sequence of dicts, one for each distinct answer, by the goal's variables.
 
     A goal without variables has no columns; `holds` and the truth of the object tell if it holds. `truncated`: there
@@ -88,8 +80,18 @@ class Answers(_Tabular, Sequence[dict[str, Any]]):
         self.complete = complete
         self.stopped = stopped
 
-    def _rows(self) -> Sequence[Sequence[Any]]:
+    def reworded(self, reword: Callable[[str], str]) -> Self:
+        """These answers with `stopped` reworded."""
+        self.stopped = reword(self.stopped)
+        return self
+
+    def cells(self) -> Sequence[Sequence[Any]]:
         return self.rows
+
+    def to_json(self) -> dict[str, Any]:
+        """The answers as a JSON object; an exact number becomes a float, a Prolog term its text."""
+        rows = [dict(zip(self.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
+        return {"answers": rows, "truncated": self.truncated}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -113,6 +115,12 @@ class Answers(_Tabular, Sequence[dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         return super()._repr_html_() if self.columns else f"<p>{'true' if self.holds else 'false'}</p>"
+
+
+def _json_cell(cell: Any) -> Any:
+    if isinstance(cell, PrologTerm):
+        return [_json_cell(item) for item in cell.arguments] if cell.name == "[]" else str(cell)
+    return float(cell) if isinstance(cell, Decimal) else cell
 
 
 def _python_value(cell: Any) -> Any:
@@ -167,7 +175,7 @@ class Statement:
         return f"<details><summary>{html.escape(self.text)}</summary><pre>{proof}</pre></details>"
 
 
-class Statements(_Tabular, Sequence[Statement]):
+class Statements(Tabular, Sequence[Statement]):
     """Statements in the order they were derived."""
 
     columns = ("rule", "distribution", "text", "premise", "conclusion", "log_likelihood")
@@ -175,7 +183,7 @@ class Statements(_Tabular, Sequence[Statement]):
     def __init__(self, records: Sequence[StatementRecord]) -> None:
         self._records = records
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def cells(self) -> list[tuple[Any, ...]]:
         return [
             (
                 record.rule,
@@ -190,7 +198,11 @@ class Statements(_Tabular, Sequence[Statement]):
 
     def of(self, distribution: str) -> Statements:
         """The statements of one distribution, `head` or `long_tail`."""
-        wanted = Distribution(distribution)
+        try:
+            wanted = Distribution(distribution)
+        except ValueError:
+            names = " or ".join(end.value for end in Distribution)
+            raise HapaxError(f"There is no distribution {distribution!r}. Choose {names}.") from None
         return Statements([record for record in self._records if record.distribution is wanted])
 
     def __len__(self) -> int:
@@ -209,10 +221,11 @@ class Statements(_Tabular, Sequence[Statement]):
         return f"<{counted(len(self), 'statement')}>"
 
 
-class SearchResult(_Tabular):
+class SearchResult(Tabular):
     """The outcome of a search: its statements, and its table with a row for each rule.
 
-    `complete` is False where a budget was reached; the same search goes on from there. `report` has all figures.
+    `complete` is False where a budget was reached, and `stopped` says which; the same search goes on from there.
+    `report` has all figures.
     """
 
     columns = ("rule", "head", "long_tail", "in_both", "delta", "calls", "skipped")
@@ -220,12 +233,18 @@ class SearchResult(_Tabular):
     def __init__(self, report: SearchReport) -> None:
         self.report = report
         self.complete = report.status == "done"
+        self.stopped = report.budget or ""
+
+    def reworded(self, reword: Callable[[str], str]) -> Self:
+        """This result with `stopped` reworded."""
+        self.stopped = reword(self.stopped)
+        return self
 
     @property
     def statements(self) -> Statements:
         return Statements(self.report.statements)
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def cells(self) -> list[tuple[Any, ...]]:
         return [
             (
                 rule.rule,
@@ -245,7 +264,7 @@ class SearchResult(_Tabular):
         return f"<search of {counted(rules, 'rule')}, {counted(statements, 'statement')}{status}>"
 
 
-class Derivation(_Tabular):
+class Derivation(Tabular):
     """The outcome of a bulk derivation: its statements, and its table with a row for each rule.
 
     `report` has all figures; `read` reads the statements one by one from the knowledge base, which must still be open.
@@ -262,7 +281,15 @@ class Derivation(_Tabular):
         """The stored statements of the derived rules, read into memory."""
         return Statements(list(self.read()))
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def write(self, path: str | Path) -> int:
+        """Write the statements with their proofs to a file named .jsonl or .parquet, and return their number."""
+        from hapax.evaluation.dataset.derived import check_output, write_derived
+
+        check_output(Path(path))
+        with closing(self.read()) as statements:
+            return write_derived(Path(path), statements)
+
+    def cells(self) -> list[tuple[Any, ...]]:
         return [(rule.rule, rule.statements, rule.engine, rule.seconds, rule.reason) for rule in self.report.rules]
 
     def __repr__(self) -> str:
@@ -275,17 +302,22 @@ class Explanation:
     """Why something holds or does not, as a tree of lines. `str()` gives indented text; a notebook unfolds it."""
 
     story: Story
+    reword: Callable[[str], str] = str
+
+    def reworded(self, reword: Callable[[str], str]) -> Self:
+        """This explanation with the text of its lines reworded."""
+        return replace(self, reword=reword)
 
     @property
     def lines(self) -> list[tuple[int, str, str]]:
         """Depth, kind (`goal`, `fact`, `call`, `gate` ...) and text of every line, from the top."""
-        return [(depth, line.kind, line.text) for depth, line in self.story.lines()]
+        return [(depth, line.kind, self.reword(line.text)) for depth, line in self.story.lines()]
 
     def to_json(self) -> list[dict[str, Any]]:
         return self.story.to_json()
 
     def __str__(self) -> str:
-        return story_text(self.story)
+        return self.reword(story_text(self.story))
 
     def _repr_html_(self) -> str:
         """Nested lists; built line by line, because a proof may be deeper than Python's stack."""
@@ -294,7 +326,7 @@ class Explanation:
             while open_lists > depth:
                 pieces.append("</details></li></ul>")
                 open_lists -= 1
-            text = html.escape(line.text)
+            text = html.escape(self.reword(line.text))
             if line.children:
                 pieces.append(f"<ul><li><details open><summary>{text}</summary>")
                 open_lists += 1

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
+import hapax
+from hapax.api import outputs
+from hapax.api.outputs import DATASET_FORMATS
 from hapax.commands.console import err, out, print_tables
 from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
-from hapax.evaluation.dataset.formats import FORMATS
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     "--format",
     "formats",
     multiple=True,
-    type=click.Choice(list(FORMATS)),
+    type=click.Choice(DATASET_FORMATS),
     help="Format to write; default: all.",
 )
 @with_chosen
@@ -63,33 +65,27 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
     hapax dataset lint-of-mine --db hapax.db
     hapax dataset small --sample 500 --blocked blocked.txt --format hf --format lm-eval
     """
-    from hapax.evaluation.dataset.blocked import BlockList
-    from hapax.evaluation.dataset.build import Target, build
-    from hapax.evaluation.dataset.selection import SelectionOptions
-
-    blocked = BlockList.read(options["blocked"]) if options["blocked"] else BlockList()
+    blocked = hapax.BlockList.read(options["blocked"]) if options["blocked"] else hapax.BlockList()
     sample = options["sample"] or None  # 0 asks for all
-    selection = SelectionOptions(
+    selection = hapax.SelectionOptions(
         chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked
     )
-    target = Target(folder, formats or tuple(FORMATS), options["name"], options["force"])
+    target = hapax.Target(folder, formats or DATASET_FORMATS, options["name"], options["force"])
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
-        summary = build(
+        written = outputs.write_dataset(
             kb,
             target,
             selection,
-            lambda done, total: status.update(f"Writing: {done} of {counted(total, 'statement')}"),
+            progress=lambda done, total: status.update(f"Writing: {done} of {counted(total, 'statement')}"),
         )
         if options["as_json"]:
-            click.echo(json.dumps(summary.to_json(), ensure_ascii=False, default=str))
+            click.echo(json.dumps(written.result.figures, ensure_ascii=False, default=str))
         else:
-            _print_summary(summary, folder)
+            print_tables(written.result.tables)
+            _print_summary(written.value, folder)
 
 
 def _print_summary(summary: DatasetSummary, folder: Path) -> None:
-    from hapax.evaluation.link.lint import table_16
-
-    print_tables([table_16(summary.tally.domains())])
     shared = counted(summary.tally.in_both, "statement is in both", "statements are in both")
     out.print(f"\n{escape(str(folder))}: {', '.join(summary.formats)}; {shared}")
     left_out = [f"{count} {reason.replace('_', ' ')}" for reason, count in summary.left_out.items() if count]

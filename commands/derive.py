@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.markup import escape
 
-import hapax
-from hapax.api.operations import chosen_rules
+from hapax.api import operations, outputs
 from hapax.commands.console import err, print_table
 from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_paths
 from hapax.commands.whole_files import atomic_folder, atomic_path
@@ -64,25 +62,19 @@ def derive(  # noqa: PLR0917  one parameter an option
     hapax derive my.rules --rule allergy -o statements.jsonl
     hapax derive --tables bulk
     """
-    from hapax.engine.inference.derive import relevant_library
-    from hapax.evaluation.dataset.derived import check_output, write_derived, write_tables
-
     library = read_library(paths)
     # Before the derivation, which can take long.
-    if output is not None:
-        check_output(output)
+    outputs.check_derivation_outputs(output, tables)
     with open_kb(database, existing=True) as kb:
-        derivation = hapax.derive(library, kb, only=chosen, engine=engine)
+        derivation = operations.derive(library, kb, only=chosen, engine=engine)
         _print_report(derivation.report, as_json)
         if output is not None:
-            with closing(derivation.read()) as statements, atomic_path(output) as path:
-                count = write_derived(path, statements)
+            with atomic_path(output) as path:
+                count = derivation.write(path)
             err.print(f"{counted(count, 'statement')} in {escape(str(output))}")
         if tables is not None:
-            rules = chosen_rules(library, chosen)
-            part = relevant_library(library, *rules) if chosen else library
             with atomic_folder(tables) as folder:
-                count = write_tables(folder, kb, part, rules)
+                count = outputs.write_tables(library, kb, folder, only=chosen)
             err.print(f"{counted(count, 'table')} and rules.sql in {escape(str(tables))}")
 
 

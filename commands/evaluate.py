@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from hapax.api.operations import chosen_rules
+import hapax
+from hapax.api import evaluations
 from hapax.commands.console import (
     BUDGET_REACHED,
     DONE,
@@ -42,9 +43,6 @@ from hapax.commands.options import (
     with_search_settings,
 )
 from hapax.grammar.words import counted
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.group()
@@ -80,25 +78,15 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
     hapax evaluate ablation
     hapax evaluate ablation --rule allergy --rule currency --out figures
     """
-    from hapax.evaluation.link.ablation import Experiment
-    from hapax.evaluation.link.ablation import ablation as run_ablation
-    from hapax.evaluation.link.judging import GroundTruth
-    from hapax.llm_oracle.embedded.atlas import load_atlas
-
-    library = read_library(paths)
-    atlas, settings = load_atlas(), search_settings(options)
+    library, settings = read_library(paths), search_settings(options)
     with open_kb(options["database"]) as kb, progress_display(True) as progress:
         journal = open_journal(kb, options)
         models = load_models(library, options, journal=journal)
-        experiment = Experiment(library, chosen_rules(library, chosen), models, settings)
-        report = run_ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), progress, journal)
-    print_result(report.to_result(), options["as_json"])
+        evaluation = evaluations.evaluate_ablation(library, kb, models, settings, only=chosen, progress=progress)
+    print_result(evaluation.result, options["as_json"])
     if out is not None:
-        from hapax.engine.search.oracle import model_name
-        from hapax.evaluation.link.likelihood.figures import ablation_plot, write
-
-        write(ablation_plot(report.reports, model_name(models.evaluator)), out)
-    if cut := [name for name, search in report.reports.items() if search.status == "budget"]:
+        evaluations.draw_ablation(evaluation, models, out)
+    if cut := [name for name, search in evaluation.value.reports.items() if search.status == "budget"]:
         err.print(
             f"A budget ended these variants early, so their figures are incomplete: {', '.join(cut)}. Run the same "
             "command with a higher budget to continue."
@@ -142,8 +130,6 @@ def likelihood(
     hapax evaluate likelihood --evaluator frequency --evaluator embedded --out figures
     hapax evaluate likelihood --figure 4 --rule allergy --out figures
     """
-    from hapax.evaluation.link.likelihood.run import LikelihoodOptions, open_evaluators, run
-
     if numbers and out is None:
         raise click.UsageError("--figure needs --out, the folder to write to.")
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
@@ -152,17 +138,17 @@ def likelihood(
     with err.status("Measuring"), open_kb(options["database"], not asks_models, existing=True) as kb:
         journal = open_journal(kb, options)
         opening = opening_options(read_library(paths) if asks_models else None, options, journal)
-        measurement = LikelihoodOptions(
-            evaluators=open_evaluators(options["evaluators"], opening),
+        measurement = hapax.LikelihoodOptions(
+            evaluators=evaluations.open_evaluators(options["evaluators"], opening),
             rules=chosen,
-            reranker=open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
+            reranker=evaluations.open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
             figure_numbers=named or tuple(range(3, 14)),
             out=out,
         )
-        result = run(kb, measurement, journal)
-    print_result(result.to_result(), options["as_json"])
+        evaluation = evaluations.evaluate_likelihood(kb, measurement, journal=journal)
+    print_result(evaluation.result, options["as_json"])
     # A figure that was asked for by number must be written; of "all", those that can be drawn are enough.
-    sys.exit(FAILED if named and result.unavailable else DONE)
+    sys.exit(FAILED if named and evaluation.value.unavailable else DONE)
 
 
 @evaluate.command()
@@ -200,28 +186,27 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
     hapax evaluate probe
     hapax evaluate probe -m hf:Qwen/Qwen2.5-7B-Instruct --ask cot --sample 100 -o answers.jsonl
     """
-    from hapax.evaluation.link.probing import run
-
+    probing = hapax.ProbeOptions.of(chosen, options)
     if options["dry_run"]:
         with dry_run(database) as (kb, foreseeing):
-            opening = opening_options(None, options, foreseeing)
-            # The same code as below, with a journal that counts requests and sends none.
-            run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening).probe(foreseeing)
+            # As below, with a journal that counts requests and sends none.
+            evaluations.evaluate_probe(kb, probing, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, options["as_json"])
         return
     with open_kb(database, existing=True) as kb:
         journal = open_journal(kb, options)
-        session = run.ProbeSession(kb, run.ProbeOptions.of(chosen, options), opening_options(None, options, journal))
-        with err.status("Loading models"):
-            session.load()
-        with err.status("Asking") as status:
-            result = session.probe(
-                journal, lambda done, total: status.update(f"Asking: {done} of {counted(total, 'statement')}")
+        with err.status("Loading models") as status:
+            evaluation = evaluations.evaluate_probe(
+                kb,
+                probing,
+                opening_options(None, options, journal),
+                progress=lambda done, total: status.update(f"Asking: {done} of {counted(total, 'statement')}"),
+                wrong=options["examples"],
             )
     if output is not None:
-        output.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in result.answers_json())
-    print_result(result.to_result(options["examples"]), options["as_json"])
-    sys.exit(BUDGET_REACHED if result.run.stopped else DONE)
+        output.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in evaluation.value.answers_json())
+    print_result(evaluation.result, options["as_json"])
+    sys.exit(BUDGET_REACHED if evaluation.value.run.stopped else DONE)
 
 
 @evaluate.command()
@@ -251,15 +236,11 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
     hapax evaluate lint probing_set --rules rules.json --db lint.db
     hapax evaluate probe --db lint.db
     """
-    from hapax.evaluation.link import lint as lints
-    from hapax.llm_oracle.protocols import EVALUATOR
-    from hapax.llm_oracle.registry import open_model
-
-    reader = lints.LintReader(read_library(paths), folder)
-    flips = flips or (folder / lints.FLIPS_FILE if (folder / lints.FLIPS_FILE).exists() else None)
-    turned = lints.read_flips(flips, options["method"]) if flips else {}
+    library = read_library(paths)
+    labels = evaluations.FlippedLabels(flips, options["method"])
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
-        evaluator = open_model(options["evaluator"], EVALUATOR, opening_options(reader.library, options, journal))
-        report = lints.import_lint(kb, reader, turned, evaluator, journal)
-    print_result(report.to_result(), options["as_json"])
+        opening = opening_options(library, options, journal)
+        (evaluator,) = evaluations.open_evaluators([options["evaluator"]], opening)
+        evaluation = evaluations.import_lint(kb, library, folder, evaluator, flips=labels, journal=journal)
+    print_result(evaluation.result, options["as_json"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
 
 import click
 
+from hapax.api import machine
 from hapax.commands.console import DONE, FAILED, print_table
 from hapax.commands.options import with_json
 
@@ -20,17 +20,11 @@ def list_models(as_json: bool) -> None:
     \b
     hapax models
     """
-    from hapax.llm_oracle.registry import list_models as registered_models
-
-    models = registered_models()
+    models = machine.list_models()
     if as_json:
-        click.echo(json.dumps([asdict(model) for model in models]))
-        return
-    rows = []
-    for model in models:
-        usable = "yes" if model.available else model.remedy
-        rows.append((model.name, ", ".join(model.roles), model.abilities, usable))
-    print_table(("model", "roles", "abilities", "usable here"), rows)
+        click.echo(json.dumps(models.to_json()))
+    else:
+        print_table(models.columns, models.cells())
 
 
 @click.command()
@@ -41,15 +35,9 @@ def doctor(as_json: bool) -> None:
     \b
     hapax doctor
     """
-    from hapax.engine.doctor import examine
-
-    findings = examine()
+    examination = machine.doctor()
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings]))
+        click.echo(json.dumps(examination.to_json()))
     else:
-        rows = []
-        for finding in findings:
-            found = finding.found or ("not installed" if finding.optional else "missing")
-            rows.append((finding.name, found, "" if finding.ok else finding.remedy))
-        print_table(("part", "found", "what to do"), rows)
-    sys.exit(DONE if all(finding.ok or finding.optional for finding in findings) else FAILED)
+        print_table(examination.columns, examination.cells())
+    sys.exit(DONE if examination.passed else FAILED)

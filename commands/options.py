@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.markup import escape
 
-import hapax
+from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
@@ -64,7 +64,11 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 with_paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 
 with_rules = click.option(
-    "--rules", "paths", multiple=True, type=click.Path(path_type=Path), help="Rule files or folders; default: shipped."
+    "--rules",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Rule files or folders; `shipped` names the shipped ones.  [default: shipped]",
 )
 
 with_database = click.option(
@@ -347,7 +351,7 @@ with_search_settings = together(
 
 def read_library(paths: Sequence[Path]) -> Library:
     """The rules of these files and folders, or the shipped ones."""
-    return hapax.load_rules(*paths)
+    return operations.load_rules(*paths)
 
 
 def open_kb(database: str | None, read_only: bool = False, existing: bool = False, begun_by: str = "") -> KnowledgeBase:
@@ -389,7 +393,7 @@ def load_models(library: Library, options: dict[str, Any], journal: Journal | No
     opening = opening_options(library, options, journal)
     names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
     with err.status("Loading models"):
-        return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
+        return operations.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
 
 def search_settings(options: dict[str, Any]) -> Any:

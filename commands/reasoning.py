@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 
-import hapax
+from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_table
 from hapax.commands.options import (
     Finite,
@@ -32,8 +31,7 @@ from hapax.commands.options import (
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from hapax.api.results import Explanation
-    from hapax.engine.inference.theory import QueryResult
+    from hapax.api.results import Answers, Explanation
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
 
@@ -74,8 +72,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     if not options["ask"]:
         with open_kb(database, read_only=True) as kb:
             rules = _entailing(library, kb, options["entail"])
-            answers = hapax.query(goal, rules, kb, assume=assume, limits=limits)
-        _print_answers(answers.result, options["as_json"])
+            answers = operations.query(goal, rules, kb, assume=assume, limits=limits)
+        _print_answers(answers, options["as_json"], asked=False)
         return
     # Noted before `open_kb` makes the file.
     begins = not Path(database).exists()
@@ -84,8 +82,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
-        answers = hapax.query(goal, rules, kb, assume=assume, models=models, limits=limits)
-    _print_answers(answers.result, options["as_json"])
+        answers = operations.query(goal, rules, kb, assume=assume, models=models, limits=limits)
+    _print_answers(answers, options["as_json"], asked=True)
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)
     sys.exit(DONE if answers.complete else BUDGET_REACHED)
@@ -109,7 +107,7 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
     """
     with open_kb(database, read_only=True) as kb:
         rules = _entailing(read_library(paths), kb, options["entail"])
-        _print_explanation(hapax.why(text, rules, kb, assume=options["assume"]), options["as_json"])
+        _print_explanation(operations.why(text, rules, kb, assume=options["assume"]), options["as_json"])
 
 
 @click.command("why-not")
@@ -127,41 +125,30 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     """
     with open_kb(database, read_only=True) as kb:
         rules = _entailing(read_library(paths), kb, options["entail"])
-        _print_explanation(hapax.why_not(atom, rules, kb, assume=options["assume"]), options["as_json"])
+        _print_explanation(operations.why_not(atom, rules, kb, assume=options["assume"]), options["as_json"])
 
 
 def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None) -> Library:
     """The library with stored entailments of at least this score as rules; unchanged without a score."""
-    if at_least is None:
-        return library
-    from hapax.engine.entailment.graph import edges, with_entailments
-
-    return with_entailments(library, edges(kb, at_least))
+    return library if at_least is None else operations.with_entailments(library, kb, at_least)
 
 
 def _print_explanation(explanation: Explanation, as_json: bool) -> None:
     click.echo(json.dumps(explanation.to_json(), ensure_ascii=False, indent=2) if as_json else str(explanation))
 
 
-def _print_answers(result: QueryResult, as_json: bool) -> None:
+def _print_answers(answers: Answers, as_json: bool, asked: bool) -> None:
+    result = answers.result
     if as_json:
-        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-        click.echo(json.dumps({"answers": rows, "truncated": result.truncated}, ensure_ascii=False, default=_plain))
+        click.echo(json.dumps(answers.to_json(), ensure_ascii=False))
     elif not result.columns:
         click.echo("true" if result.holds else "false")
     elif result.rows:
         print_table(result.columns, (tuple(map(str, row)) for row in result.rows))
     if not result.rows and result.columns and not as_json:
-        err.print("No answer.")
+        # A model that was asked has given its values; why one of them is no fact, `why-not` says.
+        ask = "" if asked else "Use --ask to ask a model for missing facts. "
+        err.print(f"No answer. {ask}`hapax why-not` explains why an atom does not hold.", soft_wrap=True)
     if result.truncated:
         first = counted(len(result.rows), "answer is", "answers are")
         err.print(f"Only the first {first} shown. Raise the limit with --answers.")
-
-
-def _plain(value: object) -> object:
-    """A JSON value for a Prolog term or an exact number: a list for a list, the text of any other term."""
-    from hapax.engine.inference.session import PrologTerm
-
-    if isinstance(value, PrologTerm) and value.name == "[]":
-        return list(value.arguments)
-    return float(value) if isinstance(value, Decimal) else str(value)

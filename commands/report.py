@@ -8,6 +8,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
+import hapax
+from hapax.api import outputs
 from hapax.commands.console import err
 from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_rules
 from hapax.commands.whole_files import atomic_text_file
@@ -42,20 +44,19 @@ def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], databa
     hapax report -o report.html
     hapax report --rule allergy --statements 50 -o allergy.html
     """
-    from hapax.evaluation.report.build import ReportOptions, build
-    from hapax.evaluation.report.page import page
-
-    report_options = ReportOptions(database, options["run_id"], chosen, options["statements"], options["rejected"])
-    with open_kb(database, read_only=True) as kb:
-        content = build(kb, read_library(paths), report_options)
+    report_options = hapax.ReportOptions(
+        database, options["run_id"], chosen, options["statements"], options["rejected"]
+    )
     # Rendered before the file is opened, so that an error keeps an older page.
-    text = page(content)
+    with open_kb(database, read_only=True) as kb:
+        page = outputs.report(kb, read_library(paths), report_options)
     with atomic_text_file(output) as stream:
-        stream.write(text)
+        stream.write(page.html)
+    content = page.content
     if content.heading.state:
         err.print(f"[yellow]note:[/] {escape(content.heading.state)}", soft_wrap=True)
     err.print(
         f"run {escape(content.heading.run_id)}: {counted(len(content.rules), 'rule')}, "
-        f"{counted(len(text.encode()) // 1000, 'kB', 'kB')}",
+        f"{counted(len(page.html.encode()) // 1000, 'kB', 'kB')}",
         soft_wrap=True,
     )

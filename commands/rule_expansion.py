@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from hapax.api.operations import SHIPPED_RULES
+import hapax
+from hapax.api import expansion
+from hapax.api.expansion import ACCEPT, REJECT, WAITING
 from hapax.commands.console import err, out, print_diagnostics
 from hapax.commands.options import (
     Finite,
@@ -38,10 +40,6 @@ if TYPE_CHECKING:
 
     from hapax.engine.expansion.review import CheckedProposal, Review
     from hapax.engine.expansion.sheet import ReviewedProposal, ReviewSheet
-    from hapax.grammar.rules import Library
-    from hapax.kb.store import KnowledgeBase
-    from hapax.llm_oracle.calls import JournaledGenerator
-    from hapax.llm_oracle.journal import Journal
 
 ANSWERS = "a accept, r reject, e WORDS use another verb, s skip, q quit"
 
@@ -98,23 +96,18 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules --review later --max-calls 100
     """
-    from hapax.engine.expansion.propose import ExpansionSettings
-    from hapax.engine.expansion.review import Review
-    from hapax.engine.expansion.rule_file import Sources, refuse_overwrite
-    from hapax.engine.expansion.sheet import ReviewSheet
-
     output: Path = options["output"]
     if options["as_json"] and options["review"] == "ask":
         raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
     # Before any question is asked and paid.
-    refuse_overwrite(output)
-    sources = Sources.read(meta, paths or (SHIPPED_RULES,), output)
-    sheet = ReviewSheet(options["decisions"] or output.with_suffix(".decisions.csv"))
-    settings = ExpansionSettings(options["variable"], options["types"], options["verbs"], options["seed"])
+    files = expansion.ExpansionFiles(meta, output, paths, chosen, options["decisions"])
+    library = files.read().whole
+    settings = hapax.ExpansionSettings(options["variable"], options["types"], options["verbs"], options["seed"])
     with open_kb(options["database"]) as kb:
-        review = Review(_generator(kb, sources.whole, options), sources, sources.meta_rules(chosen), sheet, settings)
         with err.status("Asking"):
-            left_out = review.propose()
+            opening = opening_options(library, options, open_journal(kb, options))
+            expanded = expansion.expand_rules(files, kb, options["model"], settings, opening)
+        review, left_out = expanded.review, expanded.left_out
         if not options["as_json"]:
             for reply in left_out:
                 out.print(f"[yellow]left out[/] {escape(f'{reply.said!r} {reply.reason}')}")
@@ -124,13 +117,11 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
         click.echo(
             json.dumps({"rules": written, "left_out": list(map(asdict, left_out)), "proposals": review.to_json()})
         )
-    _print_outcome(written, output, sheet)
+    _print_outcome(written, output, review.sheet)
 
 
 def _print_outcome(written: int, output: Path, sheet: ReviewSheet) -> None:
     """Print the number of rules written, and how to decide on the proposals that are still waiting."""
-    from hapax.engine.expansion.sheet import WAITING
-
     waiting = len(sheet.decided(WAITING))
     summary = f"{counted(written, 'rule')} in {output}, for use with the library of --rules"
     err.print(escape(summary if written else "no rule accepted"), soft_wrap=True)
@@ -158,14 +149,10 @@ def lint(paths: tuple[Path, ...], **options: Any) -> None:
     \b
     hapax rules lint my.rules -m openai:gpt-4.1
     """
-    from hapax.engine.expansion.predicate_lint import lint_predicates
-    from hapax.llm_oracle.calls import JournaledCritic
-    from hapax.llm_oracle.protocols import CRITIC
-
     library = read_library(paths)
     with open_kb(options["database"]) as kb, err.status("Asking"):
-        model, journal = _open_model(kb, library, CRITIC, options)
-        asked, diagnostics = lint_predicates(library, JournaledCritic(model, journal, role="rules"))
+        opening = opening_options(library, options, open_journal(kb, options))
+        asked, diagnostics = expansion.lint_rules(library, kb, options["model"], opening)
     print_diagnostics(diagnostics, options["as_json"])
     err.print(f"{counted(asked, 'predicate')} judged, {counted(len(diagnostics), 'warning')}")
 
@@ -184,39 +171,17 @@ def verbalise(paths: tuple[Path, ...], **options: Any) -> None:
     \b
     hapax rules verbalise my.rules -m openai:gpt-4.1 > vocabulary.rules
     """
-    from hapax.engine.expansion.sentences import declarations
-    from hapax.grammar.printing import signature_text
-    from hapax.llm_oracle.rewriting import FormWriter
-
     library = read_library(paths)
     with open_kb(options["database"]) as kb:
-        model = _generator(kb, library, options)
-        for signature, notes in declarations(library, FormWriter(model, options["seed"])):
-            click.echo(signature_text(signature))
+        opening = opening_options(library, options, open_journal(kb, options))
+        for name, declaration, notes in expansion.verbalise_rules(library, kb, options["model"], opening):
+            click.echo(declaration)
             for note in notes:
-                err.print(f"[yellow]look at[/] {escape(f'{signature.name}: {note}')}", soft_wrap=True)
-
-
-def _generator(kb: KnowledgeBase, library: Library, options: dict[str, Any]) -> JournaledGenerator:
-    from hapax.llm_oracle.calls import JournaledGenerator
-    from hapax.llm_oracle.protocols import KNOWLEDGE
-
-    model, journal = _open_model(kb, library, KNOWLEDGE, options)
-    return JournaledGenerator(model, journal, role="rules")
-
-
-def _open_model(kb: KnowledgeBase, library: Library, role: str, options: dict[str, Any]) -> tuple[Any, Journal]:
-    """Open the model for a role, and the journal of its calls."""
-    from hapax.llm_oracle.registry import open_instructed
-
-    journal = open_journal(kb, options)
-    return open_instructed(options["model"], role, opening_options(library, options, journal)), journal
+                err.print(f"[yellow]look at[/] {escape(f'{name}: {note}')}", soft_wrap=True)
 
 
 def _decide(review: Review, options: dict[str, Any]) -> None:
     """Decide on the waiting proposals as --review says. Without --review and a terminal, leave them to the sheet."""
-    from hapax.engine.expansion.sheet import ACCEPT, WAITING
-
     way = options["review"] or ("ask" if sys.stdin.isatty() and not options["as_json"] else "later")
     rows = review.sheet.decided(WAITING)
     if way == "ask":
@@ -248,8 +213,6 @@ def _ask(review: Review, rows: Sequence[ReviewedProposal], by: str) -> None:
 
 def _apply_answer(review: Review, row: ReviewedProposal, by: str, answer: str, words: str) -> None:
     """Accept, reject or reword a proposal, or print why that is not possible."""
-    from hapax.engine.expansion.sheet import ACCEPT, REJECT
-
     objection = review.checked(row).objection
     if answer == "r":
         review.decide(row, REJECT, by, words)
@@ -303,11 +266,8 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     \b
     hapax rules suggest --rules my.rules --db hapax.db > suggested.rules
     """
-    from hapax.engine.entailment.graph import edges
-    from hapax.engine.entailment.suggestions import suggestions
-
     with open_kb(database, read_only=True) as kb:
-        found = list(suggestions(edges(kb, 0.0), read_library(paths), at_least, margin))
+        found = expansion.suggest_rules(read_library(paths), kb, at_least, margin)
     if as_json:
         rows = []
         for suggestion in found:

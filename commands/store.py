@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-import hapax
+from hapax.api import operations, outputs
 from hapax.commands.console import counts_text, err, out, print_table
 from hapax.commands.options import open_kb, with_database, with_json
 from hapax.commands.whole_files import atomic_text_file
@@ -28,19 +28,17 @@ def stats(database: str, as_json: bool) -> None:
     hapax stats --db hapax.db
     """
     with open_kb(database, read_only=True) as kb:
-        counts, roles, refusals = kb.counts(), kb.call_counts(), kb.refusals()
-        derived = kb.derived_counts()
+        contents = outputs.stats(kb)
     if as_json:
-        refused = [{"role": role, "reason": reason, "count": count} for role, reason, count in refusals]
-        click.echo(json.dumps({**counts, "derived": derived, "calls_by_role": roles, "refused": refused}))
+        click.echo(json.dumps(contents.to_json()))
         return
-    print_table(("table", "rows"), ((name, str(count)) for name, count in counts.items()))
-    if derived:
-        statements = counted(sum(derived.values()), "statement")
-        out.print(f"\n{statements} of {counted(len(derived), 'rule')}, stored by hapax derive.")
-    if roles:
-        out.print(f"\nCalls in all runs, by role of the model: {counts_text(roles)}.")
-    for role, reason, count in refusals:
+    print_table(contents.columns, ((name, str(count)) for name, count in contents.cells()))
+    if contents.derived:
+        statements = counted(sum(contents.derived.values()), "statement")
+        out.print(f"\n{statements} of {counted(len(contents.derived), 'rule')}, stored by hapax derive.")
+    if contents.calls:
+        out.print(f"\nCalls in all runs, by role of the model: {counts_text(contents.calls)}.")
+    for role, reason, count in contents.refused:
         out.print(escape(f"{counted(count, 'call')} to the {role} model refused: {reason}"))
 
 
@@ -55,7 +53,7 @@ def import_(file: Path, database: str, skip_faulty: bool) -> None:
     hapax import facts.csv --db my.db
     """
     with open_kb(database) as kb:
-        report = hapax.import_facts(kb, file, skip_faulty=skip_faulty)
+        report = operations.import_facts(kb, file, skip_faulty=skip_faulty)
     for fault in report.faults:
         err.print(escape(str(fault)))
     for warning in report.warnings:
@@ -82,7 +80,7 @@ def export(database: str, form: str, predicate: str | None, output: str) -> None
     """
     # Atomic: a file that was there stays as it was until all facts are written.
     with open_kb(database, read_only=True) as kb, atomic_text_file(output) as stream:
-        report = hapax.export_facts(kb, stream, form=form, predicate=predicate)
+        report = operations.export_facts(kb, stream, form=form, predicate=predicate)
     for left_out in report.left_out:
         err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
     err.print(f"{counted(report.written, 'fact')} exported")
@@ -98,7 +96,7 @@ def merge(path: Path, database: str) -> None:
     hapax merge colleague.db --db hapax.db
     """
     with open_kb(database) as kb:
-        report = hapax.merge(kb, path)
+        report = operations.merge(kb, path)
     for name, count in report.added.items():
         click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
     for conflict in report.conflicts:

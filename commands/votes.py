@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from hapax.api import evaluations, sheets
 from hapax.commands.console import err, print_result
 from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
@@ -79,13 +80,11 @@ def export(kind: str, database: str, **options: Any) -> None:
     hapax votes export predicates --head 50 --long-tail 50
     hapax votes export baseline --voter ann --voter bob --voter cy
     """
-    from hapax.evaluation.votes.exporting import SheetExportOptions, export_sheets
-
     # One of them alone would leave open how many of the other distribution are wanted.
     if (options["head"] is None) != (options["long_tail"] is None):
         raise click.UsageError("Give --head and --long-tail together.")
     with open_kb(database, read_only=True) as kb:
-        report = export_sheets(kb, SheetExportOptions.of(kind, options), options["out"])
+        report = sheets.export_sheets(kb, sheets.options_of(kind, options), options["out"])
     for path in report.paths:
         click.echo(path)
     err.print(escape(str(report)))
@@ -101,10 +100,8 @@ def import_(files: tuple[Path, ...], database: str, skip_faulty: bool) -> None:
     \b
     hapax votes import sheets/statements-voter-1.csv statements-voter-2.json
     """
-    from hapax.evaluation.votes.importing import import_sheets
-
     with open_kb(database, existing=True) as kb:
-        report = import_sheets(kb, files, skip_faulty=skip_faulty)
+        report = sheets.import_sheets(kb, files, skip_faulty=skip_faulty)
     for fault in report.faults:
         err.print(escape(str(fault)))
     for vote in report.replaced[:REPLACED_SHOWN]:
@@ -130,8 +127,6 @@ def report(failures: int, database: str, as_json: bool) -> None:
     hapax votes report
     hapax votes report --json
     """
-    from hapax.evaluation.votes.report import votes_result
-
     with open_kb(database, read_only=True) as kb:
-        result = votes_result(kb, failures)
-    print_result(result, as_json)
+        evaluation = evaluations.report_votes(kb, failures)
+    print_result(evaluation.result, as_json)

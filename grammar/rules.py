@@ -14,7 +14,9 @@ from itertools import combinations
 
 from hapax.grammar.attributes import GenericBy, Polarity, Principle, default_polarity, default_principle
 from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Term, Variable, quoted, variable_names
+from hapax.grammar.words import counted
 
 NUMBER = "Number"
 """The supertype of all numeric types, which comparisons of order and arithmetic need."""
@@ -163,7 +165,7 @@ class Rule:
         return self.text()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Library:
     """The content of one or more rule files."""
 
@@ -177,6 +179,14 @@ class Library:
     """Ground atoms that the files state, which become given facts."""
     examples: tuple[Atom, ...] = ()
     """Ground atoms that the prompt profile `few-shot` may show to a model; they are no facts."""
+
+    def __repr__(self) -> str:
+        rules, signatures = counted(len(self.rules), "rule"), counted(len(self.signatures), "declared predicate")
+        return f"<library of {rules}, {signatures}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the rules, for notebooks."""
+        return html_table(("name", "domain", "rule"), [(rule.name, rule.domain, rule.sentence) for rule in self.rules])
 
     @cached_property
     def _signatures(self) -> dict[str, PredicateSignature]:

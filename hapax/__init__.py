@@ -14,13 +14,33 @@ between versions; these names stay.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hapax.api.evaluations import (
+        Evaluation,
+        FlippedLabels,
+        evaluate_ablation,
+        evaluate_likelihood,
+        evaluate_probe,
+        import_lint,
+        report_votes,
+    )
+    from hapax.api.expansion import (
+        ExpansionFiles,
+        ProposedRules,
+        expand_rules,
+        lint_rules,
+        suggest_rules,
+        verbalise_rules,
+    )
+    from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
         Progress,
         add_facts,
         check_rules,
+        compile_rules,
         derive,
         export_facts,
         import_facts,
@@ -33,23 +53,62 @@ if TYPE_CHECKING:
         search,
         why,
         why_not,
+        with_entailments,
     )
+    from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
+    from hapax.api.python_calls import ArgumentRejected
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement, Statements
+    from hapax.api.sheets import export_sheets, import_sheets
+    from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
+    from hapax.evaluation.dataset.blocked import BlockList
+    from hapax.evaluation.dataset.build import Target
+    from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.link.likelihood.run import LikelihoodOptions
+    from hapax.evaluation.link.probing.run import ProbeOptions
+    from hapax.evaluation.report.build import ReportOptions
+    from hapax.evaluation.votes.exporting import SheetExportOptions
+    from hapax.evaluation.votes.items import SampleOptions
+    from hapax.evaluation.votes.questions import SheetKind
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.exchange import FactsRejected
     from hapax.kb.records import Distribution
     from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.budget import Budget, BudgetReached
     from hapax.llm_oracle.protocols import Models
 
 _HOMES = {
+    "hapax.api.evaluations": (
+        "Evaluation",
+        "FlippedLabels",
+        "evaluate_ablation",
+        "evaluate_likelihood",
+        "evaluate_probe",
+        "import_lint",
+        "report_votes",
+    ),
+    "hapax.api.expansion": (
+        "ExpansionFiles",
+        "ProposedRules",
+        "expand_rules",
+        "lint_rules",
+        "suggest_rules",
+        "verbalise_rules",
+    ),
+    "hapax.api.machine": (
+        "Examination",
+        "ModelListings",
+        "doctor",
+        "list_models",
+    ),
     "hapax.api.operations": (
         "Progress",
         "add_facts",
         "check_rules",
+        "compile_rules",
         "derive",
         "export_facts",
         "import_facts",
@@ -62,58 +121,149 @@ _HOMES = {
         "search",
         "why",
         "why_not",
+        "with_entailments",
     ),
-    "hapax.engine.inference.session": ("LimitExceeded", "QueryLimits"),
+    "hapax.api.outputs": (
+        "Contents",
+        "ReportPage",
+        "report",
+        "stats",
+        "write_dataset",
+        "write_tables",
+    ),
+    "hapax.api.python_calls": ("ArgumentRejected",),
+    "hapax.api.results": (
+        "Answers",
+        "Derivation",
+        "Explanation",
+        "SearchResult",
+        "Statement",
+        "Statements",
+    ),
+    "hapax.api.sheets": (
+        "export_sheets",
+        "import_sheets",
+    ),
+    "hapax.engine.expansion.propose": ("ExpansionSettings",),
+    "hapax.engine.inference.session": (
+        "LimitExceeded",
+        "QueryLimits",
+    ),
     "hapax.engine.search.settings": ("SearchSettings",),
-    "hapax.grammar.errors": ("Diagnostic", "GoalRejected", "HapaxError", "RulesRejected"),
-    "hapax.grammar.rules": ("Library", "Rule"),
+    "hapax.evaluation.dataset.blocked": ("BlockList",),
+    "hapax.evaluation.dataset.build": ("Target",),
+    "hapax.evaluation.dataset.selection": ("SelectionOptions",),
+    "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
+    "hapax.evaluation.link.probing.run": ("ProbeOptions",),
+    "hapax.evaluation.report.build": ("ReportOptions",),
+    "hapax.evaluation.votes.exporting": ("SheetExportOptions",),
+    "hapax.evaluation.votes.items": ("SampleOptions",),
+    "hapax.evaluation.votes.questions": ("SheetKind",),
+    "hapax.grammar.errors": (
+        "Diagnostic",
+        "GoalRejected",
+        "HapaxError",
+        "RulesRejected",
+    ),
+    "hapax.grammar.rules": (
+        "Library",
+        "Rule",
+    ),
     "hapax.kb.exchange": ("FactsRejected",),
     "hapax.kb.records": ("Distribution",),
     "hapax.kb.store": ("KnowledgeBase",),
-    "hapax.llm_oracle.budget": ("Budget", "BudgetReached"),
+    "hapax.llm_oracle.backend": ("OpeningOptions",),
+    "hapax.llm_oracle.budget": (
+        "Budget",
+        "BudgetReached",
+    ),
     "hapax.llm_oracle.protocols": ("Models",),
-    "hapax.api.results": ("Answers", "Derivation", "Explanation", "SearchResult", "Statement", "Statements"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Answers",
+    "ArgumentRejected",
+    "BlockList",
     "Budget",
     "BudgetReached",
+    "Contents",
     "Derivation",
     "Diagnostic",
     "Distribution",
+    "Evaluation",
+    "Examination",
+    "ExpansionFiles",
+    "ExpansionSettings",
     "Explanation",
     "FactsRejected",
+    "FlippedLabels",
     "GoalRejected",
     "HapaxError",
     "KnowledgeBase",
     "Library",
+    "LikelihoodOptions",
     "LimitExceeded",
+    "ModelListings",
     "Models",
+    "OpeningOptions",
+    "ProbeOptions",
     "Progress",
+    "ProposedRules",
     "QueryLimits",
+    "ReportOptions",
+    "ReportPage",
     "Rule",
     "RulesRejected",
+    "SampleOptions",
     "SearchResult",
     "SearchSettings",
+    "SelectionOptions",
+    "SheetExportOptions",
+    "SheetKind",
     "Statement",
     "Statements",
+    "Target",
     "add_facts",
     "check_rules",
+    "compile_rules",
     "derive",
+    "doctor",
+    "evaluate_ablation",
+    "evaluate_likelihood",
+    "evaluate_probe",
+    "expand_rules",
     "export_facts",
+    "export_sheets",
     "import_facts",
+    "import_lint",
+    "import_sheets",
+    "lint_rules",
+    "list_models",
     "load_rules",
     "merge",
     "open_models",
     "parse_rules",
     "plan",
     "query",
+    "report",
+    "report_votes",
     "search",
+    "stats",
+    "suggest_rules",
+    "verbalise_rules",
     "why",
     "why_not",
+    "with_entailments",
+    "write_dataset",
+    "write_tables",
 ]
+
+# In a checkout the rooms are links in this folder. A zip archive, or git with core.symlinks=false, turns links into
+# text files, `cli.py` among them, so the folder above, where the rooms are, comes first then.
+_FOLDER = Path(__file__).resolve().parent
+if not (_FOLDER / "engine").is_dir():
+    __path__.insert(0, str(_FOLDER.parent))
 
 
 def __getattr__(name: str) -> Any:
@@ -121,7 +271,11 @@ def __getattr__(name: str) -> Any:
     module = _HOME_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'hapax' has no attribute {name!r}")
-    return getattr(import_module(module), name)
+    value = getattr(import_module(module), name)
+    if module.startswith("hapax.api.") and not isinstance(value, type):
+        value = import_module("hapax.api.python_calls").python_call(value)
+        value.__module__ = __name__  # pickle looks for the function where it says that it is
+    return globals().setdefault(name, value)
 
 
 def __dir__() -> list[str]:

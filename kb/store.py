@@ -5,6 +5,7 @@ All methods take and return frozen records, and all writing is idempotent: writi
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
+from hapax.grammar.words import counted
 from hapax.kb import asking, rows
 from hapax.kb.connection import translated
 from hapax.kb.record_store import RecordStore
@@ -44,6 +47,20 @@ class KnowledgeBase(RecordStore):
     One object belongs to one thread, as SQLite connections do; several processes may write to one file. Reading and
     writing files of facts is in `exchange`, merging in `merge`, the history of one fact in `story`.
     """
+
+    def __repr__(self) -> str:
+        try:
+            counts = self.counts()
+        except HapaxError:
+            return f"<knowledge base {self.path or 'in memory'}, closed>"
+        facts, statements = counted(counts["facts"], "fact"), counted(counts["statements"], "statement")
+        return f"<knowledge base {self.path or 'in memory'}: {facts}, {statements}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the predicates with their numbers of facts, for notebooks."""
+        return f"<p>{html.escape(repr(self))}</p>" + html_table(
+            ("predicate", "facts"), list(self.fact_counts().items())
+        )
 
     # -- runs
 

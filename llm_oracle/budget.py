@@ -45,6 +45,12 @@ class Budget:
     max_cost: float | None = None
     roles: frozenset[str] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("max_calls", "max_tokens", "max_cost"):
+            limit = getattr(self, name)
+            if limit is not None and not (isinstance(limit, int | float) and limit >= 0):  # refuses nan, too
+                raise HapaxError(f"{name} is {limit!r}. Set it to a number from 0, or to None for no limit.")
+
     @property
     def is_unlimited(self) -> bool:
         return self.max_calls is None and self.max_tokens is None and self.max_cost is None

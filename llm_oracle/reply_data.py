@@ -281,8 +281,9 @@ def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: 
     """Index of the column with the values: the best header, else the first column that does not number the rows."""
     fits = [wanted.fit(name) for name in header]
     width = max((len(row) for row in (header, *data)), default=0)
-    if fits and max(fits) and not (wanted.numeric and max(fits) < 3):
-        return fits.index(max(fits))
+    best = max(fits, default=0)
+    if best and not (wanted.numeric and best < 3):
+        return fits.index(best)
     for column in range(width):
         texts = [_bare(row[column]) for row in data if column < len(row)]
         if column < len(header) and header[column].casefold().strip(". ") in _ORDER_NAMES:

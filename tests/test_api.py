@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import doctest
+import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -15,7 +17,8 @@ import pandas as pd
 import pytest
 
 import hapax
-from hapax.api.results import ROWS_SHOWN, html_table
+from hapax.api.python_calls import ARGUMENT_OF_OPTION, EXPECTED, OPERATION_OF_COMMAND, in_python
+from hapax.grammar.notebook import ROWS_SHOWN, html_table
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "python.md"
@@ -279,5 +282,169 @@ def test_a_single_assumption_may_be_a_text(rules: hapax.Library, kb: hapax.Knowl
 
 def test_a_model_string_is_not_a_model(rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
     """A search with a model string says how to open it."""
-    with pytest.raises(hapax.HapaxError, match=r"hapax\.open_models\('simulated'\)"):
+    with pytest.raises(hapax.HapaxError, match=r"models is a str, not a Models. Open models with hapax\.open_models"):
         hapax.search(rules, kb, "simulated")  # type: ignore[arg-type]  # the mistake that is tried
+
+
+WRONG_ARGUMENTS = {
+    "search: rules is a str, not a Library. Read rules with hapax.parse_rules": lambda rules, kb: hapax.search(
+        RULES, kb, None
+    ),
+    "check_rules: rules is a str": lambda rules, kb: hapax.check_rules(RULES),
+    "parse_rules: text is None, not a str": lambda rules, kb: hapax.parse_rules(None),
+    "parse_rules: text is a PosixPath.*hapax.load_rules": lambda rules, kb: hapax.parse_rules(Path("my.rules")),
+    "load_rules: paths is a list.*an argument of its own": lambda rules, kb: hapax.load_rules(["my.rules"]),
+    "load_rules: paths is None": lambda rules, kb: hapax.load_rules(None),
+    "query: kb is a str, not a KnowledgeBase": lambda rules, kb: hapax.query("is_in(A, B)", rules, "hapax.db"),
+    "query: goal is a Rule": lambda rules, kb: hapax.query(rules.rules[0], rules, kb),
+    "query: assume is an int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, assume=3),
+    "query: limits is an int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, limits=10),
+    "query: .*missing a required argument: 'rules'": lambda rules, kb: hapax.query("is_in(A, B)"),
+    "why: .*unexpected keyword argument 'asume'": lambda rules, kb: hapax.why("is_in(A, B)", rules, kb, asume="x"),
+    "export_facts: stream is a str.*open": lambda rules, kb: hapax.export_facts(kb, "facts.csv"),
+    "import_facts: source is a list": lambda rules, kb: hapax.import_facts(kb, ["facts.csv"]),
+    "derive: only is an int": lambda rules, kb: hapax.derive(rules, kb, only=1),
+    "search: progress is a bool": lambda rules, kb: hapax.search(rules, kb, simulated(rules), progress=True),
+    "search: settings is a dict": lambda rules, kb: hapax.search(rules, kb, simulated(rules), {"beam": 3}),
+    "add_facts: rows is an int": lambda rules, kb: hapax.add_facts(kb, "is_in", 3, rules),
+}
+"""Mistakes in types, by the pattern of the message."""
+
+WRONG_VALUES = {
+    "There is no distribution 'tail'. Choose head or long_tail": lambda rules, kb: hapax.derive(
+        rules, kb
+    ).statements.of("tail"),
+    "max_calls is -1. Set it to a number from 0": lambda rules, kb: hapax.Budget(max_calls=-1),
+    "max_cost is nan": lambda rules, kb: hapax.Budget(max_cost=float("nan")),
+    "max_tokens is '5'": lambda rules, kb: hapax.Budget(max_tokens="5"),
+    "seconds is 0. Set it to a number above 0": lambda rules, kb: hapax.QueryLimits(seconds=0),
+    "beam is '3'. Set it to a whole number from 1": lambda rules, kb: hapax.SearchSettings(beam="3"),
+    "plan is 'best'. Choose cheapest or premise-first": lambda rules, kb: hapax.SearchSettings(plan="best"),
+    "distributions is 'head'. Give a tuple of hapax.Distribution": lambda rules, kb: hapax.SearchSettings(
+        distributions="head"
+    ),
+    "open_models has no option sed. Its options are library, seed": lambda rules, kb: hapax.open_models(
+        "simulated", sed=3
+    ),
+}
+"""Mistakes in values, by the pattern of the message."""
+
+
+def simulated(rules: hapax.Library) -> hapax.Models:
+    return hapax.open_models("simulated", library=rules)
+
+
+@pytest.mark.parametrize("message", WRONG_ARGUMENTS)
+def test_an_argument_of_a_wrong_type_is_named_with_its_remedy(
+    rules: hapax.Library, kb: hapax.KnowledgeBase, message: str
+) -> None:
+    """A wrong argument is a HapaxError and a TypeError with operation, argument, type and remedy, before any work."""
+    with pytest.raises(hapax.ArgumentRejected, match=f"^{message}") as raised:
+        WRONG_ARGUMENTS[message](rules, kb)
+
+    assert isinstance(raised.value, hapax.HapaxError)
+    assert isinstance(raised.value, TypeError)
+
+
+@pytest.mark.parametrize("message", WRONG_VALUES)
+def test_a_wrong_value_is_named_with_its_remedy(rules: hapax.Library, kb: hapax.KnowledgeBase, message: str) -> None:
+    """A value outside its range, or a name that is not among the choices, is a HapaxError that says what fits."""
+    with pytest.raises(hapax.HapaxError, match=f"^{message}"):
+        WRONG_VALUES[message](rules, kb)
+
+
+def test_one_name_stands_for_a_list_of_names(rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
+    """`only` takes the name of one rule as it is, not as a list of its letters."""
+    assert [rule.rule for rule in hapax.derive(rules, kb, only="may").report.rules] == ["may"]
+
+
+OPTION = re.compile(r"(?<![\w-])--[a-z]")
+
+
+def test_remedies_name_arguments(rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
+    """An error raised to Python speaks of arguments and operations, also in its diagnostics; the command line does not."""
+    from hapax.api import operations
+
+    hapax.add_facts(kb, "eats", [("tom", "milk")], rules)
+    other = hapax.parse_rules("given knows(Person, Person)")
+    with pytest.raises(hapax.GoalRejected, match="with `rules`") as raised:
+        hapax.query("eats(tom, X)", other, kb)
+    with pytest.raises(hapax.GoalRejected, match="with --rules"):
+        operations.query("eats(tom, X)", other, kb)
+
+    assert not OPTION.search(str(raised.value.diagnostics))
+    limits = hapax.QueryLimits(seconds=0.2)
+    with pytest.raises(hapax.LimitExceeded, match=r"Raise the limit with `limits.seconds`"):
+        hapax.query("member(_, [a]), findall(X, (between(1, 100000000, X), X < 0), Xs)", rules, kb, limits=limits)
+
+
+def test_a_spent_budget_speaks_of_calls_of_functions(rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
+    """A search that its budget ended says so in `stopped`, and what continues it, without naming a command."""
+    stingy = hapax.open_models("simulated", library=rules, budget=hapax.Budget(max_calls=1))
+    more = hapax.parse_rules("@name part\nis_in(Food A, Dish B) & is_in(Spice C, Dish B) -> may_have(Food A, Spice C)")
+    result = hapax.search(more, kb, stingy)
+
+    assert not result.complete
+    assert "make the same call" in result.stopped or "the same call" in result.stopped
+    assert "command" not in result.stopped
+
+
+def test_every_option_in_a_message_has_its_argument() -> None:
+    """Each option that a message of the rooms below the API names has an argument, or no operation can lead to it."""
+    elsewhere = {
+        "no-",
+        "ask",
+        "workers",
+        "worker-gpus",
+        "ray-address",
+        "shards",
+        "results",
+        "version",
+        "variable",
+        "include",
+        "head",
+    }
+    found: dict[str, str] = {}
+    for room in ("grammar", "kb", "llm_oracle", "engine"):
+        for path in (ROOT / room).rglob("*.py"):
+            tree = ast.parse(path.read_text("utf-8"))
+            docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                    for option in re.findall(r"(?<![\w-])--([a-z][a-z-]*)", node.value):
+                        found[option] = path.name
+
+    assert {option: file for option, file in found.items() if option not in ARGUMENT_OF_OPTION.keys() | elsewhere} == {}
+
+
+def test_remedies_name_operations_that_exist() -> None:
+    """Operations that take the place of commands in remedies are names of the front door."""
+    assert set(OPERATION_OF_COMMAND.values()) <= set(hapax.__all__)
+    assert in_python("Run `hapax why-not 'a(b)'`, or `hapax doctor`.") == "Run `hapax.why_not`, or `hapax doctor`."
+    assert in_python("Name it with -m openai:x or --critic.") == "Name it with `knowledge` openai:x or `critic`."
+
+
+def test_expectations_name_arguments_of_operations() -> None:
+    """The table of argument types holds no name that no operation has."""
+    operations = [getattr(hapax, name) for name in hapax.__all__ if not isinstance(getattr(hapax, name), type)]
+    names = {name for operation in operations for name in inspect.signature(operation).parameters}
+
+    assert set(EXPECTED) - names == set()
+
+
+def test_operations_can_be_sent_to_other_processes() -> None:
+    """An operation is pickled by its name, as a pool of processes needs."""
+    assert pickle.loads(pickle.dumps(hapax.query)) is hapax.query  # noqa: S301  # our own
+
+
+def test_rules_and_knowledge_bases_show_what_they_hold(rules: hapax.Library, tmp_path: Path) -> None:
+    """Their text is short, their table in a notebook escapes what it shows, and a closed file can be shown."""
+    kb = hapax.KnowledgeBase(tmp_path / "<b>.db")
+    hapax.add_facts(kb, "is_in", [("milk", "pancake")], rules)
+
+    assert repr(rules) == "<library of 1 rule, 3 declared predicates>"
+    assert "<td>may</td>" in rules._repr_html_()
+    assert "&lt;b&gt;.db: 1 fact, 0 statements&gt;" in kb._repr_html_()
+    assert "<td>is_in/2</td><td>1</td>" in kb._repr_html_()
+    kb.close()
+    assert repr(kb) == f"<knowledge base {tmp_path / '<b>.db'}, closed>"

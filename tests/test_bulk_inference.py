@@ -26,6 +26,7 @@ from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Substitution, Value
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.relations import Relations
 from hapax.kb.store import KnowledgeBase
 
 DECLARED = """
@@ -211,6 +212,45 @@ def test_facts_read_together_are_as_read_one_by_one(found: list[tuple[str, list[
             contents.append([kb.database.conn.execute(f"SELECT * FROM {table}").fetchall() for table in tables])  # noqa: S608
 
     assert contents[0] == contents[1]
+
+
+def relations_of(kb: KnowledgeBase) -> dict[str, list[tuple[Value, ...]]]:
+    """The rows of each relation by the predicate's indicator; empty relations are left out."""
+    conn = kb.database.conn
+    rows = {}
+    for indicator, number in conn.execute("SELECT indicator, number FROM relations").fetchall():
+        rows[indicator] = sorted(conn.execute(f"SELECT * FROM relation_{number}").fetchall())  # noqa: S608
+    return {indicator: found for indicator, found in rows.items() if found}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    updates=st.lists(
+        st.tuples(
+            st.integers(1, 6),
+            st.sampled_from(["rowid = {n}", "predicate = '{p}'", 'arguments = \'["v{n}","w"]\'', "delete"]),
+            st.integers(1, 20),
+            st.sampled_from("abc"),
+        ),
+        max_size=8,
+    )
+)
+def test_facts_that_others_changed_are_read_again(updates: list[tuple[int, str, int, str]]) -> None:
+    """Whatever another program changes in `facts`, row numbers included, relations become those of a fresh reading."""
+    with KnowledgeBase() as kb:
+        kb.add_facts([fact("ab"[n % 2], f"v{n}", "w") for n in range(6)])
+        relations = Relations(kb)
+        relations.bring_up_to_date()
+        for row, change, number, predicate in updates:
+            change_text = change.format(n=number, p=predicate)
+            sql = "DELETE FROM facts" if change == "delete" else f"UPDATE OR IGNORE facts SET {change_text}"  # noqa: S608
+            kb.database.conn.execute(f"{sql} WHERE rowid = ?", (row,))
+        relations.bring_up_to_date()
+        read = relations_of(kb)
+        kb.database.conn.execute("DELETE FROM relation_state")
+        relations.bring_up_to_date()
+
+        assert read == relations_of(kb)
 
 
 @pytest.mark.parametrize(

@@ -210,11 +210,12 @@ def test_penalty_is_three_rouge_l(left, right):
 
 
 def test_random_scores_depend_on_their_parts_alone():
-    """The same seed and parts give the same number in [0, 1), other ones another."""
+    """The same seed and parts give the same number in [0, 1), other ones another, in both halves alike."""
     scores = [random_score(seed, "rule", ("a", 1)) for seed in range(50)]
 
     assert len(set(scores)) == 50
     assert all(0 <= score < 1 for score in scores)
+    assert 15 <= sum(score < 0.5 for score in scores) <= 35
     assert scores[3] == random_score(3, "rule", ("a", 1))
 
 

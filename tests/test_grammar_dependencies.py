@@ -301,6 +301,17 @@ def test_strata_put_a_predicate_above_what_it_negates() -> None:
     assert strata(Library()) == ()
 
 
+def test_without_a_negated_conclusion_no_graph_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most rule files negate no derived predicate: there is no cycle to look for, and `check` starts without a graph."""
+    library = library_of(
+        """p(T A, T B) & not s(T A, T B) -> r(T A, T B)
+        r(T A, T B) & p(T A, T B) -> q(T A, T B)"""
+    )
+    monkeypatch.setattr("hapax.grammar.dependencies.predicate_graph", lambda _: pytest.fail("a graph was built"))
+
+    assert negative_cycles(library) == ()
+
+
 def test_a_predicate_on_its_own_negation_has_no_stratum() -> None:
     """The cycle is reported once per group of predicates."""
     library = library_of(

@@ -339,3 +339,30 @@ def test_parse_rule_wants_one_rule() -> None:
     """Anything beside a single rule is refused."""
     with pytest.raises(HapaxError, match="one rule"):
         parse_rule("p(Person X) -> q(Person X)\nq(Person X) -> r(Person X)")
+
+
+RULE_TEXT = "p(Person X, Food A) & q(Food A, Place B) -> r(Person X, Place B)\n"
+
+
+def test_long_words_are_shortened_in_messages() -> None:
+    """A word of up to 60 characters is shown whole, a longer one by its first 57 and three dots."""
+    messages = []
+    for length in (60, 61):
+        with pytest.raises(RulesRejected) as rejected:
+            parse_library([("a.rules", f"@polarity {'y' * length}\n{RULE_TEXT}")])
+        messages.append(rejected.value.diagnostics[0].message)
+
+    assert f'"{"y" * 60}" is not' in messages[0]
+    assert f'"{"y" * 57}..." is not' in messages[1]
+
+
+def test_the_first_rule_of_a_name_is_named_beside_the_second() -> None:
+    """The diagnostic of a doubled name refers to the first rule, also where another fault of the file comes before."""
+    text = f"@polarity odd\n{RULE_TEXT}@name a\n{RULE_TEXT}@name a\n{RULE_TEXT}"
+    with pytest.raises(RulesRejected) as rejected:
+        parse_library([("a.rules", text)])
+    related = {
+        diagnostic.code: [place.line for place in diagnostic.related] for diagnostic in rejected.value.diagnostics
+    }
+
+    assert related == {"HPX050": [], "HPX053": [4]}

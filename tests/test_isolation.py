@@ -24,7 +24,7 @@ PROGRAM = Path(cli.__file__).resolve()
 TRAPS = (
     *("json.py", "select.py", "random.py", "re.py", "numpy.py", "click.py", "pyswip.py", "yaml.py", "sqlite_utils.py"),
     *("sitecustomize.py", "usercustomize.py", "engine/__init__.py", "engine/worker.py", "hapax/__init__.py"),
-    *("grammar/__init__.py", "kb/__init__.py", "torch/__init__.py", "matplotlib/__init__.py"),
+    *("grammar/__init__.py", "kb/__init__.py", "torch/__init__.py", "matplotlib/__init__.py", "wordfreq.py", "ray.py"),
 )
 """Files that leave a mark when Python imports them."""
 
@@ -219,6 +219,20 @@ def test_commands_run_nothing_from_the_working_folder(folder: Path, chain: str) 
             failed[name] = ended.stderr
 
     assert failed == {}
+
+
+@pytest.mark.cluster
+def test_workers_of_a_ray_cluster_run_nothing_from_the_working_folder(folder: Path) -> None:
+    """Ray puts the working folder first on its workers' path; a search on Ray keeps it off, and still finds files there."""
+    pytest.importorskip("ray")
+    cluster = ("--executor", "ray", "--workers", "2", "--db", "spread.db", "--no-progress")
+    for models in (SIMULATED, SCRIPTED):  # simulated models take likelihoods from wordfreq, scripted ones read a file
+        command = [sys.executable, str(PROGRAM), "search", "world.rules", "--rule", "repair", *models, *cluster]
+        ended = subprocess.run(command, cwd=folder, env=unmeasured(), capture_output=True, text=True, check=False)
+
+        assert marks(folder) == {}
+        assert ended.returncode == 0, ended.stderr
+        assert "2 workers" in ended.stderr
 
 
 def unmeasured() -> dict[str, str]:

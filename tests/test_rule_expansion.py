@@ -219,6 +219,33 @@ def test_conclusions_give_verbs_with_their_sentences() -> None:
     ]
 
 
+def test_the_conclusion_is_what_stands_after_the_last_then() -> None:
+    """A premise that itself says `then` is no part of the conclusion's verb."""
+    reply = "If Person A ate and then slept, then Person A cannot drive Vehicle B."
+
+    assert list(read_conclusions(reply, ["Person A", "Vehicle B"])) == [Verb("cannot_drive", "[1] cannot drive [2]")]
+
+
+def test_lines_without_a_statement_are_passed_over() -> None:
+    """A heading and an empty line neither count as unusable nor end the reply."""
+    reply = "Here are the statements:\n\n1. If so, then Person A cannot drive Vehicle B."
+
+    assert list(read_conclusions(reply, ["Person A", "Vehicle B"])) == [Verb("cannot_drive", "[1] cannot drive [2]")]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [("x" * 60, "x" * 60), ("x" * 61, "x" * 57 + "..."), ("Nobody\x1b[2J  drives\u202e.", "Nobody [2J drives .")],
+    ids=["whole", "cut", "printable"],
+)
+def test_an_unusable_line_is_shown_short_and_printable(line: str, shown: str) -> None:
+    """A refused line is shown in at most 60 printable characters, the last three `...` where it was cut."""
+    (unusable,) = read_conclusions(line, ["Person A", "Vehicle B"])
+
+    assert isinstance(unusable, UnusableReply)
+    assert unusable.said == shown
+
+
 def test_a_sentence_has_each_slot_once() -> None:
     """A verb may come as a sentence with all slots; one that lacks or repeats a slot is none."""
     assert read_verb("[1] cannot pay [2] for [3]", 3) == Verb("cannot_pay_for", "[1] cannot pay [2] for [3]")

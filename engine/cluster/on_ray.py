@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sysconfig
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -22,10 +23,12 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 
 import ray
 from ray.exceptions import RayError, RayTaskError
+from ray.job_config import JobConfig
 
 from hapax.engine.cluster.owner import Opening, Owner, OwnerReply, Post
 from hapax.engine.cluster.routing import Owners
 from hapax.engine.cluster.walking import Ahead, walk
+from hapax.engine.inference.isolation import IMPORT_ROOT
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
@@ -173,8 +176,23 @@ class RayWalkers:
         return RayPending(task.remote(self.ahead, list(names)))
 
 
+class IsolatedJob(JobConfig):  # type: ignore[misc]  # Ray is not read by mypy
+    """Job whose workers import nothing from the working folder, but `hapax` from where this process has it."""
+
+    def __init__(self) -> None:
+        # Ray puts these folders before Python's own, so site-packages, where its workers look anyway, stays behind.
+        is_installed = Path(sysconfig.get_path("purelib")).resolve() == IMPORT_ROOT
+        super().__init__(_py_driver_sys_path=[] if is_installed else [str(IMPORT_ROOT)])
+
+    def _runtime_env_has_working_dir(self) -> bool:
+        """Without a working folder of its own, Ray would put this process's folder first on the path of each worker."""
+        return True
+
+
 def _connect(address: str, worker_count: int | None) -> None:
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if not address.startswith("ray://"):  # there the driver runs on the cluster and does not know this folder
+        settings["job_config"] = IsolatedJob()
     if address == LOCAL:
         with _without_log_level():
             ray.init(
@@ -182,13 +200,13 @@ def _connect(address: str, worker_count: int | None) -> None:
                 num_cpus=worker_count,
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
-                **quiet,
+                **settings,
             )
         return
     try:
         _knock(address)
         with _without_log_level():
-            ray.init(address=address, **quiet)
+            ray.init(address=address, **settings)
     except (OSError, RayError, ValueError, ImportError) as fault:
         reason = str(fault).strip().partition("\n")[0].rstrip(".")
         raise HapaxError(

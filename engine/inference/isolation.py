@@ -22,7 +22,7 @@ KEPT_VARIABLES = (
 )
 """The variables that finding and starting SWI-Prolog may need. All others, API keys among them, stay in the parent."""
 
-_ROOT = Path(hapax.__file__).resolve().parent.parent
+IMPORT_ROOT = Path(hapax.__file__).resolve().parent.parent
 """The folder that `hapax` is imported from: the checkout, or site-packages."""
 
 # `hapax` is loaded from the parent's own copy, not searched for: an older one may be installed beside a checkout.
@@ -49,7 +49,7 @@ def child_command(module: str, *arguments: str) -> list[str]:
     # each change of the working folder, so it goes as well.
     working_folder = Path.cwd()
     path = [entry for entry in sys.path if Path(entry).is_absolute() and Path(entry).resolve() != working_folder]
-    place = json.dumps([str(_ROOT), path])
+    place = json.dumps([str(IMPORT_ROOT), path])
     return [sys.executable, "-I", "-c", _START, place, module, *arguments]
 
 

@@ -58,6 +58,12 @@ class QueryLimits:
     answers: int = 10_000
     memory_mb: int = 1024
 
+    def __post_init__(self) -> None:
+        for name in ("seconds", "inferences", "answers", "memory_mb"):
+            limit = getattr(self, name)
+            if not (isinstance(limit, int | float) and 0 < limit < math.inf):
+                raise HapaxError(f"{name} is {limit!r}. Set it to a number above 0.")
+
 
 REMEDIES = {
     "seconds": "Raise the limit with --seconds.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
 from hapax.engine.search.oracle import OracleSettings
@@ -56,12 +56,20 @@ class SearchSettings:
     def __post_init__(self) -> None:
         for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
             number = getattr(self, name)
-            if number < 1:
-                raise HapaxError(f"{name} is {number}. Set it to at least 1.")
+            if not isinstance(number, int) or number < 1:
+                raise HapaxError(f"{name} is {number!r}. Set it to a whole number from 1.")
+        for name, kind in (("likelihood", Ranker), ("compat", Compat), ("plan", Preset)):
+            choice = getattr(self, name)
+            if choice is not None and choice not in get_args(kind):
+                raise HapaxError(f"{name} is {choice!r}. Choose {' or '.join(get_args(kind))}.")
         if not 0.0 < self.keep_share <= 1.0:
             raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
         if self.profile is not None:
             find_profile(self.profile)  # raises for an unknown name
+        if not all(isinstance(distribution, Distribution) for distribution in self.distributions):
+            raise HapaxError(
+                f"distributions is {self.distributions!r}. Give a tuple of hapax.Distribution.HEAD and .LONG_TAIL."
+            )
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,11 +63,18 @@ def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
 
 
 def check_output(path: Path) -> None:
-    """Raises HapaxError unless the file is named .jsonl or .parquet and its folder exists."""
+    """Raises HapaxError unless the file is named .jsonl or .parquet and its folder exists, and as `check_parquet`."""
     if path.suffix not in (".jsonl", ".parquet"):
         raise HapaxError(f"{path}: statements are written as .jsonl or .parquet. Give the file one of these suffixes.")
     if not path.resolve().parent.is_dir():
         raise HapaxError(f"{path}: its folder does not exist. Create {path.parent} first, or name another file.")
+    if path.suffix == ".parquet":
+        check_parquet()
+
+
+def check_parquet() -> None:
+    """Raises ModuleNotFoundError where the library that writes Parquet files is missing."""
+    import_module("hapax.evaluation.dataset.tables")
 
 
 def write_tables(folder: Path, kb: KnowledgeBase, library: Library, rules: Sequence[Rule]) -> int:

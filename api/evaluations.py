@@ -1,0 +1,209 @@
+"""The papers' experiments: each takes a knowledge base and gives its tables, its figures and the values behind them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from hapax.api.results import Tabular
+from hapax.grammar.extras import extras_named
+
+if TYPE_CHECKING:
+    from hapax.api.operations import Progress
+    from hapax.engine.search.progress import SearchProgress
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.evaluation.link.ablation import AblationReport
+    from hapax.evaluation.link.likelihood.run import LikelihoodOptions, LikelihoodResult
+    from hapax.evaluation.link.lint import LintReport
+    from hapax.evaluation.link.probing.run import ProbeOptions, ProbeResult
+    from hapax.evaluation.shared.results import ExperimentResult
+    from hapax.grammar.rules import Library
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.budget import Budget
+    from hapax.llm_oracle.journal import Journal
+    from hapax.llm_oracle.protocols import LikelihoodModel, Models
+
+V = TypeVar("V")
+
+WRONG_SHOWN = 2
+"""Wrong answers of each distribution among the details of a probe."""
+
+
+@dataclass(frozen=True)
+class FlippedLabels:
+    """File of labels of LINT that people flipped, None for the folder's own, and the method whose labels are used."""
+
+    path: Path | None = None
+    method: str = "LINK"
+
+
+@dataclass(frozen=True)
+class EvaluationTable(Tabular):
+    """A table of an evaluation, with the title under which the paper or the pages know it."""
+
+    title: str
+    columns: Sequence[str]
+    texts: Sequence[Sequence[str]]
+
+    def cells(self) -> Sequence[Sequence[Any]]:
+        """The cells, as the command line prints them."""
+        return self.texts
+
+
+@dataclass(frozen=True)
+class Evaluation(Generic[V]):
+    """The outcome of an experiment. `value`: everything that was measured; `result`: what the command line prints."""
+
+    value: V
+    result: ExperimentResult
+
+    @property
+    def tables(self) -> list[EvaluationTable]:
+        """The tables; each gives a data frame by `to_pandas()`."""
+        return [EvaluationTable(table.title, tuple(table.columns), table.texts) for table in self.result.tables]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Remarks on the figures, such as what a budget left out."""
+        return self.result.notes
+
+    def to_json(self) -> Any:
+        """All figures as a JSON value."""
+        from hapax.evaluation.shared.results import json_value
+
+        return json_value(self.result.figures)
+
+    def _repr_html_(self) -> str:
+        pieces = []
+        for table in self.tables:
+            pieces += [f"<h4>{html.escape(table.title)}</h4>", table._repr_html_()]
+        return "".join(pieces)
+
+
+@extras_named()
+def evaluate_likelihood(
+    kb: KnowledgeBase, options: LikelihoodOptions | None = None, *, journal: Journal | None = None
+) -> Evaluation[LikelihoodResult]:
+    """Compare how likely head and long-tail statements are: LINK's delta by rule and evaluator, and its figures.
+
+    Without options the stored scores are compared and no model is asked. `options`: evaluators (models, such as
+    `open_models(...).evaluator`), names of rules, and the folder for figures. Needs the extra `evaluation`.
+    """
+    from hapax.evaluation.link.likelihood.run import LikelihoodOptions, run
+
+    measured = run(kb, options or LikelihoodOptions(), journal)
+    return Evaluation(measured, measured.to_result())
+
+
+@extras_named()
+def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[LikelihoodModel]:
+    """The models of these strings in the role of the evaluator, each once, for `LikelihoodOptions`."""
+    from hapax.evaluation.link.likelihood.run import open_evaluators as open_by_name
+
+    return open_by_name(names, opening)
+
+
+@extras_named()
+def import_lint(
+    kb: KnowledgeBase,
+    rules: Library,
+    folder: str | Path,
+    evaluator: LikelihoodModel,
+    *,
+    flips: FlippedLabels | None = None,
+    journal: Journal | None = None,
+) -> Evaluation[LintReport]:
+    """Store the statements of LINK's dataset LINT from the CSV files of a folder and count them: LINK's table 16.
+
+    `rules`: LINT's own; `evaluator`: the model that measures delta, such as `open_models(...).evaluator`; `flips`: file
+    and method of labels that people flipped, else the folder's own file for the method LINK.
+    """
+    from hapax.evaluation.link import lint
+    from hapax.llm_oracle.journal import Journal
+
+    reader = lint.LintReader(rules, Path(folder))
+    chosen = flips or FlippedLabels()
+    own = reader.folder / lint.FLIPS_FILE
+    path = chosen.path or (own if own.exists() else None)
+    turned = lint.read_flips(path, chosen.method) if path else {}
+    measured = lint.import_lint(kb, reader, turned, evaluator, journal or Journal(kb))
+    return Evaluation(measured, measured.to_result())
+
+
+@extras_named()
+def evaluate_probe(
+    kb: KnowledgeBase,
+    options: ProbeOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    wrong: int = WRONG_SHOWN,
+) -> Evaluation[ProbeResult]:
+    """Ask a model LINK's 13 questions about each statement, and score its answers. No question is asked twice.
+
+    `options`: the model by its string, the way of asking, and the statements. `opening`: options of opening the model;
+    its journal, if any, has the budget. `progress` is called with the statements done and their total. `wrong`: wrong
+    answers of each distribution among the details. Needs the extra `evaluation`.
+    """
+    from dataclasses import replace
+
+    from hapax.evaluation.link.probing.run import ProbeOptions, ProbeSession
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.journal import Journal
+
+    opening = opening or OpeningOptions()
+    journal = opening.journal or Journal(kb, budget)
+    session = ProbeSession(kb, options or ProbeOptions(), replace(opening, journal=journal))
+    session.load()
+    measured = session.probe(journal, progress)
+    return Evaluation(measured, measured.to_result(wrong))
+
+
+@extras_named()
+def evaluate_ablation(
+    rules: Library,
+    kb: KnowledgeBase,
+    models: Models,
+    settings: SearchSettings | None = None,
+    *,
+    only: str | Sequence[str] = (),
+    progress: SearchProgress | Callable[[Progress], None] | None = None,
+) -> Evaluation[AblationReport]:
+    """Search without critic, without likelihood gate and without both: LINK's tables 8 and 9 and figure 6.
+
+    Facts are judged by the embedded model's atlas. `progress`: as for `search`. The budget of the models holds for all
+    variants together; `value.reports` says which of them it ended.
+    """
+    from hapax.api.operations import Progress, chosen_rules, journal_of
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.evaluation.link.ablation import Experiment, ablation
+    from hapax.evaluation.link.judging import GroundTruth
+    from hapax.llm_oracle.embedded.atlas import load_atlas
+
+    atlas = load_atlas()
+    display = Progress(progress) if callable(progress) else progress
+    experiment = Experiment(rules, chosen_rules(rules, only), models, settings or SearchSettings())
+    measured = ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), display, journal_of(kb, models))
+    return Evaluation(measured, measured.to_result())
+
+
+@extras_named()
+def draw_ablation(evaluation: Evaluation[AblationReport], models: Models, folder: Path) -> None:
+    """Write LINK's figure 6 as PNG, SVG and CSV files."""
+    from hapax.engine.search.oracle import model_name
+    from hapax.evaluation.link.likelihood.figures import ablation_plot, write
+
+    write(ablation_plot(evaluation.value.reports, model_name(models.evaluator)), folder)
+
+
+@extras_named()
+def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[None]:
+    """Count people's votes: agreement and LINK's tables 3, 4, 6, 17, 19 and 20. `failures`: wrong statements shown."""
+    from hapax.evaluation.votes.report import votes_result
+
+    return Evaluation(None, votes_result(kb, failures))

@@ -1,0 +1,131 @@
+"""Growing a library of rules: a model's proposals and people's decisions, its judgement of predicates, sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hapax.api.operations import rule_paths
+
+if TYPE_CHECKING:
+    from hapax.engine.entailment.suggestions import Suggestion
+    from hapax.engine.expansion.propose import ExpansionSettings
+    from hapax.engine.expansion.replies import UnusableReply
+    from hapax.engine.expansion.review import Review
+    from hapax.engine.expansion.rule_file import Sources
+    from hapax.grammar.errors import Diagnostic
+    from hapax.grammar.rules import Library
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.calls import JournaledGenerator
+
+ACCEPT, REJECT, WAITING = "accept", "reject", ""
+"""Decisions about a proposal, as in the column `decision` of the sheet; a waiting proposal has none."""
+
+
+@dataclass(frozen=True)
+class ExpansionFiles:
+    """The files of an expansion.
+
+    `meta`: the file of the meta-rules; `names`: those to expand, all if empty; `output`: the new rule file; `beside`:
+    rule files with which the new rules will be used; `sheet`: proposals and decisions, None for a file beside `output`.
+    """
+
+    meta: Path
+    output: Path
+    beside: Sequence[str | Path] = ()
+    names: Sequence[str] = ()
+    sheet: Path | None = None
+
+    def read(self) -> Sources:
+        """Load the rules. Raises RulesRejected for faulty ones, and HapaxError if the output has other content."""
+        from hapax.engine.expansion.rule_file import Sources, refuse_overwrite
+
+        refuse_overwrite(self.output)
+        return Sources.read(self.meta, tuple(rule_paths(self.beside)), self.output)
+
+
+@dataclass(frozen=True)
+class ProposedRules:
+    """Proposals of new rules. `review` shows, decides and writes them; `left_out` are replies that gave none."""
+
+    review: Review
+    left_out: tuple[UnusableReply, ...]
+
+
+def expand_rules(
+    files: ExpansionFiles,
+    kb: KnowledgeBase,
+    model: str,
+    settings: ExpansionSettings,
+    opening: OpeningOptions | None = None,
+) -> ProposedRules:
+    """Ask a model for narrower data types of a variable and for fitting verbs, and write the proposals to the sheet.
+
+    Decide by `review.decide(row, "accept", by)`, then call `review.write()`. The same call again asks nothing twice.
+    """
+    from hapax.engine.expansion.review import Review
+    from hapax.engine.expansion.sheet import ReviewSheet
+
+    sources = files.read()
+    sheet = ReviewSheet(files.sheet or files.output.with_suffix(".decisions.csv"))
+    generator = _generator(kb, sources.whole, model, opening)
+    review = Review(generator, sources, sources.meta_rules(files.names), sheet, settings)
+    return ProposedRules(review, review.propose())
+
+
+def lint_rules(
+    rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
+) -> tuple[int, tuple[Diagnostic, ...]]:
+    """Ask a model if predicates make sense over their types. Gives the number of predicates, and its warnings."""
+    from hapax.engine.expansion.predicate_lint import lint_predicates
+    from hapax.llm_oracle.calls import JournaledCritic
+    from hapax.llm_oracle.protocols import CRITIC
+
+    critic, journal = _opened(kb, rules, model, CRITIC, opening)
+    return lint_predicates(rules, JournaledCritic(critic, journal, role="rules"))
+
+
+def verbalise_rules(
+    rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Name, declaration and notes of each predicate that lacks a sentence; the model writes what grammar cannot."""
+    from hapax.engine.expansion.sentences import declarations
+    from hapax.grammar.printing import signature_text
+    from hapax.llm_oracle.rewriting import FormWriter
+
+    writer = FormWriter(_generator(kb, rules, model, opening), 0 if opening is None else opening.seed)
+    for signature, notes in declarations(rules, writer):
+        yield signature.name, signature_text(signature), notes
+
+
+def suggest_rules(rules: Library, kb: KnowledgeBase, at_least: float = 0.8, margin: float = 0.3) -> list[Suggestion]:
+    """Rules from strong stored entailments that hold in one direction only, the strongest first.
+
+    `at_least`: lowest score; `margin`: how much lower the converse must score.
+    """
+    from hapax.engine.entailment.graph import edges
+    from hapax.engine.entailment.suggestions import suggestions
+
+    return list(suggestions(edges(kb, 0.0), rules, at_least, margin))
+
+
+def _generator(kb: KnowledgeBase, rules: Library, model: str, opening: OpeningOptions | None) -> JournaledGenerator:
+    from hapax.llm_oracle.calls import JournaledGenerator
+    from hapax.llm_oracle.protocols import KNOWLEDGE
+
+    generator, journal = _opened(kb, rules, model, KNOWLEDGE, opening)
+    return JournaledGenerator(generator, journal, role="rules")
+
+
+def _opened(kb: KnowledgeBase, rules: Library, model: str, role: str, opening: OpeningOptions | None) -> Any:
+    """The model in a role, and the journal of its calls."""
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.journal import Journal
+    from hapax.llm_oracle.registry import open_instructed
+
+    options = replace(opening or OpeningOptions(), library=rules)
+    journal = options.journal or Journal(kb)
+    return open_instructed(model, role, replace(options, journal=journal)), journal

@@ -1,0 +1,140 @@
+"""Contents of a knowledge base, as counts, an HTML page or a dataset."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hapax.api.evaluations import Evaluation
+from hapax.api.results import Tabular
+from hapax.evaluation.dataset.formats import FORMATS
+from hapax.grammar.extras import extras_named
+
+if TYPE_CHECKING:
+    from hapax.evaluation.dataset.build import Target
+    from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.dataset.summary import DatasetSummary
+    from hapax.evaluation.report.build import Report, ReportOptions
+    from hapax.grammar.rules import Library
+    from hapax.kb.store import KnowledgeBase
+
+
+DATASET_FORMATS = tuple(FORMATS)
+"""Formats of `write_dataset`."""
+
+
+@dataclass(frozen=True)
+class Contents(Tabular):
+    """Counts of a knowledge base, with a row for each of its tables.
+
+    `derived`: statements stored by `derive`, by rule. `calls`: journaled calls by the role of the model.
+    `refused`: role, reason and number of the calls that a model refused.
+    """
+
+    counts: Mapping[str, int]
+    derived: Mapping[str, int]
+    calls: Mapping[str, int]
+    refused: Sequence[tuple[str, str, int]]
+    columns = ("table", "rows")
+
+    def cells(self) -> list[tuple[Any, ...]]:
+        """Table and number of rows."""
+        return list(self.counts.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """All counts as one JSON object."""
+        refused = [{"role": role, "reason": reason, "count": count} for role, reason, count in self.refused]
+        return {**self.counts, "derived": self.derived, "calls_by_role": self.calls, "refused": refused}
+
+
+def stats(kb: KnowledgeBase) -> Contents:
+    """Count the contents of a knowledge base."""
+    return Contents(kb.counts(), kb.derived_counts(), kb.call_counts(), kb.refusals())
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """The HTML page about a run: `html` is its text, `content` its figures and statements as values."""
+
+    content: Report
+    html: str
+
+    def write(self, path: str | Path) -> None:
+        """Write the page to a file."""
+        Path(path).write_text(self.html, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<report of run {self.content.heading.run_id}, {len(self.html):,} characters>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, so that its style stays inside."""
+        style = "width:100%;height:40em"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
+
+
+@extras_named()
+def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptions | None = None) -> ReportPage:
+    """The HTML page about a run: statements with their proofs, gates, rejected values with the reasons, and cost.
+
+    `rules`: those that derive premises, as for `why`; None: the shipped ones. Needs the extra `evaluation`.
+    """
+    from hapax.api.operations import load_rules
+    from hapax.evaluation.report.build import ReportOptions, build
+    from hapax.evaluation.report.page import page
+
+    content = build(kb, load_rules() if rules is None else rules, options or ReportOptions(kb.place))
+    return ReportPage(content, page(content))
+
+
+@extras_named()
+def write_dataset(
+    kb: KnowledgeBase,
+    target: Target | str | Path,
+    selection: SelectionOptions | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation[DatasetSummary]:
+    """Write statements as a dataset to a new or empty folder, in all formats, or as a `Target` says.
+
+    `selection`: which statements; None: those of whole searches and imports. `progress` is called with the statements
+    written so far and their total. Needs the extra `evaluation`.
+    """
+    from hapax.evaluation.dataset.build import Target, build
+    from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.link.lint import table_16
+    from hapax.evaluation.shared.results import ExperimentResult
+
+    if not isinstance(target, Target):
+        target = Target(Path(target))
+    summary = build(kb, target, selection or SelectionOptions(), progress)
+    return Evaluation(
+        summary, ExperimentResult([table_16(summary.tally.domains())], summary.to_json(), notes=summary.notes)
+    )
+
+
+@extras_named()
+def check_derivation_outputs(output: Path | None, tables: Path | None) -> None:
+    """Raises HapaxError if statements or tables of a derivation could not be written to these places."""
+    from hapax.evaluation.dataset.derived import check_output, check_parquet
+
+    if output is not None:
+        check_output(output)
+    if tables is not None:
+        check_parquet()
+
+
+@extras_named()
+def write_tables(rules: Library, kb: KnowledgeBase, folder: str | Path, *, only: str | Sequence[str] = ()) -> int:
+    """Write the relations of derived rules as Parquet files and their joins as SQL, and return the number of tables.
+
+    DuckDB runs the SQL. Needs the extra `evaluation`.
+    """
+    from hapax.api.operations import chosen_rules
+    from hapax.engine.inference.derive import relevant_library
+    from hapax.evaluation.dataset.derived import write_tables as write_relations
+
+    chosen = chosen_rules(rules, only)
+    return write_relations(Path(folder), kb, relevant_library(rules, *chosen) if only else rules, chosen)

@@ -1,0 +1,237 @@
+"""Calls from Python: arguments are checked before work begins, and remedies name arguments instead of options.
+
+`hapax.search` and the other operations of the front door are made by `python_call` from the operations of `api/`. The
+command line calls the latter directly, so its messages name its own options.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, runtime_checkable
+
+from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@runtime_checkable
+class Worded(Protocol):
+    """A result with messages, which may name options of the command line."""
+
+    def reworded(self, reword: Callable[[str], str]) -> Self:
+        """The same result with reworded messages."""
+        ...
+
+
+class ArgumentRejected(HapaxError, TypeError):  # noqa: N818  # named after the situation, as all our errors are
+    """An argument of the wrong type. The message names the operation, the argument and how to make the right one."""
+
+
+def python_call(operation: Callable[P, R]) -> Callable[P, R]:
+    """The operation for callers in Python.
+
+    It raises ArgumentRejected for an argument of the wrong type, and its errors name arguments in their remedies.
+    """
+    signature = inspect.signature(operation)
+
+    @wraps(operation)
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError as error:
+            parameters = ", ".join(signature.parameters)
+            raise ArgumentRejected(f"{operation.__name__}: {error}. Its arguments are {parameters}.") from None
+        _check_arguments(operation.__name__, signature, bound.arguments)
+        try:
+            result = operation(*arguments, **named)
+        except HapaxError as error:
+            _reword(error)
+            raise
+        return result.reworded(in_python) if isinstance(result, Worded) else result
+
+    return call
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+_KB = ("KnowledgeBase", "Open one: hapax.KnowledgeBase(path)")
+_TEXT = ("str", "Give a text")
+_NAMES = ("str or list of str", "Give a name or a list of names")
+
+EXPECTED = {
+    "rules": ("Library", "Read rules with hapax.parse_rules(text) or hapax.load_rules(path)"),
+    "kb": _KB,
+    "models": ("Models", "Open models with hapax.open_models(name)"),
+    "progress": ("function", "Give a function that takes a hapax.Progress"),
+    "stream": ("text stream", 'Open the file first: with open(path, "w") as stream'),
+    "paths": ("str or Path", "Give each file or folder as an argument of its own"),
+    "source": ("str or Path", "Give the name of a file"),
+    "goal": _TEXT,
+    "atom": _TEXT,
+    "text": ("str", "Give a text; hapax.load_rules(path) reads files of rules"),
+    "predicate": _TEXT,
+    "name": _TEXT,
+    "form": _TEXT,
+    "engine": _TEXT,
+    "only": _NAMES,
+    "assume": ("str or list of str", "Give an atom, or a list of atoms, as text"),
+    "rows": ("rows", "Give a list with a tuple of values for each row, or a data frame"),
+    "knowledge": _TEXT,
+    "critic": _TEXT,
+    "likelihood": _TEXT,
+    "evaluator": _TEXT,
+}
+"""Type in words and remedy by the name of the argument, which means the same in every operation."""
+
+OPTION_CLASSES = (
+    *("Budget", "QueryLimits", "SearchSettings", "OpeningOptions", "LikelihoodOptions", "ProbeOptions"),
+    *(
+        "ReportOptions",
+        "SelectionOptions",
+        "SheetExportOptions",
+        "FlippedLabels",
+        "ExpansionFiles",
+        "ExpansionSettings",
+    ),
+)
+"""Classes of the front door that hold options, which the annotation of an argument names."""
+
+
+def _expected(parameter: inspect.Parameter) -> tuple[str, str] | None:
+    """Type in words and remedy of an argument; None for one that takes anything."""
+    kind = str(parameter.annotation).removesuffix(" | None")
+    if kind in OPTION_CLASSES:
+        return kind, f"Give hapax.{kind}(...)"
+    return EXPECTED.get(parameter.name)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, Sequence | set | frozenset) and all(isinstance(text, str) for text in value)
+    )
+
+
+def _is_named(value: Any, name: str) -> bool:
+    """Tell if a value is of a class of this name, without importing the class."""
+    return any(kind.__name__ == name for kind in type(value).__mro__)
+
+
+CHECKS: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "str or Path": lambda value: isinstance(value, str | Path),
+    "str or list of str": _is_texts,
+    "function": callable,
+    "text stream": lambda value: hasattr(value, "write"),
+    "rows": lambda value: not isinstance(value, str) and (hasattr(value, "__iter__") or hasattr(value, "to_pylist")),
+}
+"""Tests by type in words; every other type is the name of a class."""
+
+
+def _check_arguments(operation: str, signature: inspect.Signature, given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        expected = _expected(parameter)
+        if expected is None or (value is None and parameter.default is None):
+            continue
+        values = value if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (value,)
+        kind, remedy = expected
+        if name == "source" and operation == "import_facts" and hasattr(value, "read"):
+            continue  # an open file is read as it is
+        for single in values:
+            fits = CHECKS[kind](single) if kind in CHECKS else _is_named(single, kind)
+            if not fits:
+                raise ArgumentRejected(f"{operation}: {name} is {_described(single)}, not a {kind}. {remedy}.")
+
+
+def _described(value: Any) -> str:
+    name = type(value).__name__
+    article = "an" if name[0].lower() in "aeiou" else "a"
+    return "None" if value is None else f"{article} {name}"
+
+
+# --- remedies ---------------------------------------------------------------------------------------------------------
+
+ARGUMENT_OF_OPTION = {
+    "aliases": "aliases",
+    "answer-tokens": "settings.answer_tokens",
+    "answers": "limits.answers",
+    "assume": "assume",
+    "compat": "settings.compat",
+    "critic": "critic",
+    "db": "kb",
+    "device": "device",
+    "dtype": "dtype",
+    "engine": "engine",
+    "entail": "hapax.with_entailments",
+    "evaluator": "evaluator",
+    "force": "force",
+    "inferences": "limits.inferences",
+    "knowledge": "knowledge",
+    "likelihood": "likelihood",
+    "price": "prices",
+    "out": "options.out",
+    "probe-again": "probe_again",
+    "queue": "queue",
+    "rule": "only",
+    "rules": "rules",
+    "run": "runs",
+    "seconds": "limits.seconds",
+    "skip-faulty": "skip_faulty",
+    "temperature": "settings.temperature",
+}
+"""Argument, or field of an argument, by the option of the command line that sets the same."""
+
+OPERATION_OF_COMMAND = {
+    "check": "check_rules",
+    "derive": "derive",
+    "export": "export_facts",
+    "import": "import_facts",
+    "merge": "merge",
+    "models": "list_models",
+    "plan": "plan",
+    "query": "query",
+    "report": "report",
+    "search": "search",
+    "stats": "stats",
+    "why": "why",
+    "why-not": "why_not",
+}
+"""Operation of the front door by command. Other commands, such as `hapax doctor`, are for the shell in Python, too."""
+
+_COMMAND = re.compile(r"`hapax ([a-z-]+)[^`]*`")
+_OPTION = re.compile(r"(?<![\w-])(?:--([a-z][a-z-]*)|-(m)\b)")
+
+
+def in_python(message: str) -> str:
+    """A message whose remedies name operations and arguments in place of commands and options."""
+    text = _COMMAND.sub(_operation, message)
+    text = _OPTION.sub(_argument, text)
+    return text.replace("the same command", "the same call").replace("the command with", "the call with")
+
+
+def _operation(match: re.Match[str]) -> str:
+    name = OPERATION_OF_COMMAND.get(match[1])
+    return f"`hapax.{name}`" if name else match[0]
+
+
+def _argument(match: re.Match[str]) -> str:
+    name = "knowledge" if match[2] else ARGUMENT_OF_OPTION.get(match[1])
+    return f"`{name}`" if name else match[0]
+
+
+def _reword(error: HapaxError) -> None:
+    """Reword an error in place, so that it keeps its class, fields and traceback."""
+    error.args = tuple(in_python(part) if isinstance(part, str) else part for part in error.args)
+    if isinstance(error, RulesRejected):
+        error.diagnostics = tuple(_reworded(diagnostic) for diagnostic in error.diagnostics)
+
+
+def _reworded(diagnostic: Diagnostic) -> Diagnostic:
+    from dataclasses import replace
+
+    return replace(diagnostic, message=in_python(diagnostic.message), remedy=in_python(diagnostic.remedy))

@@ -1,0 +1,37 @@
+"""Sheets on which people judge statements: written, and read when they are filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hapax.grammar.extras import extras_named
+
+if TYPE_CHECKING:
+    from hapax.evaluation.votes.exporting import SheetExportOptions, SheetExportReport
+    from hapax.evaluation.votes.importing import VotesReport
+    from hapax.kb.store import KnowledgeBase
+
+
+@extras_named()
+def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: str | Path) -> SheetExportReport:
+    """Write sheets of statements, facts or LINK's questions for people to the files of a folder."""
+    from hapax.evaluation.votes import exporting
+
+    return exporting.export_sheets(kb, options, Path(folder))
+
+
+def options_of(kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
+    """The options of sheets by those of the command line."""
+    from hapax.evaluation.votes.exporting import SheetExportOptions
+
+    return SheetExportOptions.of(kind, options)
+
+
+@extras_named()
+def import_sheets(kb: KnowledgeBase, files: Sequence[str | Path], *, skip_faulty: bool = False) -> VotesReport:
+    """Store the votes of filled-in sheets. Raises FactsRejected with every fault unless `skip_faulty`."""
+    from hapax.evaluation.votes import importing
+
+    return importing.import_sheets(kb, [Path(file) for file in files], skip_faulty=skip_faulty)

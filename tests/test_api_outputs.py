@@ -1,0 +1,153 @@
+"""Contents, reports, datasets, sheets, evaluations and the machine from Python: values, tables, and no output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from money_fixture import RULES
+
+import hapax
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hapax.KnowledgeBase]:
+    """A knowledge base that holds a search with simulated models."""
+    path = tmp_path_factory.mktemp("outputs") / "money.db"
+    rules = hapax.parse_rules(RULES)
+    with hapax.KnowledgeBase(path) as kb:
+        hapax.search(rules, kb, hapax.open_models("simulated:3", library=rules))
+        yield kb
+
+
+@pytest.fixture(autouse=True)
+def _silent(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """No operation prints."""
+    yield
+    assert capfd.readouterr() == ("", "")
+
+
+def test_contents_are_counted(kb: hapax.KnowledgeBase) -> None:
+    """`stats` gives the rows of each table and the calls by role, as a frame and as JSON."""
+    contents = hapax.stats(kb)
+
+    assert contents.counts["statements"] == len(kb.statements())
+    assert contents.to_json()["calls_by_role"] == kb.call_counts()
+    assert contents.to_pandas().set_index("table").loc["facts", "rows"] == len(kb.facts())
+
+
+def test_a_report_is_a_page(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """`report` gives the page as text and as values; a notebook shows it in a frame that cannot reach the notebook."""
+    page = hapax.report(kb, hapax.parse_rules(RULES), hapax.ReportOptions(kb.place, statements=1))
+    page.write(tmp_path / "report.html")
+
+    assert (tmp_path / "report.html").read_text("utf-8") == page.html
+    assert page.content.heading.run_id in repr(page)
+    shown = page._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts"')
+    assert shown.count("<") == 2
+
+
+def test_a_dataset_is_written_with_its_table(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """`write_dataset` writes the formats of its target and gives LINK's table 16."""
+    target = hapax.Target(tmp_path / "out", ("jsonl",))
+    written = hapax.write_dataset(kb, target, hapax.SelectionOptions(sample=5))
+
+    assert list((tmp_path / "out").glob("**/*.jsonl"))
+    assert written.value.formats == ("jsonl",)
+    assert len(written.tables[0].to_pandas()) > 0
+    assert written.to_json()
+
+
+def test_a_probe_and_its_tables(kb: hapax.KnowledgeBase) -> None:
+    """`evaluate_probe` asks 13 questions about each sampled statement and gives tables; asked again it sends nothing."""
+    options = hapax.ProbeOptions("simulated:3", sample=1)
+    first = hapax.evaluate_probe(kb, options, wrong=0)
+    again = hapax.evaluate_probe(kb, options)
+
+    assert len(first.value.run.answers) % 13 == 0
+    assert first.value.calls.calls > 0
+    assert again.value.calls.calls == 0
+    assert first.tables[0].to_pandas().shape[0] > 0
+    assert "<table>" in first._repr_html_()
+
+
+def test_a_budget_stops_a_probe(kb: hapax.KnowledgeBase) -> None:
+    """A probe whose budget is spent gives what it has and says so."""
+    options = hapax.ProbeOptions("simulated:4", sample=1)
+    stopped = hapax.evaluate_probe(kb, options, budget=hapax.Budget(max_calls=2))
+
+    assert stopped.value.run.stopped
+
+
+def test_likelihoods_of_stored_statements(kb: hapax.KnowledgeBase) -> None:
+    """`evaluate_likelihood` compares stored scores without a model, and asks the evaluators that it is given."""
+    stored = hapax.evaluate_likelihood(kb)
+    evaluator = hapax.open_models("simulated:3", library=hapax.parse_rules(RULES)).likelihood
+    asked = hapax.evaluate_likelihood(kb, hapax.LikelihoodOptions(evaluators=[evaluator]))
+
+    assert stored.tables[0].title
+    assert asked.value.report.evaluators != stored.value.report.evaluators
+
+
+def test_sheets_and_their_votes(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """Sheets are exported by options; a knowledge base without votes says how to get some, in terms of Python."""
+    options = hapax.SheetExportOptions(hapax.SheetKind.STATEMENTS, hapax.SampleOptions(total=5), ("ann", "bob"))
+    report = hapax.export_sheets(kb, options, tmp_path)
+
+    assert all(path.exists() for path in report.paths)
+    with pytest.raises(hapax.HapaxError) as raised:
+        hapax.report_votes(kb)
+    assert "--" not in str(raised.value)
+
+
+def test_rules_in_other_forms() -> None:
+    """`compile_rules` writes Prolog, rule text and LINK's JSON, of all rules or of some; other forms are refused."""
+    rules = hapax.parse_rules(RULES)
+
+    assert hapax.parse_rules(hapax.compile_rules(rules, "rules")).rules == rules.rules
+    assert ":-" in hapax.compile_rules(rules, only=rules.rules[0].name)
+    with pytest.raises(hapax.HapaxError, match=r"There is no form 'xml'. Choose prolog or rules or link-json"):
+        hapax.compile_rules(rules, "xml")
+
+
+def test_the_machine() -> None:
+    """`list_models` and `doctor` give tables of backends, and of programs and packages."""
+    models, examination = hapax.list_models(), hapax.doctor()
+
+    assert "simulated" in " ".join(models.to_pandas()["model"])
+    assert examination.passed
+    assert {finding["name"] for finding in examination.to_json()} >= {"Python"}
+
+
+def test_shipped_rules_have_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`shipped` names the rules that ship, beside own files; a file of that name in the working folder comes first."""
+    monkeypatch.chdir(tmp_path)
+    mine = "@name mine\nis_ingredient_in(Ingredient A, Dish B) -> is_in(Ingredient A, Dish B)\n"
+    (tmp_path / "my.rules").write_text(mine, "utf-8")
+    shipped, own = hapax.load_rules(), hapax.load_rules("my.rules")
+
+    assert hapax.load_rules("shipped") == shipped
+    assert len(hapax.load_rules("my.rules", "shipped").rules) == len(own.rules) + len(shipped.rules)
+    assert len(hapax.load_rules("shipped/library").rules) > 400
+    (tmp_path / "shipped").write_text(mine, "utf-8")
+    assert hapax.load_rules("shipped") == own
+
+
+def test_a_library_grows_by_proposals(tmp_path: Path) -> None:
+    """`expand_rules` writes proposals to a sheet, a decision accepts one, and `write` makes a rule file that loads."""
+    meta = "@name meta\nis_allergic_to(Person X, Substance A) & has_part(Object B, Substance A) -> avoids(Person X, Object B)\n"
+    (tmp_path / "meta.rules").write_text(meta, "utf-8")
+    (tmp_path / "model.json").write_text('{"generate": {}, "defaults": {"generate": "1. Cosmetic\\n2. Dish"}}', "utf-8")
+    files = hapax.ExpansionFiles(tmp_path / "meta.rules", tmp_path / "new.rules", (tmp_path / "meta.rules",))
+    settings = hapax.ExpansionSettings("B", types=2, verbs=False)
+    with hapax.KnowledgeBase() as kb:
+        review = hapax.expand_rules(files, kb, f"scripted:{tmp_path / 'model.json'}", settings).review
+        for row in review.sheet.decided(""):
+            if review.checked(row).objection is None:
+                review.decide(row, "accept", "ann")
+        written = review.write()
+
+    assert written > 0
+    assert len(hapax.load_rules(tmp_path / "new.rules", tmp_path / "meta.rules").rules) == written + 1
