@@ -394,12 +394,14 @@ def query(
     *,
     assume: str | Sequence[str] = (),
     models: Models | None = None,
+    settings: SearchSettings | None = None,
     limits: QueryLimits | None = None,
 ) -> Answers:
     """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
 
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
-    within their budget, and stores these. Raises GoalRejected and LimitExceeded.
+    within their budget and by the questions and thresholds of `settings`, and stores these. Raises GoalRejected and
+    LimitExceeded.
     """
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
@@ -410,9 +412,10 @@ def query(
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.search.demand import DemandBudget, run_demand
     from hapax.engine.search.oracle import Oracle
+    from hapax.engine.search.settings import SearchSettings
 
     journal = journal_of(kb, models)
-    oracle = Oracle(kb, rules, models, run_id="query", journal=journal)
+    oracle = Oracle(kb, rules, models, (settings or SearchSettings()).oracle, "query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
     return Answers(result.result, complete=result.complete, stopped=stopped)

@@ -161,6 +161,8 @@ ARGUMENT_OF_OPTION = {
     "answer-tokens": "settings.answer_tokens",
     "answers": "limits.answers",
     "assume": "assume",
+    "beam": "settings.beam",
+    "calls": "settings.calls_per_question",
     "compat": "settings.compat",
     "critic": "critic",
     "db": "kb",
@@ -169,6 +171,7 @@ ARGUMENT_OF_OPTION = {
     "engine": "engine",
     "entail": "hapax.with_entailments",
     "evaluator": "evaluator",
+    "fact-threshold": "settings.fact_threshold",
     "force": "force",
     "inferences": "limits.inferences",
     "knowledge": "knowledge",
@@ -183,6 +186,8 @@ ARGUMENT_OF_OPTION = {
     "seconds": "limits.seconds",
     "skip-faulty": "skip_faulty",
     "temperature": "settings.temperature",
+    "type-threshold": "settings.type_threshold",
+    "values": "settings.values_per_call",
 }
 """Argument, or field of an argument, by the option of the command line that sets the same."""
 

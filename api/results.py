@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from hapax.engine.inference.bulk_derivation import DerivationReport
     from hapax.engine.inference.theory import QueryResult
+    from hapax.engine.search.account import StepAccount
     from hapax.engine.search.report import SearchReport
     from hapax.kb.records import StatementRecord
 
@@ -244,6 +245,17 @@ class SearchResult(Tabular):
     def statements(self) -> Statements:
         return Statements(self.report.statements)
 
+    @property
+    def account(self) -> SearchAccount:
+        """The account of questions, lines and values, by rule and step."""
+        return SearchAccount(self.report)
+
+    @property
+    def shortages(self) -> dict[str, str]:
+        """By rule without a statement: where its values ran out, and the first remedy."""
+        found = {rule.rule: rule.shortage() for rule in self.report.rules}
+        return {rule: str(shortage) for rule, shortage in found.items() if shortage is not None}
+
     def cells(self) -> list[tuple[Any, ...]]:
         return [
             (
@@ -262,6 +274,72 @@ class SearchResult(Tabular):
         status = "" if self.complete else f", {self.report.status}"
         rules, statements = len(self.report.rules), len(self.statements)
         return f"<search of {counted(rules, 'rule')}, {counted(statements, 'statement')}{status}>"
+
+
+class SearchAccount(Tabular, Sequence["StepAccount"]):
+    """Account of a search: the questions, lines, values and substitutions of each step, a row for each rule and step.
+
+    Its items are the steps with all details: reasons and an example of dropped lines, the highest P(yes) at each gate.
+    """
+
+    columns = (
+        "rule",
+        "step",
+        "variable",
+        "origin",
+        "questions",
+        "calls",
+        "lines",
+        "dropped",
+        "drop_reason",
+        "unjudged",
+        "below_type",
+        "highest_type",
+        "below_fact",
+        "highest_fact",
+        "rejected",
+        "accepted",
+        "given",
+        "substitutions",
+        "failed",
+        "unranked",
+        "cut",
+        "kept",
+    )
+
+    def __init__(self, report: SearchReport) -> None:
+        self._steps: list[tuple[str, StepAccount]] = []
+        for rule in report.rules:
+            self._steps.extend((rule.rule, step) for step in rule.account)
+
+    def cells(self) -> list[tuple[Any, ...]]:
+        from hapax.engine.search.gates import CRITIC, TYPE
+
+        rows: list[tuple[Any, ...]] = []
+        for rule, step in self._steps:
+            of_type, of_fact = step.loss(TYPE.name), step.loss(CRITIC.name)
+            asked = (step.questions, step.calls, step.lines, step.dropped_count)
+            reason = step.commonest_drop[0] if step.commonest_drop else None
+            below = (of_type.count, of_type.highest, of_fact.count, of_fact.highest, step.rejected)
+            beams = (step.extended, step.failed_count, step.unranked, step.cut, step.kept)
+            identity = (rule, step.step, step.variable, step.origin)
+            rows.append((*identity, *asked, reason, step.unjudged, *below, step.accepted, step.given, *beams))
+        return rows
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    @overload
+    def __getitem__(self, place: int) -> StepAccount: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[StepAccount]: ...
+    def __getitem__(self, place: int | slice) -> StepAccount | list[StepAccount]:
+        if isinstance(place, slice):
+            return [step for _, step in self._steps[place]]
+        return self._steps[place][1]
+
+    def __repr__(self) -> str:
+        return f"<account of {counted(len(self), 'step')}>"
 
 
 class Derivation(Tabular):

@@ -23,6 +23,8 @@ from hapax.grammar.words import counted
 if TYPE_CHECKING:
     from hapax.api.operations import BudgetedModels
     from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.backend import OpeningOptions
@@ -292,6 +294,38 @@ with_limits = together(
     ),
 )
 
+
+class ThresholdRule(click.ParamType["CriticRule"]):
+    """A threshold of the critic: `0.75`, or `start=0.85,step=0.05,floor=0.65,cap=1` or some of these."""
+
+    name = "threshold"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> CriticRule:
+        """The rule, or a usage error."""
+        from hapax.engine.search.thresholds import CriticRule
+
+        try:
+            return value if isinstance(value, CriticRule) else CriticRule.parse(str(value))
+        except HapaxError as fault:
+            self.fail(str(fault), param, ctx)
+
+
+with_thresholds = together(
+    click.option(
+        "--fact-threshold",
+        type=ThresholdRule(),
+        metavar="P|NAME=P,...",
+        help="P(yes) that facts need: a fixed number, or a threshold that moves with the scores of each question, by "
+        "start, step, floor and cap.  [default: start=0.85,step=0.05,floor=0.7,cap=1]",
+    ),
+    click.option(
+        "--type-threshold",
+        type=ThresholdRule(),
+        metavar="P|NAME=P,...",
+        help="P(yes) that the data types of values need, in the same form.  [default: 0.65]",
+    ),
+)
+
 with_search_settings = together(
     click.option(
         "--distribution",
@@ -346,6 +380,7 @@ with_search_settings = together(
     click.option(
         "--compat", type=click.Choice(["paper", "released"]), help="Search as LINK's paper or its released code does."
     ),
+    with_thresholds,
 )
 
 
@@ -398,9 +433,13 @@ def load_models(library: Library, options: dict[str, Any], journal: Journal | No
 
 def search_settings(options: dict[str, Any]) -> Any:
     """The settings of a search by its options."""
-    from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.search.settings import THRESHOLDS, SearchSettings
     from hapax.kb.records import Distribution
 
+    given = [f"--{name.replace('_', '-')}" for name in THRESHOLDS if options[name] is not None]
+    if options["compat"] and given:
+        message = f"{' and '.join(given)} cannot go with --compat {options['compat']}, which has LINK's own thresholds."
+        raise click.UsageError(message)
     wanted = options["distribution"]
     same = (
         "beam",
@@ -418,8 +457,15 @@ def search_settings(options: dict[str, Any]) -> Any:
         likelihood="random" if options.get("no_likelihood") else "model",
         # LINK's ways include its order of variables.
         plan=options["plan"] or ("link" if options["compat"] else "cheapest"),
-        **{name: options[name] for name in same},
+        **{name: options[name] for name in (*same, *THRESHOLDS)},
     )
+
+
+def question_settings(options: Mapping[str, Any]) -> SearchSettings:
+    """The settings under which the questions of a goal are asked: their thresholds."""
+    from hapax.engine.search.settings import THRESHOLDS, SearchSettings
+
+    return SearchSettings(**{name: options[name] for name in THRESHOLDS})
 
 
 def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:

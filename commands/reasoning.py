@@ -18,6 +18,7 @@ from hapax.commands.options import (
     open_journal,
     open_kb,
     query_limits,
+    question_settings,
     read_library,
     with_assume,
     with_budget,
@@ -27,6 +28,7 @@ from hapax.commands.options import (
     with_models,
     with_queue,
     with_rules,
+    with_thresholds,
 )
 from hapax.grammar.words import counted
 
@@ -51,6 +53,7 @@ with_entail = click.option(
 @with_entail
 @click.option("--ask", is_flag=True, help="Ask a model for missing facts.")
 @with_models
+@with_thresholds
 @with_budget
 @with_queue
 @with_limits
@@ -82,7 +85,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
-        answers = operations.query(goal, rules, kb, assume=assume, models=models, limits=limits)
+        settings = question_settings(options)
+        answers = operations.query(goal, rules, kb, assume=assume, models=models, settings=settings, limits=limits)
     _print_answers(answers, options["as_json"], asked=True)
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)

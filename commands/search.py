@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.protocols import Models
 
 
+ACCOUNTS = 10
+"""Rules without a statement whose accounts are printed without --account."""
+
+
 class GatedCommand(click.Command):
     """A command with the option `--no-GATE` for each gate that can be switched off.
 
@@ -118,6 +122,13 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     default=2,
     show_default=True,
     help="Example statements per rule and distribution.",
+)
+@click.option(
+    "--account",
+    "all_accounts",
+    is_flag=True,
+    help="Print for all rules what became of the questions, lines and values of each step; default: for rules without "
+    "a statement.",
 )
 @click.option("--no-progress", is_flag=True, help="Print no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
@@ -236,7 +247,9 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
         columns = ("rule", "head", "long tail", "in both", *gates, "delta", "calls", "hits")
         print_table(columns, (_line(rule, gates) for rule in rules))
     print_skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
-    _print_empty(report, library)
+    _print_empty(report, library, options)
+    _print_accounts(report, options)
+    _warn_of_equal_scores(report, options)
     _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
@@ -284,21 +297,51 @@ def print_skipped(skipped: Mapping[str, Unanswerable]) -> None:
         err.print(escape("\n".join(lines)), soft_wrap=True)
 
 
-def _print_empty(report: SearchReport, library: Library) -> None:
-    """Print the rules without a statement, and a likely reason: predicates without the templates that word prompts."""
-    for rule in report.searched:
-        # A cut rule is reported as such: its values may still come.
-        if any(rule.statements.values()) or rule.cut:
+def _print_empty(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
+    """Print for each rule without a statement where its values ran out, and the first remedy."""
+    for rule in report.rules:
+        if not rule.is_empty:  # a cut rule is reported as such: its values may still come
             continue
+        message = f"{rule.rule} has no statement: no values for all its variables passed the gates."
+        if shortage := rule.shortage(options["compat"]):
+            message += f" {shortage}"
         indicators = {literal.atom.indicator for literal in library.rule(rule.rule).literals}
         wordless = sorted(indicator for indicator in indicators if library.signature(indicator).templates is None)
-        message = f"{rule.rule} has no statement: no values for all its variables passed the gates."
         if wordless:
             message += (
                 f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so the model was asked "
                 "in words made from the names. Declare them, or add the files that declare them to the command."
             )
         err.print(f"[yellow]empty[/] {escape(message)}", soft_wrap=True)
+
+
+def _print_accounts(report: SearchReport, options: dict[str, Any]) -> None:
+    """Print the steps of all rules with --account, else of the first rules without a statement."""
+    from hapax.engine.search.account import step_text
+
+    rules = [rule for rule in report.searched if rule.account and (options["all_accounts"] or rule.is_empty)]
+    shown = rules if options["all_accounts"] else rules[:ACCOUNTS]
+    for rule in shown:
+        out.print(f"\nAccount of {escape(rule.rule)}:")
+        for step in rule.account:
+            out.print(f"  {escape(step_text(step))}")
+    if len(shown) < len(rules):
+        out.print(f"\n{counted(len(rules) - len(shown), 'more rule')} without a statement; --account prints all.")
+
+
+def _warn_of_equal_scores(report: SearchReport, options: dict[str, Any]) -> None:
+    """Name the ranker, and the rules whose texts it does not tell apart."""
+    equal = {rule.rule: rule.equal_scores for rule in report.searched if rule.equal_scores is not None}
+    if not equal:
+        return
+    lines = [f"  {rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()]
+    ranker = options["likelihood"] or options["knowledge"]
+    message = (
+        f"{ranker} gives more than half of the ranked texts of {counted(len(equal), 'rule')} a score that another text "
+        "has, too. Among these, chance decides between head and long tail. Choose another ranker with --likelihood."
+    )
+    err.print(f"[yellow]ties[/] {escape(message)}", soft_wrap=True)
+    err.print(escape("\n".join(lines)), soft_wrap=True)
 
 
 def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:

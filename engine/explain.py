@@ -12,7 +12,8 @@ from hapax.engine.inference.program import build_program, is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session
-from hapax.engine.run_memory import models_of, stored_rule, with_stored_predicates
+from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates
+from hapax.engine.search.account import shortage, step_text
 from hapax.engine.search.beams import ranked_text, substitution_subject
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
@@ -408,8 +409,22 @@ def _no_rule(theory: Theory, atom: Atom, session: PrologSession) -> Iterator[Sto
         bound = _unified(rule.conclusion.atom, atom)
         if bound is None:
             yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
-        else:
-            yield _Failure(theory, join_order(rule), bound).story(session)
+            continue
+        story = _Failure(theory, join_order(rule), bound).story(session)
+        yield replace(story, children=(*story.children, *_search_story(theory.kb, rule.name)))
+
+
+def _search_story(kb: KnowledgeBase, rule: str) -> Iterator[Story]:
+    """The account of the last search of a rule, with the place where its values ran out."""
+    searched = last_account(kb, rule)
+    if searched is None:
+        return
+    run, steps = searched
+    # A search that kept substitutions to the end did not run out of values, whatever became of this one.
+    lost = None if steps[-1].kept else shortage(steps, run.settings.get("compat"))
+    text = f"the last search of the rule, run {run.id}"
+    lines = tuple(Story(step_text(step), "search") for step in steps)
+    yield Story(f"{text}: {lost}" if lost else text, "search", lines)
 
 
 def _unified(head: Atom, atom: Atom) -> Substitution | None:

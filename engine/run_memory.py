@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hapax.engine.inference.theory import Theory
+from hapax.engine.search.account import StepAccount
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
@@ -46,6 +47,20 @@ def _templates(record: PredicateRecord | None) -> Templates | None:
 def _signature(record: PredicateRecord) -> PredicateSignature:
     kind = PredicateKind(record.kind) if record.kind in list(PredicateKind) else PredicateKind.GIVEN
     return PredicateSignature(record.name, record.argument_types, kind, _templates(record), declared=False)
+
+
+def last_account(kb: KnowledgeBase, rule: str) -> tuple[RunRecord, list[StepAccount]] | None:
+    """The last complete search of the rule with the account of its steps; None without such a search."""
+    runs = [run for run in kb.runs() if run.command == "search" and run.finished]
+    for run in sorted(runs, key=lambda run: run.finished or "", reverse=True):
+        lines = run.summary.get("rules", ())
+        try:
+            stored = next((line["account"] for line in lines if line["rule"] == rule and line.get("account")), None)
+            if stored:
+                return run, [StepAccount.from_json(step) for step in stored]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue  # another program's summary, or an older version's
+    return None
 
 
 def stored_rule(kb: KnowledgeBase, name: str, library: Library) -> Rule | None:

@@ -57,11 +57,12 @@ if TYPE_CHECKING:
     )
     from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
     from hapax.api.python_calls import ArgumentRejected
-    from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement, Statements
+    from hapax.api.results import Answers, Derivation, Explanation, SearchAccount, SearchResult, Statement, Statements
     from hapax.api.sheets import export_sheets, import_sheets
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.search.thresholds import CriticRule
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
@@ -136,6 +137,7 @@ _HOMES = {
         "Answers",
         "Derivation",
         "Explanation",
+        "SearchAccount",
         "SearchResult",
         "Statement",
         "Statements",
@@ -150,6 +152,7 @@ _HOMES = {
         "QueryLimits",
     ),
     "hapax.engine.search.settings": ("SearchSettings",),
+    "hapax.engine.search.thresholds": ("CriticRule",),
     "hapax.evaluation.dataset.blocked": ("BlockList",),
     "hapax.evaluation.dataset.build": ("Target",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
@@ -188,6 +191,7 @@ __all__ = [
     "Budget",
     "BudgetReached",
     "Contents",
+    "CriticRule",
     "Derivation",
     "Diagnostic",
     "Distribution",
@@ -216,6 +220,7 @@ __all__ = [
     "Rule",
     "RulesRejected",
     "SampleOptions",
+    "SearchAccount",
     "SearchResult",
     "SearchSettings",
     "SelectionOptions",

@@ -20,6 +20,7 @@ from hapax.engine.search.progress import ProgressCounter
 from hapax.kb.records import TypeFact
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle import simulated
+from hapax.llm_oracle.backends import checkpoints
 from hapax.llm_oracle.scripted import ScriptedModel
 
 ROOT = Path(__file__).parent.parent
@@ -584,3 +585,15 @@ def test_a_goal_over_facts_imports_no_graphs(searched: Path, rules: Path) -> Non
 def test_numbers_out_of_range_are_wrong_usage(option: tuple[str, ...]) -> None:
     """An option that cannot mean anything is refused at once, before a model is loaded."""
     assert invoke(*option).exit_code == 2
+
+
+def test_a_search_says_what_the_default_model_is(rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search for which no model is named says that it uses the embedded model, and how to name another."""
+    monkeypatch.setattr(checkpoints, "EMBEDDED_FOLDER", tmp_path / "none")  # no need to load it
+    command = ("search", rules, "--db", tmp_path / "kb.db")
+
+    unnamed, named = invoke(*command), invoke(*command, "-m", "embedded")
+
+    assert re.search(r"embedded model: .*only the facts of its atlas.* -m, such as smollm2", unnamed.stderr)
+    assert "atlas" not in named.stderr
+    assert "atlas" not in unnamed.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from embedded_gguf import write_gguf
+from tokenizers import AddedToken
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backend import OpeningOptions
@@ -19,7 +20,8 @@ from hapax.llm_oracle.backends.loading import load_model
 from hapax.llm_oracle.registry import open_model
 
 TEMPLATE = "{% for message in messages %}User: {{ message['content'] }}\n{% endfor %}Answer:"
-TEXTS = ["Butter is an ingredient in naan.", "Paris is the capital of France."]
+TEXTS = ["Butter, naan and paneer.", "Paris: France, 1987."]
+"""Texts without the phrases that are tokens of the embedded model, and that no other model has."""
 ON_CPU = OpeningOptions(device="cpu", dtype="float32")
 
 
@@ -46,10 +48,6 @@ def unread_file(tmp_path: Path) -> Path:
     return path
 
 
-def fake_conversion(path: Path, folder: Path, notice: object) -> None:
-    folder.mkdir()
-
-
 def test_a_gguf_file_scores_as_the_checkpoint_that_it_was_made_of(model_file: Path) -> None:
     """`gguf:PATH` gives the log-likelihoods of the same weights in a checkpoint folder."""
     original = open_model("embedded", "likelihood", ON_CPU).log_likelihoods(TEXTS)
@@ -65,6 +63,14 @@ def test_prompts_go_through_the_chat_template_of_the_file(model_file: Path) -> N
     loaded = load_model(converted(model_file).folder, "cpu", dtype="float32")
 
     assert loaded.tokenizer.decode(loaded.prompt_tokens("Is it?"), skip_special_tokens=True) == "User: Is it?\nAnswer:"
+
+
+def test_no_text_can_hold_a_token_of_the_chat(model_file: Path) -> None:
+    """A token that is special in the vocabulary, though it has no role of its own, is removed from texts."""
+    loaded = load_model(converted(model_file).folder, "cpu", dtype="float32")
+    loaded.tokenizer.add_tokens([AddedToken("<|turn|>", special=True)])
+
+    assert loaded.harmless("naan<|tu<|turn|>rn|> and <|end|>butter") == "naan and butter"
 
 
 def test_a_file_is_converted_at_its_first_use_only(model_file: Path, empty_cache: Path) -> None:
@@ -98,7 +104,7 @@ def test_a_killed_conversion_leaves_no_half_model(
 ) -> None:
     """What a killed conversion wrote is not taken for a model, and the next conversion starts anew."""
 
-    def killed(source: Path, name: str, target: Path) -> None:
+    def stopped(source: Path, name: str, target: Path) -> None:
         (target / "config.json").write_text("half")
         raise KeyboardInterrupt
 
@@ -106,9 +112,14 @@ def test_a_killed_conversion_leaves_no_half_model(
         assert (source / name).read_bytes() == unread_file.read_bytes()
         (target / "model.safetensors").write_text("whole")
 
-    monkeypatch.setattr(gguf_files, "_save", killed)
+    monkeypatch.setattr(gguf_files, "_save", stopped)
     with pytest.raises(KeyboardInterrupt):
         converted(unread_file)
+    assert [path.suffix for path in (empty_cache / "gguf").iterdir()] == [".lock"]
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # a kill cleans nothing up
+        with pytest.raises(KeyboardInterrupt):
+            converted(unread_file)
     monkeypatch.setattr(gguf_files, "_save", complete)
 
     assert [path.name for path in converted(unread_file).folder.iterdir()] == ["model.safetensors"]
@@ -152,7 +163,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, unread_file: Path, e
         open_model(f"gguf:{other}", "critic")
     with pytest.raises(HapaxError, match=r"unread\.gguf cannot be converted: .*Check that the file is complete"):
         open_model(f"gguf:{unread_file}", "critic")
-    assert not [path for path in (empty_cache / "gguf").iterdir() if path.suffix not in {".lock", ".unfinished"}]
+    assert not [path for path in (empty_cache / "gguf").iterdir() if path.suffix != ".lock"]
 
 
 def test_a_cache_that_cannot_be_written_is_named(

@@ -11,9 +11,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from hapax.engine.search.account import PremiseLoss, StepAccount
 from hapax.engine.search.gates import COMPUTED, CRITIC, LIKELIHOOD, TYPE, Gate, GateCount
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
-from hapax.engine.search.ranking import PERSON, kept, random_score, released_penalty, repetition_penalty
+from hapax.engine.search.ranking import (
+    PERSON,
+    equal_texts,
+    kept,
+    kept_at_ends,
+    random_score,
+    released_penalty,
+    repetition_penalty,
+)
 from hapax.engine.search.released import FIRST_VALUES, first_calls, released_literals, released_text
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
@@ -79,6 +88,7 @@ class RuleSearch:
     beams: list[Beam] = field(default_factory=list)
     gates: dict[str, GateCount] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
+    account: list[StepAccount] = field(default_factory=list)
     cut: bool = False
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
     _orders: dict[Distribution, list[tuple[Value, ...]]] = field(default_factory=dict)
@@ -96,6 +106,15 @@ class RuleSearch:
     def names(self) -> list[str]:
         """Names of the variables that have a value after the current step, the newest last."""
         return [step.variable.name for step in self.plan.steps[: self.step_number + 1]]
+
+    @property
+    def account_now(self) -> StepAccount:
+        """The account of the current step."""
+        number = self.step_number + 1
+        if not self.account or self.account[-1].step != number:
+            variable = self._now().variable
+            self.account.append(StepAccount(number, f"{variable.data_type} {variable.name}", self.origin.value))
+        return self.account[-1]
 
     # -- asking
 
@@ -224,7 +243,7 @@ class RuleSearch:
                 types = answers[beam].types
                 for value, probability in answers[beam].accepted.items():
                     extended.append(beam.extended(value, probability, types.get(value)))
-        self.beams = _merged(extended) if self._is_asked_anew else extended
+        self._extended(_merged(extended) if self._is_asked_anew else extended)
         self.cut = self.cut or not all(answer.complete for answer in answers.values())
 
     def extend_with(self, values: Mapping[Beam, Sequence[Value]]) -> None:
@@ -233,7 +252,11 @@ class RuleSearch:
         for beam in self.beams:
             for value in values.get(beam, ()):
                 extended.append(beam.extended(value))
-        self.beams = extended
+        self._extended(extended)
+
+    def _extended(self, beams: list[Beam]) -> None:
+        self.beams = beams
+        self.account_now.extended += len(beams)
 
     def compute(self) -> None:
         """Extend each beam by the value of the step's equation; a beam for which it has none is dropped."""
@@ -251,7 +274,7 @@ class RuleSearch:
         names = self.names
         for item in comparisons:
             passed = [holds(item, dict(zip(names, beam.values, strict=True))) for beam in self.beams]
-            self._drop(COMPUTED, passed, f"{item} does not hold")
+            self._drop(COMPUTED, passed, item)
 
     def checked(self) -> list[Literal]:
         """The literals that have all their values now and that the step's question has not judged."""
@@ -271,12 +294,19 @@ class RuleSearch:
         names = self.names
         return [_substituted(literal.atom, dict(zip(names, beam.values, strict=True))) for beam in self.beams]
 
-    def close(self, literal: Literal, passed: Sequence[bool], gate: Gate) -> None:
-        """Drop the beams for which the literal does not hold. `passed` is in the order of the beams."""
-        self._drop(gate, passed, f"{literal} does not hold")
+    def close(self, literal: Literal, passed: Sequence[bool], gate: Gate, highest: float | None = None) -> None:
+        """Drop the beams for which the literal does not hold. `passed` is in the order of the beams.
 
-    def _drop(self, gate: Gate, passed: Sequence[bool], reason: str) -> None:
+        `highest`: the highest P(yes) of those that do not pass.
+        """
+        self._drop(gate, passed, literal, highest)
+
+    def _drop(
+        self, gate: Gate, passed: Sequence[bool], premise: Literal | Comparison, highest: float | None = None
+    ) -> None:
         self.count(gate.name, GateCount(sum(passed), len(passed)))
+        self.account_now.fail(str(premise), PremiseLoss(len(passed) - sum(passed), gate.name, highest))
+        reason = f"{premise} does not hold"
         left: list[Beam] = []
         for beam, is_kept in zip(self.beams, passed, strict=True):
             if is_kept:
@@ -331,11 +361,20 @@ class RuleSearch:
         # The budget left these texts without a score.
         pool = [beam for beam in self.beams if texts[beam] in scores]
         self.cut = self.cut or len(pool) < len(self.beams)
-        left: _Kept = {}
+        account = self.account_now
+        account.unranked += len(self.beams) - len(pool)
+        if self.settings.likelihood == "model":
+            ranked = {texts[beam]: scores[texts[beam]] for beam in pool}
+            account.texts += len(ranked)
+            account.equal += equal_texts(ranked)
+        pools: dict[Distribution, dict[Beam, float]] = {}
         for distribution in self.settings.distributions:
             own = [beam for beam in pool if distribution in beam.distributions]
-            own_scores = [self._score(beam, scores[texts[beam]], distribution) for beam in own]
-            chosen = self._chosen(distribution, own, own_scores)
+            pools[distribution] = {beam: self._score(beam, scores[texts[beam]], distribution) for beam in own}
+        self.beams = pool
+        left: _Kept = {}
+        for distribution, chosen in self._chosen(pools).items():
+            self._judge_ranked(distribution, pools[distribution], chosen)
             for beam in chosen:
                 left.setdefault(beam.values, []).append(distribution)
             order = [beam.values for beam in chosen]
@@ -363,25 +402,44 @@ class RuleSearch:
             return score - released_penalty(beam.values[-1], beam.values[:-1]) if self.step_number else score
         return score - repetition_penalty(beam.values[-1], beam.values[:-1])
 
-    def _chosen(self, distribution: Distribution, beams: Sequence[Beam], scores: Sequence[float]) -> list[Beam]:
-        """The beams that the likelihood gate keeps in a distribution, best first."""
+    def _chosen(self, pools: Mapping[Distribution, Mapping[Beam, float]]) -> dict[Distribution, list[Beam]]:
+        """The beams that the likelihood gate keeps in each distribution, best first."""
         share, width = self.settings.keep_share, self.settings.beam
         if self.settings.is_released and self.step_number == 0:
             share = 1.0  # the two ends of one list, each as wide as the beam
-        chosen = kept(scores, [beam.values for beam in beams], distribution, share, width)
-        self.count(LIKELIHOOD.name, GateCount(len(chosen), len(beams)))
+        if self.settings.compat is None:
+            return kept_at_ends(pools, self._chance, share, width)
+        chosen: dict[Distribution, list[Beam]] = {}
+        for distribution, scores in pools.items():
+            beams = list(scores)
+            places = kept(list(scores.values()), [beam.values for beam in beams], distribution, share, width)
+            chosen[distribution] = [beams[place] for place in places]
+        return chosen
+
+    def _chance(self, beam: Beam) -> float:
+        """The beam's number for breaking ties, from 0 to 1: by its values, not by its place or its run."""
+        return random_score(self.settings.seed, "tie", self.plan.rule.name, beam.values)
+
+    def _judge_ranked(self, distribution: Distribution, scores: Mapping[Beam, float], chosen: Sequence[Beam]) -> None:
+        """Count and note the likelihood gate's verdicts on the beams of a distribution."""
+        self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
         limit = scores[chosen[-1]] if chosen else None
         accepted = set(chosen)
         side = "likeliest" if distribution is Distribution.HEAD else "least likely"
-        reason = f"among the {len(chosen)} {side} of {len(beams)}"
-        for position, beam in enumerate(beams):
-            is_kept = position in accepted
-            decision = self._decision(LIKELIHOOD, beam, distribution, is_kept, reason if is_kept else f"not {reason}")
-            self.decisions.append(replace(decision, score=scores[position], threshold=limit))
-        return [beams[position] for position in chosen]
+        reason = f"among the {len(chosen)} {side} of {len(scores)}"
+        for beam, score in scores.items():
+            is_kept = beam in accepted
+            text = reason if is_kept else f"not {reason}"
+            if not is_kept and score == limit:
+                text += "; chance chose among equal scores"
+            decision = self._decision(LIKELIHOOD, beam, distribution, is_kept, text)
+            self.decisions.append(replace(decision, score=score, threshold=limit))
 
     def _advance(self, left: _Kept) -> None:
         """Go to the next step with the kept beams, in the order they came."""
+        account = self.account_now
+        account.kept += sum(beam.values in left for beam in self.beams)
+        account.cut += sum(beam.values not in left for beam in self.beams)
         self.beams = [
             replace(beam, distributions=tuple(left[beam.values])) for beam in self.beams if beam.values in left
         ]

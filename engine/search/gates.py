@@ -168,7 +168,7 @@ TYPE = Gate(
         "type_probability",
         "of its type",
         _type_claims,
-        CriticRule(TYPE_FLOOR, floor=TYPE_FLOOR, fixed=True),
+        CriticRule.at(TYPE_FLOOR),
         # LINK moves this threshold by every proposed value, even where the fact is judged first.
         screened=False,
     ),
@@ -281,6 +281,14 @@ class QuestionGates:
         accepted = set(self.accepted)
         self._once_accepted |= accepted
         return len(accepted.intersection(scores))
+
+    def end(self) -> None:
+        """Lower the thresholds that no value of the question reached, as far as their rules allow it."""
+        # In order, as in `add`: each gate looks at the values that pass the gates before it now.
+        for gate in self.order:
+            if gate.name in self.thresholds:
+                scores = self._moving_scores(gate, self.scores)
+                self.thresholds[gate.name] = self.thresholds[gate.name].at_end(scores, self._rules[gate.name])
 
     @property
     def accepted(self) -> list[Candidate]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hapax.engine.search.account import QuestionAccount, question_account
 from hapax.engine.search.gates import CRITIC, TYPE, GateCount, QuestionGates, Scores, count_by_gate
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
@@ -64,6 +65,7 @@ class QuestionAnswer:
     gates: Mapping[str, GateCount] = field(default_factory=dict)
     verdicts: Collection[Decision] = ()
     complete: bool = True
+    account: QuestionAccount = field(default_factory=QuestionAccount)
 
     @property
     def values(self) -> list[Value]:
@@ -184,6 +186,11 @@ class AskedQuestion:
         # A question that the budget cut is not finished: a later run goes on with it.
         self.finished = not self.cut and (self.finished or last)
 
+    def end(self) -> None:
+        """Give the gates their last word once all calls are judged; a question that the budget cut goes on later."""
+        if self.finished:
+            self.gates.end()
+
     def restore(self, state: QuestionState, candidates: Sequence[Candidate]) -> None:
         """Take the state and the candidates that an earlier run stored."""
         self.values = [candidate for candidate in candidates if candidate.rejected_by_parser is None]
@@ -238,6 +245,7 @@ class AskedQuestion:
             count_by_gate(verdicts, self.gates.order),
             verdicts if judged_again else (),
             complete=not self.cut,
+            account=question_account(self.calls, decisions, len(self.values) - len(self.gates.scores), len(known)),
         )
 
 

@@ -179,6 +179,7 @@ class Oracle:
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
             self._round(self._in_turn(open_questions))
+        self._end(asked)
         decisions = {question: question.decisions(self.run_id) for question in asked}
         self._store(decisions)
         for question in asked:
@@ -300,6 +301,18 @@ class Oracle:
             self.kb.add_questions(question.inquiry.question for question in answered)
             self.kb.add_candidates(new)
         if self.on_round is not None:
+            self.on_round(RoundResult(accepted, rejected))
+
+    def _end(self, asked: Sequence[AskedQuestion]) -> None:
+        """Let thresholds that nothing reached fall, and report what is accepted by that."""
+        accepted = rejected = 0
+        for question in asked:
+            question.end()
+            if not question.restored:  # the calls of restored questions were not reported either
+                more_accepted, more_rejected = question.change()
+                accepted += more_accepted
+                rejected += more_rejected
+        if self.on_round is not None and accepted:
             self.on_round(RoundResult(accepted, rejected))
 
     def _replies(self, asked: Sequence[AskedQuestion]) -> dict[AskedQuestion, list[ParsedGeneration]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 from hapax.grammar.terms import Value
 from hapax.kb.records import Distribution
@@ -21,6 +23,8 @@ PERSON = "PersonX"
 
 CACHED_COMPARISONS = 50_000
 """Size of the caches of split values and compared pairs: enough for a few rules, not for a whole run."""
+
+K = TypeVar("K", bound=Hashable)
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -42,6 +46,56 @@ def kept(
     sign = -1.0 if distribution is Distribution.HEAD else 1.0
     order = sorted(range(len(scores)), key=lambda position: (sign * scores[position], repr(ties[position])))
     return order[: keep_count(len(scores), share, beam)]
+
+
+def kept_at_ends(
+    pools: Mapping[Distribution, Mapping[K, float]], chance: Callable[[K], float], share: float, beam: int
+) -> dict[Distribution, list[K]]:
+    """The kept beams of each distribution by their scores, best first.
+
+    Where more beams have the last score than can stay, an end takes first those that the other end does not want, and
+    among them chance decides, in opposite order at the two ends: no beam that is tied at both goes to both as long as
+    there are others. `chance` gives a beam's number in [0, 1), the same at both ends and whatever the beams' order.
+    """
+    ends = {distribution: _End(pool, distribution, share, beam) for distribution, pool in pools.items()}
+    chosen: dict[Distribution, list[K]] = {}
+    for distribution, end in ends.items():
+        others = [name for name in ends if name is not distribution]
+        avoided: dict[K, int] = {}
+        for other in others:
+            if other in chosen:  # its choice is made
+                avoided |= dict.fromkeys(chosen[other], 1)
+            else:
+                avoided |= dict.fromkeys(ends[other].tied, 1)
+                avoided |= dict.fromkeys(ends[other].sure, 2)
+        chosen[distribution] = end.chosen(avoided, chance)
+    return chosen
+
+
+class _End(Generic[K]):
+    """One end of a ranking: the beams that surely stay, and those tied for the remaining places."""
+
+    def __init__(self, pool: Mapping[K, float], distribution: Distribution, share: float, beam: int) -> None:
+        count = keep_count(len(pool), share, beam)
+        self._sign = -1.0 if distribution is Distribution.HEAD else 1.0
+        ordered = sorted(pool, key=lambda item: self._sign * pool[item])
+        self.sure, self.tied, self._places = ordered[:count], list[K](), 0
+        if 0 < count < len(ordered) and pool[ordered[count - 1]] == pool[ordered[count]]:
+            limit = pool[ordered[count]]
+            self.sure = [item for item in ordered[:count] if pool[item] != limit]
+            self.tied = [item for item in ordered if pool[item] == limit]
+            self._places = count - len(self.sure)
+
+    def chosen(self, avoided: Mapping[K, int], chance: Callable[[K], float]) -> list[K]:
+        """The beams that stay; those to be avoided least come first among the tied ones."""
+        tied = sorted(self.tied, key=lambda item: (avoided.get(item, 0), self._sign * chance(item)))
+        return [*self.sure, *tied[: self._places]]
+
+
+def equal_texts(scores: Mapping[str, float]) -> int:
+    """Number of texts whose score another text has, too."""
+    counts = Counter(scores.values())
+    return sum(count for count in counts.values() if count > 1)
 
 
 def repetition_penalty(value: Value, earlier: Sequence[Value]) -> float:

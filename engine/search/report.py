@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hapax.engine.search.account import Shortage, StepAccount, equal_scores, shortage
 from hapax.engine.search.gates import GateCount
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
@@ -58,7 +59,7 @@ class RuleReport:
     `calls`: requests sent to the knowledge model for this rule's questions. `hits`: those that the journal or another
     rule of this run answered. Requests to the models that judge are counted for the whole run only. `in_both`:
     statements in head and long tail, which share the middle of a small pool. `skipped`: the reason why the rule was not
-    searched. `cut`: the budget ended it before it was complete.
+    searched. `cut`: the budget ended it before it was complete. `account`: a row for each step that was reached.
     """
 
     rule: str
@@ -71,6 +72,7 @@ class RuleReport:
     in_both: int = 0
     skipped: Unanswerable | None = None
     cut: bool = False
+    account: tuple[StepAccount, ...] = ()
 
     def mean_log_likelihood(self, distribution: Distribution) -> float | None:
         """Mean over the distribution's statements of the evaluator's mean token log-likelihood, in nats."""
@@ -83,6 +85,20 @@ class RuleReport:
         head = self.mean_log_likelihood(Distribution.HEAD)
         long_tail = self.mean_log_likelihood(Distribution.LONG_TAIL)
         return None if head is None or long_tail is None else head - long_tail
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the rule was searched to its end and has no statement."""
+        return self.skipped is None and not self.cut and not any(self.statements.values())
+
+    def shortage(self, compat: str | None = None) -> Shortage | None:
+        """Where the rule ran out of values, if it has no statement; `compat` as in the settings of the search."""
+        return shortage(self.account, compat) if self.is_empty else None
+
+    @property
+    def equal_scores(self) -> tuple[int, int] | None:
+        """Numbers of ranked texts that share their score, and of all, if the ranker tells less than half apart."""
+        return equal_scores(self.account)
 
     def count(self, distribution: Distribution) -> int:
         """Number of statements of the distribution."""
@@ -102,6 +118,8 @@ class RuleReport:
             "hits": self.hits,
             "skipped": asdict(self.skipped) if self.skipped else None,
             "cut": self.cut,
+            "account": [step.to_json() for step in self.account],
+            "equal_scores": self.equal_scores,
         }
 
     def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:

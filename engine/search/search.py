@@ -271,6 +271,7 @@ class _SearchRun:
         has_critic = self.job.settings.critic
         for rule_search, literal in checked:
             passed: list[bool] = []
+            failing: list[float] = []
             verdicts: dict[Atom, AtomVerdict] = {}
             for atom in rule_search.ground(literal):
                 score = probabilities[atom]
@@ -284,11 +285,16 @@ class _SearchRun:
                 else:
                     is_true = score >= threshold
                     # A negated literal needs a sure no: a score between the thresholds is neither true nor false.
-                    passed.append(score <= 1 - threshold if literal.negated else is_true)
+                    is_false = score <= 1 - threshold and not is_true
+                    passed.append(is_false if literal.negated else is_true)
+                    if not passed[-1] and not literal.negated:
+                        failing.append(score)
                 verdicts[atom] = AtomVerdict(atom, score, threshold, is_true)
             self.oracle.store_verdicts(list(verdicts.values()))
             kind = self.job.library.signature(literal.atom.indicator).kind
-            rule_search.close(literal, passed, COMPUTED if kind is PredicateKind.COMPUTED else CRITIC)
+            gate = COMPUTED if kind is PredicateKind.COMPUTED else CRITIC
+            highest = max(failing, default=None) if gate is CRITIC else None
+            rule_search.close(literal, passed, gate, highest)
 
     def _rank(self, active: Sequence[RuleSearch]) -> None:
         """Keep each distribution's share of the beams, or the first beams where this step does not rank."""
@@ -369,6 +375,9 @@ class _SearchRun:
         """Count answers: a question once for each rule, its calls for the first rule of the run that asked it."""
         counts = self._counts[rule_search]
         for inquiry, answer in answers.items():
+            if (rule_search.step_number, inquiry) not in counts.by_step:
+                counts.by_step.add((rule_search.step_number, inquiry))
+                rule_search.account_now.add(answer.account)
             if inquiry in counts.questions:
                 continue
             # The oracle answers a repeated inquiry from memory, with the calls of the first time.
@@ -407,6 +416,7 @@ class _SearchRun:
             counts.hits,
             len(head & long_tail),
             cut=rule_search.cut,
+            account=tuple(rule_search.account),
         )
 
     def _statements(self, rule_search: RuleSearch) -> list[StatementRecord]:
@@ -444,9 +454,13 @@ class _Uses:
 
 @dataclass(slots=True)
 class _Counts:
-    """Questions, calls and hits of one rule, and the verdicts on values that were judged more than once."""
+    """Questions, calls and hits of one rule. `by_step`: questions with the number of each step that asked them.
+
+    `verdicts`: on values that were judged more than once.
+    """
 
     questions: set[Inquiry] = field(default_factory=set)
+    by_step: set[tuple[int, Inquiry]] = field(default_factory=set)
     calls: int = 0
     hits: int = 0
     verdicts: LastVerdicts = field(default_factory=LastVerdicts)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
 from hapax.engine.search.oracle import OracleSettings
 from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.released import MAX_TOKENS
-from hapax.engine.search.thresholds import TYPE_FLOOR, CriticRule
+from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, CriticRule
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
@@ -23,6 +23,9 @@ Compat = Literal["paper", "released"]
 LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
 """The prompt profiles of the ways of LINK."""
 
+THRESHOLDS = ("fact_threshold", "type_threshold")
+"""Settings that are rules of thresholds; a run stores them as texts, and only if they are given."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
@@ -32,8 +35,10 @@ class SearchSettings:
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
     `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
-    `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `profile`: name of
-    the prompt profile that words the questions; None: that of `compat`, or the one that suits the model best.
+    `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `fact_threshold`,
+    `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None: Hapax's own.
+    `profile`: name of the prompt profile that words the questions; None: that of `compat`, or the one that suits the
+    model best.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -52,6 +57,8 @@ class SearchSettings:
     threshold_cap: float = 1.0
     rules_together: int = 8
     profile: str | None = None
+    fact_threshold: CriticRule | None = None
+    type_threshold: CriticRule | None = None
 
     def __post_init__(self) -> None:
         for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
@@ -72,6 +79,17 @@ class SearchSettings:
             )
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
+        self._check_thresholds()
+
+    def _check_thresholds(self) -> None:
+        for name in THRESHOLDS:
+            rule = getattr(self, name)
+            if not isinstance(rule, CriticRule | None):
+                raise HapaxError(f"{name} is {rule!r}. Give a rule, for instance CriticRule.parse({str(rule)!r}).")
+        if self.compat and (self.fact_threshold or self.type_threshold):
+            raise HapaxError(f"compat {self.compat} has LINK's own thresholds. Leave out either it or the thresholds.")
+        if self.fact_threshold and self.threshold_cap != 1.0:
+            raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
 
     @property
     def is_released(self) -> bool:
@@ -82,9 +100,14 @@ class SearchSettings:
     def oracle(self) -> OracleSettings:
         """Settings of the oracle that follow from these."""
         is_link, is_released = self.compat is not None, self.is_released
-        rules = {CRITIC.name: CriticRule(cap=self.threshold_cap, released=is_released)}
+        cap = max(START, self.threshold_cap)  # no threshold starts above its cap
+        rules: dict[str, CriticRule] = {}
         if is_link:
+            rules[CRITIC.name] = CriticRule(cap=cap, released=is_released)
             rules[TYPE.name] = CriticRule(floor=TYPE_FLOOR)  # LINK's moves, Hapax's own is fixed
+        else:
+            rules[CRITIC.name] = self.fact_threshold or replace(DEFAULT_RULE, cap=cap)
+            rules |= {TYPE.name: self.type_threshold} if self.type_threshold else {}
         tokens = self.answer_tokens
         if is_released and tokens == GenerationParameters().max_tokens:  # not set
             tokens = MAX_TOKENS
@@ -113,4 +136,11 @@ class SearchSettings:
         # Runs of versions without profiles had these words, and stay the same runs.
         if self.profile in (None, HAPAX.name):
             del settings["profile"]
+        for name in THRESHOLDS:
+            rule = getattr(self, name)
+            # Runs of versions without this setting stay the same runs.
+            if rule is None:
+                del settings[name]
+            else:
+                settings[name] = str(rule)
         return settings

@@ -17,9 +17,11 @@ from hapax.engine.search.gates import (
     gates_in_order,
 )
 from hapax.engine.search.inquiry import question_words
-from hapax.engine.search.thresholds import CriticRule, Threshold
+from hapax.engine.search.settings import THRESHOLDS, SearchSettings
+from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule, Threshold
 from hapax.evaluation.report.drawing import Histogram, histogram
 from hapax.evaluation.report.reading import streamed
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.records import RunRecord
 from hapax.kb.store import KnowledgeBase
@@ -267,18 +269,22 @@ def _lines(tally: _Tally, order: Sequence[Gate]) -> Iterator[GateLine]:
 
 
 def _critic_rule(run: RunRecord) -> CriticRule:
-    # Settings are JSON that other programs may have written, so the type is checked.
-    cap = run.settings.get("threshold_cap", 1.0)
-    return CriticRule(
-        cap=float(cap) if isinstance(cap, int | float) else 1.0, released=run.settings.get("compat") == "released"
-    )
+    # Settings are JSON that other programs may have written: what is no threshold counts as Hapax's own.
+    try:
+        stored: dict[str, Any] = {
+            name: run.settings[name] for name in ("compat", "threshold_cap") if name in run.settings
+        }
+        stored |= {name: CriticRule.parse(str(run.settings[name])) for name in THRESHOLDS if name in run.settings}
+        return SearchSettings(**stored).oracle.rules[CRITIC.name]
+    except (HapaxError, TypeError):
+        return DEFAULT_RULE
 
 
 def _thresholds(questions: Iterable[Sequence[_GateRow]], rule: CriticRule) -> Thresholds:
     """The thresholds of all questions, replayed from the stored scores by the gate's own rule.
 
-    A question is unknown if its last replayed threshold is not the one that its verdicts name: then some of its scores
-    are missing.
+    The last threshold of a question includes its fall at the end. A question is unknown if its last replayed threshold
+    is not the one that its verdicts name: then some of its scores are missing.
     """
     replayed = [steps for rows in questions if (steps := _replayed(rows, rule)) is not None]
     known = [steps for steps in replayed if steps]
@@ -309,7 +315,11 @@ def _replayed(rows: Sequence[_GateRow], rule: CriticRule) -> list[float] | None:
         threshold = threshold.after(scores, earlier, rule)
         earlier += scores
         steps.append(threshold.value)
-    return steps if all(row.threshold == steps[-1] for row in judged) else []
+    # Older versions did not lower the threshold at the end of a question.
+    for last in (threshold, threshold.at_end(earlier, rule)):
+        if all(row.threshold == last.value for row in judged):
+            return [*steps[:-1], last.value]
+    return []
 
 
 # -- rejected values

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from hapax.engine.run_memory import ROLES, models_of
+from hapax.engine.search.account import StepAccount, equal_scores, shortage
 from hapax.engine.search.progress import duration
 from hapax.evaluation.report.reading import streamed
 from hapax.grammar.errors import HapaxError
@@ -42,12 +43,22 @@ class RoleCost:
 
 @dataclass(frozen=True, slots=True)
 class RuleSummary:
-    """Figures of one rule from the run's record; `gates` has accepted and judged values by gate."""
+    """Figures of one rule from the run's record; `gates` has accepted and judged values by gate.
+
+    `account`: a row for each step; `shortage`: where a rule without a statement ran out of values, and the remedy.
+    """
 
     gates: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     calls: int | None = None
     hits: int | None = None
     skipped: Mapping[str, Any] | None = None
+    account: tuple[StepAccount, ...] = ()
+    shortage: str = ""
+
+    @property
+    def equal_scores(self) -> tuple[int, int] | None:
+        """Numbers of ranked texts that share their score, and of all, if these are many."""
+        return equal_scores(self.account)
 
     def share(self, gate: str) -> float | None:
         """Share of the values judged by the gate that passed it."""
@@ -159,18 +170,22 @@ def search_summary(kb: KnowledgeBase, run: RunRecord) -> SearchSummary:
     if run.command != "search" or "statements" not in run.summary:
         return SearchSummary()
     try:
-        return _search_summary(run.summary)
+        return _search_summary(run.summary, run.settings.get("compat"))
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise HapaxError(
             f"{kb.place}: the summary of run {run.id} was not written by Hapax ({fault!r}). Run the search again."
         ) from fault
 
 
-def _search_summary(summary: Mapping[str, Any]) -> SearchSummary:
+def _search_summary(summary: Mapping[str, Any], compat: str | None) -> SearchSummary:
     rules = {}
     for line in summary.get("rules", ()):
         gates = {gate: (int(count["accepted"]), int(count["judged"])) for gate, count in line["gates"].items()}
-        rules[str(line["rule"])] = RuleSummary(gates, int(line["calls"]), int(line["hits"]), line["skipped"])
+        # Searches of older versions stored no account.
+        account = tuple(StepAccount.from_json(step) for step in line.get("account", ()))
+        rules[str(line["rule"])] = RuleSummary(
+            gates, int(line["calls"]), int(line["hits"]), line["skipped"], account, str(shortage(account, compat) or "")
+        )
     delta = summary["mean_delta"]
     return SearchSummary(
         {name: int(count) for name, count in summary["statements"].items()},

@@ -14,12 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE, cache_folder
+
+if TYPE_CHECKING:
+    import torch
+    from gguf import GGUFReader
 
 MAGIC = b"GGUF"
 """First bytes of every GGUF file."""
@@ -84,7 +88,7 @@ def _content_hash(path: Path) -> str:
 @contextmanager
 def _alone(folder: Path, notice: Notice) -> Iterator[None]:
     """Hold the lock on converting into this folder, after waiting for another process that converts the same file."""
-    lock = FileLock(folder.with_suffix(".lock"))
+    lock = FileLock(folder.with_suffix(".lock"), fallback_to_soft=False)
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -110,22 +114,25 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
     (source / path.name).symlink_to(path.absolute())
     try:
         _save(source, path.name, unfinished)
-    except OSError:
-        raise  # the cache's fault, not the file's
+        shutil.rmtree(source)
+        unfinished.rename(folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
+        if isinstance(fault, OSError) and fault.errno is not None:  # the operating system's
+            raise
         reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
         raise HapaxError(
-            f"{path} cannot be converted: {reason} Check that the file is complete, and that transformers supports "
-            "its architecture; otherwise serve it with llama.cpp and use openai:MODEL@URL."
+            f"{path} cannot be converted: {reason.rstrip('.')}. Check that the file is complete, that transformers "
+            f"supports its architecture, and that {folder.parent} has room. llama.cpp can serve other architectures: "
+            "openai:MODEL@URL."
         ) from fault
     finally:
-        shutil.rmtree(source, ignore_errors=True)
-    unfinished.rename(folder)
+        shutil.rmtree(unfinished, ignore_errors=True)
     notice(f"Converted in {time.monotonic() - began:.0f} s; kept in {folder}.")
 
 
 def _save(source: Path, name: str, target: Path) -> None:
     """Save the GGUF file `name` of the folder `source` as a checkpoint with its tokenizer and chat template."""
+    from gguf import GGUFReader
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, GgufConfig
 
     from hapax.llm_oracle.backends.loading import quiet_transformers
@@ -137,7 +144,7 @@ def _save(source: Path, name: str, target: Path) -> None:
     weights = GgufConfig(dequantize=True)
     with _without_bar():
         network = kind.from_pretrained(source, gguf_file=name, quantization_config=weights)
-    network.to(_stored_format(source / name)).save_pretrained(target)
+    network.to(_stored_format(GGUFReader(source / name))).save_pretrained(target)
     AutoTokenizer.from_pretrained(source, gguf_file=name).save_pretrained(target)
 
 
@@ -157,13 +164,13 @@ def _without_bar() -> Iterator[None]:
         vars(reader)["tqdm"] = bar
 
 
-def _stored_format(path: Path) -> Any:
-    """The smallest number format (torch.dtype) that holds the file's weights without a loss that matters."""
+def _stored_format(reader: GGUFReader) -> torch.dtype:
+    """The smallest number format that holds the file's weights without a loss that matters."""
     import torch
-    from gguf import GGMLQuantizationType, GGUFReader
+    from gguf import GGMLQuantizationType
 
     # Vectors, such as norms, are float32 in most files; what counts is the format of the matrices.
-    formats = {tensor.tensor_type for tensor in GGUFReader(path).tensors if len(tensor.shape) > 1}
+    formats = {tensor.tensor_type for tensor in reader.tensors if len(tensor.shape) > 1}
     if GGMLQuantizationType.F32 in formats:
         return torch.float32
     if GGMLQuantizationType.BF16 in formats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,15 @@ class LoadedModel:
         # Any token will do, because the attention mask hides it.
         return int(token if token is not None else self.tokenizer.eos_token_id or 0)
 
+    @cached_property
+    def _special_tokens(self) -> tuple[str, ...]:
+        """The tokens that a text must not contain: those with a role, and others that are special, as in chats."""
+        added = [token.content for token in self.tokenizer.added_tokens_decoder.values() if token.special]
+        return tuple(dict.fromkeys([*self.tokenizer.all_special_tokens, *added]))
+
     def harmless(self, text: str) -> str:
         """The text without strings that the tokenizer would read as special tokens."""
-        for special in self.tokenizer.all_special_tokens:
+        for special in self._special_tokens:
             while special in text:  # removing one may join two halves of another
                 text = text.replace(special, "")
         return text
@@ -88,6 +95,7 @@ def load_model(
     name: str | None = None,
     dtype: str = "auto",
     headless: bool = False,
+    *,
     revision: str | None = None,
 ) -> LoadedModel:
     """Load a checkpoint from a folder or the Hugging Face hub (its cache first).

@@ -25,7 +25,7 @@ ROUNDS = 20
 """Products in each format. The fastest counts, because other programs can only slow one down."""
 
 CLEARLY = 1.5
-"""How many times as fast bfloat16 must be to be preferred, so that chance does not decide about a near tie."""
+"""Least speed of bfloat16 relative to float32 at which it is preferred, so that chance decides no near tie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ProcessorSpeed:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast bfloat16 is as float32."""
+        """Speed of bfloat16 relative to float32."""
         return self.float32 / self.bfloat16
 
     @property

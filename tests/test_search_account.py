@@ -1,0 +1,496 @@
+"""The account of a search: where values are lost, what helps, the thresholds as options, and ties at the cut."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from cli_fixture import invoke
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hapax
+from hapax.engine.search.account import EXAMPLE_WIDTH, StepAccount, equal_scores, question_account, shortage
+from hapax.engine.search.gates import CRITIC, QuestionGates
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.ranking import keep_count, kept, kept_at_ends, random_score
+from hapax.engine.search.report import SearchReport
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.thresholds import FACT_FLOOR, CriticRule
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import Candidate, Decision, Distribution
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import (
+    CriticScore,
+    Generation,
+    GenerationParameters,
+    GenerationRequest,
+    LogLikelihood,
+    ModelIdentity,
+    Models,
+)
+from hapax.llm_oracle.scripted import ScriptedModel
+
+RULES = """
+oracle is_in(Food, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?".
+functional was_first_cooked_in(Dish, Year): "[1] was first cooked in [2]" / "[1] was not first cooked in [2]" / "?".
+given is_allergic_to(Person, Food): "[1] is allergic to [2]" / "[1] is not allergic to [2]" / "is [1] allergic to [2]?".
+given cannot_eat(Person, Dish): "[1] cannot eat [2]" / "[1] can eat [2]" / "can [1] not eat [2]?".
+@name allergy
+is_allergic_to(Person X, Food A) & is_in(Food A, Dish B) -> cannot_eat(Person X, Dish B).
+"""
+OLD_DISH = """
+@name old_dish
+is_allergic_to(Person X, Food A) & is_in(Food A, Dish B) & was_first_cooked_in(Dish B, Year Y) & Y < 1900
+  & not is_in(Food C, Dish B) & is_in(Food C, Dish D) -> cannot_eat(Person X, Dish D).
+"""
+HEAD, TAIL = Distribution.HEAD, Distribution.LONG_TAIL
+FOODS = [f"food{number}" for number in range(8)]
+
+
+class Noise:
+    """A model whose replies, P(yes) and likelihoods are noise, but the same for the same request."""
+
+    def __init__(self, seed: int) -> None:
+        self.identity = ModelIdentity("noise", str(seed))
+        self._seed = seed
+
+    def generate(
+        self,
+        requests: Sequence[GenerationRequest],
+        parameters: GenerationParameters,
+    ) -> list[Generation]:
+        return [Generation(self._reply(request)) for request in requests]
+
+    def _reply(self, request: GenerationRequest) -> str:
+        chance = random.Random(repr((self._seed, request.prompt, request.sample_index, request.excluded_values)))
+        words = ["salt", "rye/oat", "a, b, c", "x" * 80, "1850", "1950", "salt", "\x1b[31mred", *FOODS]
+        lines = [f"{number}. {chance.choice(words)}." for number in range(1, chance.randint(1, 8))]
+        return "\n".join(lines)
+
+    def _number(self, text: str) -> float:
+        return random_score(self._seed, text)
+
+    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        return [CriticScore(round(0.5 + self._number(claim) / 2, 2)) for claim in claims]
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return [LogLikelihood(-round(4 * self._number(text)), 1) for text in texts]
+
+
+def searched(
+    model: Noise | ScriptedModel, kb: KnowledgeBase | None = None, calls: int | None = None, **options: object
+) -> SearchReport:
+    """A search of both rules; `calls`: budget of the knowledge model."""
+    library = parse_library([("food.rules", RULES + OLD_DISH)])
+    kb = kb or KnowledgeBase()
+    journal = None if calls is None else Journal(kb, Budget(max_calls=calls, roles=frozenset({"knowledge"})))
+    settings = SearchSettings(**{"beam": 6, "values_per_call": 8, **options})  # type: ignore[arg-type]
+    return search(SearchJob(library, library.rules, kb, Models(model, model, model, model), settings, journal))
+
+
+def scripted(critic: float, **more: object) -> ScriptedModel:
+    return ScriptedModel({"defaults": {"generate": FOODS, "critic": critic, "likelihood": -4}, **more})
+
+
+def accounts(report: SearchReport) -> list[list[dict[str, object]]]:
+    return [[step.to_json() for step in rule.account] for rule in report.rules]
+
+
+# --- the account ------------------------------------------------------------------------------------------------------
+
+
+def assert_adds_up(step: StepAccount) -> None:
+    assert step.lines == step.dropped_count + step.unjudged + step.judged
+    assert step.judged == step.rejected + step.accepted
+    assert step.extended == step.failed_count + step.unranked + step.cut + step.kept
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_numbers_of_a_step_add_up_and_a_replay_has_the_same(seed: int) -> None:
+    """Lines are dropped or judged, values rejected or accepted, substitutions lost or kept; stored answers repeat it."""
+    kb = KnowledgeBase()
+    first = searched(Noise(seed), kb)
+    steps = [step for rule in first.rules for step in rule.account]
+
+    assert sum(step.lines for step in steps) > 20
+    for step in steps:
+        assert_adds_up(step)
+        assert StepAccount.from_json(json.loads(json.dumps(step.to_json()))) == step
+    assert accounts(searched(Noise(seed), kb)) == accounts(first)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_resumed_search_has_the_account_of_an_undisturbed_one(seed: int) -> None:
+    """Cut by a budget the numbers still add up; after the resumption they are those of a search without a budget."""
+    kb = KnowledgeBase()
+    cut = searched(Noise(seed), kb, calls=5)
+    for rule in cut.rules:
+        for step in rule.account:
+            assert_adds_up(step)
+
+    resumed, undisturbed = searched(Noise(seed), kb), searched(Noise(seed))
+
+    assert cut.status == "budget"
+    assert accounts(resumed) == accounts(undisturbed)
+    assert [statement.text for statement in resumed.statements] == [s.text for s in undisturbed.statements]
+
+
+VERDICTS = st.tuples(
+    st.integers(0, 5), st.sampled_from(["parser", "agreement", "type", "critic"]), st.booleans(), st.floats(0, 1)
+)
+
+
+@given(st.lists(VERDICTS, max_size=12), st.integers(0, 3))
+def test_any_decisions_add_up(verdicts: list[tuple[int, str, bool, float]], unjudged: int) -> None:
+    """Whatever the gates decide on whatever candidates, no line is lost or counted twice."""
+    pairs = []
+    for number, gate, accepted, score in verdicts:
+        candidate = Candidate("question", f"value{number}", f"{number}. value{number}", "call", number)
+        decision = Decision("run", gate, candidate.id, accepted and gate != "parser", score, 0.9, "reason 7")
+        pairs.append((candidate, decision))
+    step = StepAccount(1, "Food A", "model")
+    account = question_account(2, pairs, unjudged, 0)
+    step.add(account)
+
+    assert step.lines == len({candidate.id for candidate, _ in pairs}) + unjudged
+    assert step.lines == step.dropped_count + step.unjudged + step.rejected + step.accepted
+
+
+def test_an_example_line_is_short_and_obeys_nobody() -> None:
+    """A dropped line is quoted without control characters and cut; reasons that differ by a number are one reason."""
+    pairs = []
+    for number in range(3):
+        raw = f"{number}. \x1b[31m\u202e" + "evil " * 50
+        candidate = Candidate("question", "", raw, "call", number, f"has {number + 70} characters")
+        reason = candidate.rejected_by_parser or ""
+        pairs.append((candidate, Decision("run", "parser", candidate.id, False, None, None, reason)))
+    ((reason, lines),) = question_account(1, pairs, 0, 0).dropped.items()
+
+    assert (reason, lines.count) == ("has N characters", 3)
+    assert lines.example.isprintable()
+    assert len(lines.example) <= EXAMPLE_WIDTH
+    assert lines.example.startswith("0. [31m evil")
+
+
+# --- where values run out ---------------------------------------------------------------------------------------------
+
+
+def test_a_modest_critic_gets_somewhere() -> None:
+    """P(yes) of .74 everywhere gives statements by default, as far as the floor allows, and none under LINK's rules."""
+    assert {rule.rule for rule in searched(scripted(0.74)).rules if not rule.is_empty} == {"allergy"}
+    assert searched(scripted(FACT_FLOOR), beam=4).statements
+    assert not searched(scripted(FACT_FLOOR - 0.01)).statements
+    assert not searched(scripted(0.74), compat="paper").statements
+
+
+def test_a_critic_of_noise_floods_nothing() -> None:
+    """Half of the values of a critic that answers anything between .5 and 1 stay below the floor or the threshold."""
+    steps = [step for rule in searched(Noise(1), beam=30).rules for step in rule.account]
+    judged, accepted = (sum(getattr(step, name) for step in steps) for name in ("judged", "accepted"))
+
+    assert accepted < judged / 2
+
+
+def test_the_remedy_for_low_probabilities_is_a_threshold_and_costs_no_call() -> None:
+    """Each remedy that an empty rule names is followed; the last brings statements from the stored answers alone."""
+    model, kb = scripted(0.6), KnowledgeBase()
+    first = searched(model, kb)
+    assert "highest P(yes) 0.60, threshold 0.65" in str(first.rules[0].shortage())
+    assert "--type-threshold 0.6;" in str(first.rules[0].shortage())
+
+    rule = CriticRule.parse("0.6")
+    second = searched(model, kb, type_threshold=rule)
+    assert "critic gate (highest P(yes) 0.60, threshold 0.70)" in str(second.rules[0].shortage())
+    assert "--fact-threshold 0.6;" in str(second.rules[0].shortage())
+    assert "no --compat and --fact-threshold 0.6;" in str(second.rules[0].shortage("paper"))
+
+    third = searched(model, kb, type_threshold=rule, fact_threshold=rule)
+    assert third.rules[0].shortage() is None
+    assert third.statements
+    assert third.rules[0].calls == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "fact", "remedy"),
+    [
+        ({"defaults": {"generate": "", "critic": 1.0, "likelihood": -4}}, "2 calls have no line", "--calls"),
+        (
+            {"defaults": {"generate": "Here is a list:\nI cannot help with that.", "critic": 1.0, "likelihood": -4}},
+            '2 of 2 lines hold no value (1 time: introduces the list, as in "Here is a list:")',
+            "--knowledge",
+        ),
+        ({"defaults": {"generate": FOODS, "critic": 0.2, "likelihood": -4}}, "highest P(yes) 0.20", "--critic"),
+    ],
+)
+def test_an_empty_rule_names_the_first_remedy(script: dict[str, object], fact: str, remedy: str) -> None:
+    """Nothing proposed, nothing readable, nothing believed: each has its own fact and remedy."""
+    lost = searched(ScriptedModel(script)).rules[0].shortage()
+
+    assert lost is not None
+    assert fact in lost.fact
+    assert remedy in lost.remedy
+
+
+def test_a_premise_that_fails_everywhere_is_named() -> None:
+    """Where values are accepted but a comparison excludes them all, the account names the comparison."""
+    script = {"generate": {"first cooked": ["1950"]}, "defaults": {"generate": FOODS, "critic": 1.0, "likelihood": -4}}
+    old_dish = searched(ScriptedModel(script)).rules[1]
+
+    assert old_dish.is_empty
+    assert "fail Year Y < 1900" in str(old_dish.shortage()) or "fail Y < 1900" in str(old_dish.shortage())
+
+
+def test_an_account_without_steps_says_nothing() -> None:
+    """A rule whose search recorded nothing has no shortage, and a ranker of no text is not blamed."""
+    assert shortage([]) is None
+    assert equal_scores([]) is None
+
+
+# --- thresholds as options --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("0.75", CriticRule(0.75, floor=0.75, fixed=True)),
+        ("floor=0.5", CriticRule(floor=0.5, falls_at_end=True)),
+        ("start=0.6, cap=.9", CriticRule(0.6, floor=0.6, cap=0.9, falls_at_end=True)),
+        ("cap=0.8,step=0.1", CriticRule(0.8, 0.1, FACT_FLOOR, 0.8, falls_at_end=True)),
+        ("floor=0.9", CriticRule(0.9, floor=0.9, falls_at_end=True)),
+    ],
+)
+def test_thresholds_are_read_as_they_are_written(text: str, rule: CriticRule) -> None:
+    """A text states a fixed or a moving threshold, and what is written reads back as the same rule."""
+    assert CriticRule.parse(text) == rule
+    assert CriticRule.parse(str(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "x",
+            "nan",
+            "-0.1",
+            "1.1",
+            "floor=",
+            "floor=x",
+            "top=1",
+            "step=0",
+            "step=nan",
+            "start=0.8=0.9",
+            "0.8,0.9",
+        ),
+        *("start=0.5,start=0.6", "floor=0.9,start=0.8", "cap=0.5,start=0.6"),
+    ],
+)
+def test_thresholds_that_make_no_sense_are_refused(text: str, tmp_path: Path) -> None:
+    """Each faulty threshold is an error of usage that quotes it or its numbers."""
+    with pytest.raises(HapaxError):
+        CriticRule.parse(text)
+    result = invoke("search", "--fact-threshold", text, "--db", tmp_path / "kb.db")
+
+    assert result.exit_code == 2
+    assert "--fact-threshold" in result.stderr
+    assert not (tmp_path / "kb.db").exists()
+
+
+@given(st.lists(st.lists(st.integers(0, 100).map(lambda p: p / 100), max_size=4), max_size=4))
+def test_a_threshold_falls_at_the_end_to_the_best_step_but_not_below_the_floor(batches: list[list[float]]) -> None:
+    """Nothing accepted so far: all that reach the highest step that any reaches; never anything below the floor."""
+    gates = QuestionGates()
+    for number, batch in enumerate(batches):
+        gates.add({Candidate("q", f"{number}.{i}", "", "call", i): {CRITIC.name: p} for i, p in enumerate(batch)})
+    before, scores = list(gates.accepted), [score for batch in batches for score in batch]
+    gates.end()
+    accepted = [gates.scores[candidate][CRITIC.name] for candidate in gates.accepted]
+
+    if before:
+        assert gates.accepted == before
+    else:
+        assert bool(accepted) == any(score >= FACT_FLOOR for score in scores)
+        assert all(max(scores) - score <= 0.05 for score in accepted)
+
+
+def test_compat_refuses_thresholds_and_runs_remember_them() -> None:
+    """LINK's modes have their own; the settings store given thresholds as texts, and none where none is given."""
+    rule = CriticRule.parse("floor=0.5")
+    with pytest.raises(HapaxError, match="LINK's own thresholds"):
+        SearchSettings(compat="paper", fact_threshold=rule)
+    with pytest.raises(HapaxError, match=r"CriticRule.parse\('0.75'\)"):
+        SearchSettings(fact_threshold=0.75)  # type: ignore[arg-type]
+    with pytest.raises(HapaxError, match="two caps"):
+        SearchSettings(threshold_cap=0.9, fact_threshold=rule)
+    result = invoke("search", "--compat", "released", "--type-threshold", "0.5")
+
+    assert result.exit_code == 2
+    assert "--type-threshold cannot go with --compat released" in result.stderr
+    assert SearchSettings(fact_threshold=rule).to_json()["fact_threshold"] == str(rule)
+    assert not {"fact_threshold", "type_threshold"} & set(SearchSettings().to_json())
+
+
+def test_a_goal_is_asked_with_the_thresholds_of_its_options(tmp_path: Path) -> None:
+    """`query --ask` accepts by --fact-threshold and --type-threshold, too."""
+    rules, script = tmp_path / "food.rules", tmp_path / "script.json"
+    rules.write_text(RULES, encoding="utf-8")
+    script.write_text(json.dumps({"defaults": {"generate": FOODS, "critic": 0.5}}), encoding="utf-8")
+    command = ("query", 'is_in("salt", Dish)', "--rules", rules, "--ask", "-m", f"scripted:{script}", "--json")
+
+    low = invoke(*command, "--db", tmp_path / "kb.db", "--fact-threshold", "0.5", "--type-threshold", "0.5")
+    usual = invoke(*command, "--db", tmp_path / "other.db")
+
+    assert FOODS[0] in low.stdout
+    assert FOODS[0] not in usual.stdout
+
+
+# --- ties -------------------------------------------------------------------------------------------------------------
+
+SCORES = st.dictionaries(st.text(max_size=3), st.sampled_from([-3.0, -2.0, -1.0]), max_size=12)
+
+
+def chance(name: str) -> float:
+    return random_score(0, name)
+
+
+@given(SCORES, st.dictionaries(st.text(max_size=3), st.floats(-9, 0), max_size=6), st.integers(1, 6), st.randoms())
+def test_ends_depend_on_the_beams_and_not_on_their_order(
+    common: dict[str, float], more: dict[str, float], beam: int, rng: random.Random
+) -> None:
+    """Shuffled pools give the same ends, of the usual size, and no kept beam is worse than one that was cut."""
+    pools = {HEAD: {**common, **more}, TAIL: common}
+    shuffled = {end: dict(rng.sample(list(pool.items()), len(pool))) for end, pool in pools.items()}
+    ends = kept_at_ends(pools, chance, 0.75, beam)
+
+    assert {end: set(names) for end, names in kept_at_ends(shuffled, chance, 0.75, beam).items()} == {
+        end: set(names) for end, names in ends.items()
+    }
+    for end, pool in pools.items():
+        sign = 1 if end is HEAD else -1
+        assert len(set(ends[end])) == keep_count(len(pool), 0.75, beam)
+        cut = [sign * pool[name] for name in pool if name not in ends[end]]
+        assert min((sign * pool[name] for name in ends[end]), default=0) >= max(cut, default=-99)
+
+
+@given(st.dictionaries(st.text(max_size=3), st.floats(-9, 0), max_size=12), st.integers(1, 12))
+def test_without_ties_the_ends_are_those_of_the_scores_alone(pool: dict[str, float], beam: int) -> None:
+    """Different scores leave nothing to chance."""
+    pool = dict(zip(pool, sorted(set(pool.values())), strict=False))
+    names = list(pool)
+    ends = kept_at_ends({HEAD: pool, TAIL: pool}, chance, 0.75, beam)
+
+    for end in (HEAD, TAIL):
+        places = kept([pool[name] for name in names], names, end, 0.75, beam)
+        assert ends[end] == [names[place] for place in places]
+
+
+@given(st.integers(0, 40), st.integers(1, 20), st.sampled_from([0.3, 0.5, 0.75]), st.booleans())
+def test_no_tied_beam_goes_to_both_ends_while_there_are_others(
+    count: int, beam: int, share: float, ranked_head: bool
+) -> None:
+    """Where all have one score, at one end or at both, the ends share only what the pool is too small to spare."""
+    names = [f"beam{number}" for number in range(count)]
+    head = {name: -float(place) if ranked_head else -1.0 for place, name in enumerate(names)}
+    ends = kept_at_ends({HEAD: head, TAIL: dict.fromkeys(names, -1.0)}, chance, share, beam)
+    common = set(ends[HEAD]) & set(ends[TAIL])
+
+    assert len(common) == max(0, 2 * keep_count(count, share, beam) - count)
+
+
+def test_another_seed_chooses_others() -> None:
+    """Ties are a matter of the seed, not of the alphabet."""
+    report, other = (searched(scripted(1.0), seed=seed, beam=4) for seed in (0, 1))
+
+    def texts(found: SearchReport) -> set[str]:
+        return {statement.text for statement in found.statements}
+
+    assert texts(report) != texts(other)
+    assert texts(report) == texts(searched(scripted(1.0), seed=0, beam=4))
+    assert report.rules[0].in_both == 0
+    assert report.rules[0].equal_scores is not None
+
+
+# --- where people read it ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def food(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """A rule file, a script whose critic says .5 to everything, and the place of a knowledge base."""
+    rules, script = tmp_path / "food.rules", tmp_path / "script.json"
+    rules.write_text(RULES, encoding="utf-8")
+    hostile = "1. <b>bold</b>/\x1b[31mred.\n" + "".join(f"{n}. {food}.\n" for n, food in enumerate(FOODS, 2))
+    script.write_text(
+        json.dumps({"defaults": {"generate": hostile, "critic": 0.5, "likelihood": -4}}), encoding="utf-8"
+    )
+    return rules, script, tmp_path / "kb.db"
+
+
+def test_every_room_tells_where_values_ran_out(food: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """The closing output, its JSON, the HTML report, why-not and the Python API tell the same shortage."""
+    rules, script, database = food
+    command = ("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress")
+    closing, told = invoke(*command), json.loads(invoke(*command, "--json").stdout)
+    page = tmp_path / "page.html"
+    report = invoke("report", "--db", database, "--rules", rules, "-o", page)
+    story = invoke("why-not", "cannot_eat(tom, salt)", "--rules", rules, "--db", database)
+    with hapax.KnowledgeBase(database) as kb:
+        result = hapax.search(hapax.load_rules(rules), kb, hapax.open_models(f"scripted:{script}"))
+    fact = "8 of 8 values were rejected by the type gate (highest P(yes) 0.50, threshold 0.65)"
+
+    assert report.exit_code == story.exit_code == 0
+    assert fact in closing.stderr
+    assert "passed the gates. Step 1, Food A: " in closing.stderr
+    assert "--type-threshold 0.5" in closing.stderr
+    assert "step 1, Food A: 1 question, 2 calls, 9 lines, 1 dropped" in closing.stdout
+    assert "\x1b" not in closing.stdout
+    assert told["rules"][0]["account"][0]["losses"]["type"] == {"count": 8, "highest": 0.5, "threshold": 0.65}
+    text = page.read_text("utf-8")
+    assert fact in text
+    assert "Account of each step" in text
+    assert "<b>bold" not in text
+    assert fact in story.stdout
+    assert fact in result.shortages["allergy"]
+    assert [step.to_json() for step in result.account] == told["rules"][0]["account"]
+    row = dict(zip(result.account.columns, result.account.cells()[0], strict=True))
+    assert (row["lines"], row["dropped"], row["below_type"], row["highest_type"]) == (9, 1, 8, 0.5)
+
+
+def test_account_prints_all_rules_on_demand(food: tuple[Path, Path, Path]) -> None:
+    """A rule with statements has its account with --account only; a ranker that ties everything is named either way."""
+    rules, script, database = food
+    lenient = ("--fact-threshold", "0.5", "--type-threshold", "0.5")
+    command = ("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress", *lenient)
+    short, full = invoke(*command), invoke(*command, "--account")
+    told = json.loads(invoke(*command, "--json").stdout)
+
+    assert "Account of allergy" not in short.stdout
+    assert "Account of allergy" in full.stdout
+    for result in (short, full):
+        assert "a score that another text has, too" in result.stderr
+        assert "allergy: " in result.stderr
+    equal, texts = told["rules"][0]["equal_scores"]
+    assert equal == texts > 0
+
+
+def test_a_report_of_a_run_without_an_account_is_written(food: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """Searches of older versions stored no account: their report and stories are as they were."""
+    rules, script, database = food
+    invoke("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress")
+    with hapax.KnowledgeBase(database) as kb:
+        run = kb.runs()[0]
+        summary = dict(run.summary)
+        summary["rules"] = [{k: v for k, v in line.items() if k != "account"} for line in summary["rules"]]
+        kb.finish_run(run.id, "done", summary)
+    page = tmp_path / "page.html"
+
+    assert invoke("report", "--db", database, "--rules", rules, "-o", page).exit_code == 0
+    assert "Account of each step" not in page.read_text("utf-8")
+    assert "the last search" not in invoke("why-not", "cannot_eat(tom, x)", "--rules", rules, "--db", database).stdout
