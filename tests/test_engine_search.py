@@ -471,6 +471,7 @@ def test_compat_modes_run_through(compat):
     assert report.statements
     assert prompts[0].startswith(f"Give me {'30 diverse' if compat == 'released' else 15} values of ")
     assert any("Do not generate these values: " in prompt for prompt in prompts)
+    assert report.rules[0].calls == report.statistics["knowledge"].calls
 
 
 def ranking_texts(settings):
@@ -548,7 +549,7 @@ def test_given_facts_feed_the_search():
 
 def test_settings_refuse_what_makes_no_search():
     """Nonsense is refused with a remedy."""
-    with pytest.raises(HapaxError, match="at least 1"):
+    with pytest.raises(HapaxError, match="whole number from 1"):
         SearchSettings(beam=0)
     with pytest.raises(HapaxError, match="share"):
         SearchSettings(keep_share=1.5)

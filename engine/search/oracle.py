@@ -156,6 +156,8 @@ class Oracle:
         self._probabilities: dict[Atom, float | None] = {}
         self._samples: dict[Question, int] = {}
         """Under `released`, numbers of samples of questions with one right value."""
+        self._counted: set[str] = set()
+        """Ids of the calls that a question has been charged with."""
 
     # -- questions
 
@@ -332,7 +334,9 @@ class Oracle:
             if generation is None:
                 asker.cut = True
                 continue
-            asker.sent += call.id in self.journal.missed
+            # Beams of LINK's released code share requests, each of which is sent once.
+            asker.sent += call.id in self.journal.missed and call.id not in self._counted
+            self._counted.add(call.id)
             wanted = asker.inquiry.question
             if wanted.functional and self.settings.released:
                 self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
