@@ -24,7 +24,7 @@ from urllib.request import urlopen
 
 from benchmarks.common import chosen_rules, simulated
 from hapax.llm_oracle.backends.openai_probing import KNOWN_UNLIKELY
-from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause
+from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, stated_claim
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -37,7 +37,7 @@ from hapax.llm_oracle.simulated import SimulatedModel
 
 MODEL = "simulated"
 
-_ASKED, _ANSWERED = critic_prompt("{}").split("{}")
+_ASKED = critic_prompt("").partition("Statement: ")[0]
 _EXCLUDED = exclusion_clause(("{}",)).partition("{}")[0]
 
 
@@ -136,7 +136,7 @@ def reply_to(model: ExclusionReader, path: str, body: Mapping[str, Any]) -> Any:
         return None
     prompt: str = body["messages"][0]["content"]
     if prompt.startswith(_ASKED):
-        return _verdict(model, prompt.removeprefix(_ASKED).removesuffix(_ANSWERED))
+        return _verdict(model, stated_claim(prompt))
     parameters = GenerationParameters(body.get("temperature", 1.0), seed=body.get("seed", 0))
     (generation,) = model.generate([GenerationRequest(prompt)], parameters)
     usage = generation.usage

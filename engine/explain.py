@@ -180,7 +180,7 @@ class _Explainer:
         model = models_of(run).get(LIKELIHOOD)
         if decision.gate != LIKELIHOOD or run is None or model is None:
             return story
-        texts = [ranked_text(rule, self.library, bound, compat=bool(run.settings.get("compat")))] if rule else []
+        texts = [ranked_text(rule, self.library, bound, run.settings.get("compat"))] if rule else []
         scores = self.kb.assessments(texts, "log_likelihood", model).values()
         ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
         return replace(story, children=tuple(_assessment_story(self.kb, score) for score in scores) or (ranked,))

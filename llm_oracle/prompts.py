@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from hapax.llm_oracle.protocols import GenerationRequest, ReplyForm
 
-CRITIC_PROMPT = (
+_CRITIC_QUESTION = (
     "For the following question, please answer in a normal life scenario with no special consideration:\n"
     "Question: Is the following statement correct? Please answer yes or no\n"
-    "Statement: {claim}\n"
-    "Answer:"
 )
+_ANSWER = "\nAnswer:"
+CRITIC_PROMPT = f"{_CRITIC_QUESTION}Statement: {{claim}}{_ANSWER}"
 
 NEGATION_PROMPT = (
     "Rewrite the sentence so that it says the opposite. Change as few words as possible and keep {slots} as they are.\n"
@@ -170,8 +170,23 @@ def exclusion_clause(values: tuple[str, ...]) -> str:
 
 
 def critic_prompt(claim: str) -> str:
-    """The released code's question about a claim. The paper (section 2.3) only says that the answer is yes or no."""
-    return CRITIC_PROMPT.format(claim=claim)
+    """The released code's question about a claim. The paper (section 2.3) only says that the answer is yes or no.
+
+    A text that is a whole question already, such as a `released_type_question`, stays as it is.
+    """
+    return claim if claim.startswith(_CRITIC_QUESTION) else CRITIC_PROMPT.format(claim=claim)
+
+
+def released_type_question(value: str, data_type: str) -> str:
+    """The released code's whole question about a data type: without `Statement:`, capital letter and full stop."""
+    return f"{_CRITIC_QUESTION}{value} is a {data_type.lower()}{_ANSWER}"
+
+
+def stated_claim(question: str) -> str:
+    """The claim in a text for the critic: that of a whole question, and any other text itself."""
+    if not question.startswith(_CRITIC_QUESTION):
+        return question
+    return question.removeprefix(_CRITIC_QUESTION).removeprefix("Statement: ").removesuffix(_ANSWER)
 
 
 def type_claim(value: str, data_type: str) -> str:

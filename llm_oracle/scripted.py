@@ -27,6 +27,7 @@ from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import render_values
 from hapax.llm_oracle.backend import ALL_ROLES, Backend
 from hapax.llm_oracle.budget import FREE
+from hapax.llm_oracle.prompts import sentence, stated_claim
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -94,8 +95,10 @@ class ScriptedModel:
         return Generation(answer, usage=Usage(len(request.prompt.split()), len(answer.split())))
 
     def _answer(self, part: str, answers: Mapping[str, Any], asked: str) -> Any:
-        if asked in answers:
-            return answers[asked]
+        # A script names a claim as a sentence, whatever the words in which a search puts it.
+        for text in (asked, sentence(stated_claim(asked))):
+            if text in answers:
+                return answers[text]
         if part in self._defaults:
             return self._defaults[part]
         raise HapaxError(

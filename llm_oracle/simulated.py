@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import PredicateSignature
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.verbalize import atom_text
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.budget import FREE
-from hapax.llm_oracle.prompts import InstructionParts, read_instruction, read_prompt
+from hapax.llm_oracle.prompts import InstructionParts, read_instruction, read_prompt, stated_claim
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -34,6 +36,9 @@ MOST_CLAUSES = 20
 
 ANSWERS_KEPT = 10_000
 """Number of questions whose right values are remembered: a search asks a whole round before it repeats a question."""
+
+_ATOM = re.compile(r"(?P<predicate>\w+)\((?P<arguments>.*)\)", re.DOTALL)
+"""An atom in a prompt that asks in the form of predicates."""
 
 
 class SimulatedModel:
@@ -66,9 +71,24 @@ class SimulatedModel:
         parts = read_prompt(prompt)
         if parts is None:
             return [], []
-        right = self._answers(parts.sentence, f"[{parts.variable}]", parts.data_type)
+        slot = f"[{parts.variable}]"
+        right = self._answers(self._in_words(parts.sentence, parts.variable), slot, parts.data_type)
         wrong = set(self.world.entities(parts.data_type)).difference(right)
         return list(right), [value for value in self.world.entities(parts.data_type) if value in wrong]
+
+    def _in_words(self, asked: str, variable: str) -> str:
+        """Atoms such as `is_ingredient_in(butter, B) & ...` as a sentence; a sentence stays as it is."""
+        sentences = []
+        for text in asked.split(" & "):
+            match = _ATOM.fullmatch(text)
+            arguments = match["arguments"].split(", ") if match else []
+            indicator = f"{match['predicate']}/{len(arguments)}" if match else ""
+            if match is None or not self.world.library.knows(indicator):
+                return asked
+            slots = (f"[{argument}]" if argument == variable else argument for argument in arguments)
+            atom = Atom(match["predicate"], tuple(Constant(slot) for slot in slots))
+            sentences.append(atom_text(atom, self.world.library))
+        return " and ".join(sentences)
 
     def _right_values(self, sentence: str, slot: str, data_type: str) -> tuple[Value, ...]:
         """Values of the slot that make the whole sentence true; none if no clause of it can be read."""
@@ -166,7 +186,7 @@ class SimulatedModel:
         return 0.85 + 0.15 * height if world.chance("critic", claim) < rate else 0.6 * height
 
     def _believes(self, claim: str) -> bool:
-        words = claim.strip().removesuffix(".")
+        words = stated_claim(claim).strip().removesuffix(".")
         readings = sorted(self.world.read(words), key=lambda reading: not self.world.fits(reading))
         if readings:
             best = readings[0]

@@ -295,8 +295,8 @@ def test_goals_are_proved_through_entailments(stored: Path, tmp_path: Path) -> N
     theory = ("--rules", rules, "--db", stored, "--assume", "shopped_in(ann, ikea)", "--assume", "is_in(ikea, delft)")
     goal = ("query", "was_seen_in(ann, City)", *theory)
 
-    assert invoke(*goal).stderr == "No answer.\n"
-    assert invoke(*goal, "--entail", "0.92").stderr == "No answer.\n"
+    assert invoke(*goal).stderr.startswith("No answer.")
+    assert invoke(*goal, "--entail", "0.92").stderr.startswith("No answer.")
     assert "delft" in invoke(*goal, "--entail", "0.9").stdout
     story = invoke("why", "was_seen_in(ann, delft)", *theory, "--entail", "0.9").stdout
     assert "[by rule went_to entails was_at (0.90)]" in story

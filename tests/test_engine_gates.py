@@ -90,7 +90,7 @@ def test_released_code_starts_where_the_best_value_lies():
 
 def test_released_code_judges_the_mean_of_the_beam():
     """The score of a value is the mean of the probabilities of all values in its beam."""
-    gate = fed([[0.7]], CriticRule(released=True), prior=(0.9, 0.8))
+    gate = fed([[0.7]], CriticRule(released=True), prior={CRITIC.name: (0.9, 0.8)})
 
     assert decisions(gate)[0].score == pytest.approx(0.8)
 

@@ -6,14 +6,24 @@ the search can put the needs of many rules into one batch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hapax.engine.search.account import PremiseLoss, StepAccount
-from hapax.engine.search.gates import COMPUTED, LIKELIHOOD, Gate, GateCount
+from hapax.engine.search.gates import COMPUTED, CRITIC, LIKELIHOOD, TYPE, Gate, GateCount
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
-from hapax.engine.search.ranking import equal_texts, kept, kept_at_ends, random_score, repetition_penalty
+from hapax.engine.search.ranking import (
+    PERSON,
+    equal_texts,
+    kept,
+    kept_at_ends,
+    random_score,
+    released_penalty,
+    repetition_penalty,
+)
+from hapax.engine.search.released import FIRST_VALUES, first_calls, released_literals, released_text
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep
@@ -41,12 +51,20 @@ class Origin(StrEnum):
 class Beam:
     """A partial substitution: values of the plan's first variables, in order, and the distributions that keep it.
 
-    `confidences`: P(yes) of the values, for LINK's accumulated confidence.
+    `facts`, `types`: P(yes) of the claims about the values and about their types, as far as there are any, for the
+    confidence that LINK's released code accumulates.
     """
 
     values: tuple[Value, ...] = ()
     distributions: tuple[Distribution, ...] = ()
-    confidences: tuple[float, ...] = ()
+    facts: tuple[float, ...] = ()
+    types: tuple[float, ...] = ()
+
+    def extended(self, value: Value, fact: float | None = None, type_score: float | None = None) -> Beam:
+        """The beam with one more value and its scores."""
+        facts = self.facts if fact is None else (*self.facts, fact)
+        types = self.types if type_score is None else (*self.types, type_score)
+        return Beam((*self.values, value), self.distributions, facts, types)
 
 
 _Kept = dict[tuple[Value, ...], list[Distribution]]
@@ -73,6 +91,8 @@ class RuleSearch:
     account: list[StepAccount] = field(default_factory=list)
     cut: bool = False
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
+    _orders: dict[Distribution, list[tuple[Value, ...]]] = field(default_factory=dict)
+    """By distribution, the values of the beams that the last step kept, in the order of LINK's released code."""
 
     def __post_init__(self) -> None:
         self.beams = [Beam(distributions=self.settings.distributions)]
@@ -121,17 +141,59 @@ class RuleSearch:
         step = self._now()
         literals = self._asked_with(step)
         claimed = [literal for literal in literals if self._is_claimed(literal)]
-        values = None
-        if self.settings.compat == "released" and self.step_number == 0:
-            values = 2 * self.settings.values_per_call  # LINK's code asks for 100 values first, then for 50
+        if self._is_asked_anew:
+            self.beams = self._by_distribution()
         inquiries: dict[Beam, Inquiry] = {}
+        askings: Counter[Question] = Counter()
         for beam in self.beams:
             patterns = tuple(self._pattern(literal.atom, beam) for literal in literals)
             claimed_patterns = tuple(self._pattern(literal.atom, beam) for literal in claimed)
-            prior = beam.confidences if self.settings.compat == "released" else ()
-            question = Question(patterns, step.variable.data_type, step.functional)
-            inquiries[beam] = Inquiry(question, claimed_patterns, prior, values)
+            inquiry = Inquiry(Question(patterns, step.variable.data_type, self.is_functional), claimed_patterns)
+            inquiries[beam] = self._released(inquiry, beam, askings) if self.settings.is_released else inquiry
         return inquiries
+
+    def _released(self, inquiry: Inquiry, beam: Beam, askings: Counter[Question]) -> Inquiry:
+        """The inquiry as LINK's released code puts it. `askings`: how often this step has put each question so far."""
+        variable = self._now().variable.name
+        if inquiry.question.functional:
+            askings[inquiry.question] += 1
+            return replace(inquiry, variable=variable, repeat=askings[inquiry.question] - 1)
+        prior = ((CRITIC.name, beam.facts), (TYPE.name, beam.types))
+        if self.step_number > 0:
+            return replace(inquiry, prior=prior, variable=variable)
+        values = FIRST_VALUES * self.settings.values_per_call
+        calls = first_calls(self.settings.calls_per_question)
+        return replace(inquiry, variable=variable, values=values, calls=calls)
+
+    @property
+    def is_functional(self) -> bool:
+        """True if the current step's variable has one right value, of which models are asked for samples.
+
+        In LINK's released code this is a property of the variable, whichever literal asks for it.
+        """
+        step = self._now()
+        if not self.settings.is_released or step.assignment is not None:
+            return step.functional
+        return any(
+            literal.atom.arguments[-1:] == (step.variable,)
+            and self.library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL
+            for literal in self.plan.rule.literals
+        )
+
+    @property
+    def _is_asked_anew(self) -> bool:
+        """True if each beam of each distribution asks its question anew."""
+        return self.settings.is_released and self.is_functional
+
+    def _by_distribution(self) -> list[Beam]:
+        """A beam for each distribution that keeps it, in the order of LINK's released code."""
+        known = {beam.values: beam for beam in self.beams}
+        beams: list[Beam] = []
+        for distribution in self.settings.distributions:
+            order = self._orders.get(distribution, list(known))
+            own = (known[values] for values in order if values in known)
+            beams += [replace(beam, distributions=(distribution,)) for beam in own]
+        return beams
 
     def _asked_with(self, step: SearchStep) -> tuple[Literal, ...]:
         """The literals in the prompt: the plan's first generator, or, in LINK's way, all that have their values."""
@@ -168,7 +230,7 @@ class RuleSearch:
         if term.name in bound:
             return bound[term.name]
         if term.name in self.plan.rule.generic:
-            return "".join(term.data_type.split()) + term.name
+            return PERSON if self.settings.is_released else "".join(term.data_type.split()) + term.name
         return f"[{argument_name(position)}]"
 
     # -- extending
@@ -178,10 +240,10 @@ class RuleSearch:
         extended: list[Beam] = []
         for beam in self.beams:
             if beam in answers:
+                types = answers[beam].types
                 for value, probability in answers[beam].accepted.items():
-                    confidences = beam.confidences if probability is None else (*beam.confidences, probability)
-                    extended.append(Beam((*beam.values, value), beam.distributions, confidences))
-        self._extended(extended)
+                    extended.append(beam.extended(value, probability, types.get(value)))
+        self._extended(_merged(extended) if self._is_asked_anew else extended)
         self.cut = self.cut or not all(answer.complete for answer in answers.values())
 
     def extend_with(self, values: Mapping[Beam, Sequence[Value]]) -> None:
@@ -189,7 +251,7 @@ class RuleSearch:
         extended: list[Beam] = []
         for beam in self.beams:
             for value in values.get(beam, ()):
-                extended.append(Beam((*beam.values, value), beam.distributions, beam.confidences))
+                extended.append(beam.extended(value))
         self._extended(extended)
 
     def _extended(self, beams: list[Beam]) -> None:
@@ -259,9 +321,7 @@ class RuleSearch:
     @property
     def is_ranked(self) -> bool:
         """True if the likelihood gate ranks the beams of this step."""
-        if self.settings.compat == "released":
-            return self.step_number > 0
-        if self.settings.compat == "paper" or self.step_number + 1 == len(self.plan.steps):
+        if self.settings.compat or self.step_number + 1 == len(self.plan.steps):
             return True
         # If the next step only adds a number to each beam (the year of an invention), ranking waits for it: the
         # comparisons that the number decides should choose among all beams, not among those that a cut has left.
@@ -273,7 +333,7 @@ class RuleSearch:
 
         Until a literal has all its values, the newest value is ranked by itself: `Saffron is an ingredient.`
         """
-        ranked = ranked_literals(self.plan.rule, self.library, self.names, bool(self.settings.compat))
+        ranked = ranked_literals(self.plan.rule, self.library, self.names, self.settings.compat)
         if not ranked:
             data_type = self._now().variable.data_type
             return {beam: type_claim(str(beam.values[-1]), data_type) for beam in self.beams}
@@ -283,13 +343,16 @@ class RuleSearch:
             positions = [names.index(variable.name) for variable in literal.variables if variable.name in names]
             for beam, texts in parts.items():
                 texts.append(self._literal_text(literal, positions, beam))
-        return {beam: sentence(" and ".join(texts)) for beam, texts in parts.items()}
+        written = str if self.settings.is_released else sentence
+        return {beam: written(" and ".join(texts)) for beam, texts in parts.items()}
 
     def _literal_text(self, literal: Literal, positions: Sequence[int], beam: Beam) -> str:
         """The literal in words; `positions` of its variables in the beam. Many beams share a text, so it is cached."""
         key = (literal, tuple(beam.values[position] for position in positions))
         if key not in self._texts:
             bound = {self.names[position]: Constant(beam.values[position]) for position in positions}
+            if self.settings.is_released:
+                bound |= dict.fromkeys(self.plan.rule.generic, Constant(PERSON))
             self._texts[key] = literal_text(literal, self.library, bound, self.plan.rule.generic)
         return self._texts[key]
 
@@ -314,6 +377,10 @@ class RuleSearch:
             self._judge_ranked(distribution, pools[distribution], chosen)
             for beam in chosen:
                 left.setdefault(beam.values, []).append(distribution)
+            order = [beam.values for beam in chosen]
+            # LINK's released code takes head and long tail from one list of the first variable's values.
+            is_reversed = self.step_number == 0 and distribution is Distribution.LONG_TAIL
+            self._orders[distribution] = order[::-1] if is_reversed else order
         self._advance(left)
 
     def advance_unranked(self) -> None:
@@ -328,13 +395,18 @@ class RuleSearch:
     def _score(self, beam: Beam, score: float, distribution: Distribution) -> float:
         if self.settings.likelihood == "random":
             return random_score(self.settings.seed, self.plan.rule.name, distribution.value, beam.values)
-        if distribution is Distribution.HEAD:
-            return score - repetition_penalty(beam.values[-1], beam.values[:-1])
-        return score
+        # The paper has no penalty; the released code ranks the first variable's values once for both distributions.
+        if distribution is not Distribution.HEAD or self.settings.compat == "paper":
+            return score
+        if self.settings.is_released:
+            return score - released_penalty(beam.values[-1], beam.values[:-1]) if self.step_number else score
+        return score - repetition_penalty(beam.values[-1], beam.values[:-1])
 
     def _chosen(self, pools: Mapping[Distribution, Mapping[Beam, float]]) -> dict[Distribution, list[Beam]]:
         """The beams that the likelihood gate keeps in each distribution, best first."""
         share, width = self.settings.keep_share, self.settings.beam
+        if self.settings.is_released and self.step_number == 0:
+            share = 1.0  # the two ends of one list, each as wide as the beam
         if self.settings.compat is None:
             return kept_at_ends(pools, self._chance, share, width)
         chosen: dict[Distribution, list[Beam]] = {}
@@ -369,7 +441,7 @@ class RuleSearch:
         account.kept += sum(beam.values in left for beam in self.beams)
         account.cut += sum(beam.values not in left for beam in self.beams)
         self.beams = [
-            Beam(beam.values, tuple(left[beam.values]), beam.confidences) for beam in self.beams if beam.values in left
+            replace(beam, distributions=tuple(left[beam.values])) for beam in self.beams if beam.values in left
         ]
         self.step_number += 1
 
@@ -403,12 +475,24 @@ class RuleSearch:
         return self.plan.steps[self.step_number]
 
 
-def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat: bool) -> list[Literal]:
-    """The literals by which a rule's beams are ranked once the named variables have values.
+def _merged(beams: Sequence[Beam]) -> list[Beam]:
+    """One beam for equal values, with the distributions of all."""
+    merged: dict[tuple[Value, ...], Beam] = {}
+    for beam in beams:
+        known = merged.get(beam.values)
+        distributions = beam.distributions if known is None else (*known.distributions, *beam.distributions)
+        merged[beam.values] = replace(beam, distributions=distributions)
+    return list(merged.values())
+
+
+def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat: str | None) -> list[Literal]:
+    """The literals by which a rule's beams are ranked once the named variables have values, in the plan's order.
 
     LINK (section 2.3) ranks every literal that has its values, the conclusion last. Hapax leaves out all about PersonX:
     such a sentence adds the same to all values, and a model that never read one adds noise.
     """
+    if compat == "released":
+        return released_literals(rule, names)
 
     def is_ranked(literal: Literal) -> bool:
         is_asked = library.signature(literal.atom.indicator).kind in ASKED
@@ -419,9 +503,11 @@ def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat
     return [literal for literal in literals if {variable.name for variable in literal.variables} <= known]
 
 
-def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], compat: bool) -> str:
+def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], compat: str | None) -> str:
     """The text by which a substitution is ranked. `bound` has the plan's order, the newest value last."""
     literals = ranked_literals(rule, library, bound, compat)
+    if literals and compat == "released":
+        return released_text(literals, library, rule, bound)
     if literals:
         return sentence(" and ".join(literal_text(literal, library, bound, rule.generic) for literal in literals))
     newest = list(bound)[-1]

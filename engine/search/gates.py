@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import fsum
 
 from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule, Threshold
 from hapax.grammar.rules import Library
@@ -64,7 +63,7 @@ class Scoring:
     `claims` makes the claims from the value, its data type and the atoms that it completes; none: nothing to judge.
     `measure`: name under which the scores are stored. `condition`: what is probable, as in P(true). `rule`: the
     threshold's, unless the settings have another. `screened`: only values that pass the gates before move the
-    threshold. `averaged`: LINK's released code compares the mean over the beam.
+    threshold.
     """
 
     measure: str
@@ -72,7 +71,6 @@ class Scoring:
     claims: Callable[[Value, str, Sequence[Atom], Library], Sequence[str]]
     rule: CriticRule = DEFAULT_RULE
     screened: bool = True
-    averaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +193,7 @@ CRITIC = Gate(
             rejections_only=True,
         ),
     },
-    scoring=Scoring("probability", "true", _fact_claims, averaged=True),
+    scoring=Scoring("probability", "true", _fact_claims),
     switch="Switch the critic gate off (ablation).",
 )
 COMPUTED = Gate(
@@ -252,23 +250,23 @@ def gates_in_order(compat: str | None = None) -> tuple[Gate, ...]:
 class QuestionGates:
     """The gates on the values of one question. Thresholds move with each call, so that a verdict may change later.
 
-    `rules`: of thresholds by gate, where they differ from the gate's own. `prior`: probabilities of the values before
-    in the beam, which LINK's released code averages with the new one. `agreed`: all samples of a question with one
-    right value gave the same value, or one within the predicate's tolerance; `taken` is then the first one.
+    `rules`: of thresholds by gate, where they differ from the gate's own. `prior`: by gate, the scores of the values
+    before in the beam, which LINK's released code averages with the new one. `agreed`: all samples of a question with
+    one right value gave the same value, or one within the predicate's tolerance; `taken` is then the first one.
     """
 
     def __init__(
         self,
         order: Sequence[Gate] | None = None,
         rules: Mapping[str, CriticRule] | None = None,
-        prior: tuple[float, ...] = (),
+        prior: Mapping[str, tuple[float, ...]] | None = None,
     ) -> None:
         gates = gates_in_order() if order is None else order
         self.order = [gate for gate in gates if gate.judges(Subject.VALUES)]
         self.agreed = True
         self.taken: Value | None = None
         self.scores: dict[Candidate, Scores] = {}
-        self._prior = prior
+        self._prior = prior or {}
         self._rules: dict[str, CriticRule] = {}
         for gate in self.order:
             if gate.scoring is not None:
@@ -302,6 +300,11 @@ class QuestionGates:
         """Candidates that pass all gates now, in the order they came."""
         return [candidate for candidate in self.scores if self._passes(candidate, self.order)]
 
+    @property
+    def forbidden(self) -> list[Candidate]:
+        """Candidates that the next prompt names as not to be generated, under `--compat`."""
+        return self.accepted
+
     def decisions(self, candidates: Iterable[Candidate], run_id: str) -> list[Decision]:
         """The verdict on each candidate: the first gate that rejects it, or the last one that had a score."""
         return [self._decision(candidate, run_id) for candidate in candidates]
@@ -315,7 +318,7 @@ class QuestionGates:
             score = self._score(gate, candidate)
             if score is None or gate.scoring is None:
                 continue
-            threshold, condition = self.thresholds[gate.name].value, gate.scoring.condition
+            threshold, condition = self._threshold(gate, candidate), gate.scoring.condition
             if score < threshold:
                 reason = f"P({condition}) {score:.3f} is below the threshold {threshold:.2f}"
                 if candidate in self._once_accepted:
@@ -334,7 +337,7 @@ class QuestionGates:
             if gate.objection is not None and gate.objection(candidate, self) is not None:
                 return False
             score = self._score(gate, candidate)
-            if score is not None and score < self.thresholds[gate.name].value:
+            if score is not None and score < self._threshold(gate, candidate):
                 return False
         return True
 
@@ -347,9 +350,14 @@ class QuestionGates:
     def _score(self, gate: Gate, candidate: Candidate) -> float | None:
         """The score that the gate compares with its threshold."""
         score = self.scores.get(candidate, {}).get(gate.name)
-        if score is None or gate.scoring is None or not gate.scoring.averaged or not self._prior:
-            return score
-        return fsum((*self._prior, score)) / (len(self._prior) + 1)
+        prior = self._prior.get(gate.name, ())
+        # LINK's own sum: `fsum` would round differently, and a mean may lie on the threshold.
+        return score if score is None or not prior else sum((*prior, score)) / (len(prior) + 1)
+
+    def _threshold(self, gate: Gate, candidate: Candidate) -> float:
+        """The threshold with which the candidate's score is compared now."""
+        del candidate  # LINK's released code has one for each call
+        return self.thresholds[gate.name].value
 
 
 # --- counts ----------------------------------------------------------------------------------------------------------
@@ -395,6 +403,29 @@ class VerdictCounts:
             # The decision names the last gate with a score: no later gate scored these values.
             unscored += self.accepted[gate.name]
         return counts
+
+
+@dataclass(slots=True)
+class LastVerdicts:
+    """The last verdict on each value where beams judge the same values apart, as under `--compat released`.
+
+    A verdict that a value has had before is not stored again, so it is not the last one of the knowledge base either.
+    """
+
+    _known: set[tuple[str, str, bool]] = field(default_factory=set)
+    _last: dict[str, Decision] = field(default_factory=dict)
+
+    def add(self, decisions: Iterable[Decision]) -> None:
+        """Take further verdicts, in the order in which they are stored."""
+        for decision in decisions:
+            verdict = (decision.subject, decision.gate, decision.accepted)
+            if verdict not in self._known:
+                self._known.add(verdict)
+                self._last[decision.subject] = decision
+
+    def by_gate(self, order: Sequence[Gate]) -> dict[str, GateCount]:
+        """Accepted and judged values of each gate on values, each value counted once."""
+        return count_by_gate(self._last.values(), order) if self._last else {}
 
 
 def count_by_gate(decisions: Collection[Decision], order: Sequence[Gate]) -> dict[str, GateCount]:

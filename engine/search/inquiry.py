@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hapax.engine.search.account import QuestionAccount, question_account
-from hapax.engine.search.gates import CRITIC, GateCount, QuestionGates, Scores, count_by_gate
+from hapax.engine.search.gates import CRITIC, TYPE, GateCount, QuestionGates, Scores, count_by_gate
 from hapax.grammar.rules import Library, Tolerance
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
 from hapax.grammar.verbalize import atom_text
@@ -29,15 +29,19 @@ class Inquiry:
     """A question, and the context in which it is asked.
 
     `claimed`: patterns that a value makes ground; they are judged and stored as facts. The other patterns (about a
-    generic variable, or with a second open argument) appear in the prompt only. `prior`: probabilities of the beam's
-    earlier values, for LINK's accumulated confidence. `values`: number of values to ask for in one call; None: as the
-    settings say.
+    generic variable, or with a second open argument) appear in the prompt only. `prior`: by gate, the scores of the
+    beam's earlier values, for the confidence that LINK's released code accumulates. `variable`: its name in the prompt;
+    empty: the letter of its position. `values`, `calls`: number of values to ask for in one call, and limit of calls;
+    None: as the settings say. `repeat`: index among the askings of a question that LINK's released code asks anew.
     """
 
     question: Question
     claimed: tuple[AtomPattern, ...]
-    prior: tuple[float, ...] = ()
+    prior: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    variable: str = ""
     values: int | None = None
+    calls: int | None = None
+    repeat: int = 0
 
     def is_about(self, indicators: Collection[str]) -> bool:
         """True if all patterns are of these predicates."""
@@ -49,14 +53,17 @@ class QuestionAnswer:
     """The accepted values of a question, and the counts for the report.
 
     `accepted`: values in the order they came, with the lowest P(yes) over the claims about each; None without a claim.
-    `calls`: all calls, `sent`: those that the journal could not answer. `complete` is False where the budget ended the
-    question.
+    `types`: P(yes) of the claim about their type, where there is one. `calls`: all calls, `sent`: those that the
+    journal could not answer. `verdicts`: where other inquiries may judge the same values again. `complete` is False
+    where the budget ended the question.
     """
 
     accepted: Mapping[Value, float | None] = field(default_factory=dict)
+    types: Mapping[Value, float] = field(default_factory=dict)
     calls: int = 0
     sent: int = 0
     gates: Mapping[str, GateCount] = field(default_factory=dict)
+    verdicts: Collection[Decision] = ()
     complete: bool = True
     account: QuestionAccount = field(default_factory=QuestionAccount)
 
@@ -79,13 +86,16 @@ class AskedQuestion:
 
     `tolerance`: within which the samples about a functional predicate agree; None: they have to be equal.
     `empty`: consecutive calls without an accepted value. `cut`: the budget ended it. `restored`: its candidates come
-    from an earlier run. `unread`: candidates that the parser rejected.
+    from an earlier run. `unread`: candidates that the parser rejected. `tries`: calls for each sample of a question
+    with one right value, until a reply has a value; `first_sample`: index of the first of them.
     """
 
     inquiry: Inquiry
     gates: QuestionGates
     calls_allowed: int
     tolerance: Tolerance | None = None
+    tries: int = 1
+    first_sample: int = 0
     calls: int = 0
     sent: int = 0
     empty: int = 0
@@ -97,6 +107,8 @@ class AskedQuestion:
     _stored: tuple[int, int] = (0, 0)
     _reported: tuple[int, int] = (0, 0)
     _seen: set[Key] = field(default_factory=set)
+    _samples: list[Value] = field(default_factory=list)
+    _failed_tries: int = 0
     _requests: dict[object, int] = field(default_factory=dict)
 
     @property
@@ -116,12 +128,21 @@ class AskedQuestion:
         self._requests[request] = index
         return index
 
+    @property
+    def next_samples(self) -> range:
+        """Indices of the samples that a question with one right value still needs."""
+        next_sample = self.first_sample + self.calls
+        return range(next_sample, next_sample + FUNCTIONAL_SAMPLES - len(self._samples))
+
+    @property
+    def _needs_samples(self) -> bool:
+        return len(self._samples) < FUNCTIONAL_SAMPLES and self._failed_tries < self.tries
+
     def take(self, replies: Sequence[ParsedGeneration]) -> list[Candidate]:
         """Add the replies' values and return the new ones, which the critic has to score."""
         question = self.inquiry.question
         self.calls += len(replies)
         new: list[Candidate] = []
-        first_values: list[Value | None] = []
         for reply in replies:
             first: Value | None = None
             for parsed in reply.parsed:
@@ -139,17 +160,30 @@ class AskedQuestion:
                 if key not in self._seen:
                     self._seen.add(key)
                     new.append(candidate)
-            first_values.append(first)
-        # All samples of such a question come in one round, so these are all replies that have to agree.
-        self.gates.agreed = not question.functional or self._agree(first_values)
+            self._add_sample(first)
+        has_all = len(self._samples) == FUNCTIONAL_SAMPLES and self._failed_tries < self.tries
+        self.gates.agreed = not question.functional or (has_all and self._agree(self._samples))
         self.values += new
         return new
+
+    def _add_sample(self, first: Value | None) -> None:
+        """Add the first value of a reply to a question with one right value; None: it has none."""
+        if not self._needs_samples:
+            return
+        if first is None:
+            self._failed_tries += 1
+        else:
+            self._samples.append(first)
+            self._failed_tries = 0
 
     def judge(self, scores: Mapping[Candidate, Scores]) -> None:
         """Pass one call's scored candidates to the gates; the question is finished if this was its last call."""
         accepted = self.gates.add(scores)
         self.empty = 0 if accepted else self.empty + 1
-        last = self.inquiry.question.functional or self.calls >= self.calls_allowed or self.empty >= EMPTY_CALLS
+        if self.inquiry.question.functional:
+            last = not self._needs_samples
+        else:
+            last = self.calls >= self.calls_allowed or self.empty >= EMPTY_CALLS
         # A question that the budget cut is not finished: a later run goes on with it.
         self.finished = not self.cut and (self.finished or last)
 
@@ -170,11 +204,8 @@ class AskedQuestion:
         agreed = state.calls_without_acceptance < FUNCTIONAL_SAMPLES
         self.gates.agreed = not functional or (self._agree(first_values) if len(first_values) > 1 else agreed)
 
-    def _agree(self, first_values: Sequence[Value | None]) -> bool:
-        """Tell if the samples agree, and have the gates take the first of values that are not equal."""
-        values = [value for value in first_values if value is not None]
-        if not values or len(values) < len(first_values):
-            return False
+    def _agree(self, values: Sequence[Value]) -> bool:
+        """Tell if the values agree, and have the gates take the first of values that are not equal."""
         taken, *others = values
         self.gates.taken = taken
         if self.tolerance is None:
@@ -200,19 +231,31 @@ class AskedQuestion:
         candidates = [*self.gates.scores, *self.unread]
         return list(zip(candidates, self.gates.decisions(candidates, run_id), strict=True))
 
-    def answer(self, given: Iterable[Value], decisions: Sequence[tuple[Candidate, Decision]]) -> QuestionAnswer:
-        """The accepted values by these decisions; values of given facts come first, with probability 1."""
+    def answer(
+        self, given: Iterable[Value], decisions: Sequence[tuple[Candidate, Decision]], judged_again: bool = False
+    ) -> QuestionAnswer:
+        """The accepted values by these decisions; values of given facts come first, with probability 1.
+
+        `judged_again`: other inquiries may judge the same values.
+        """
         accepted: dict[Value, float | None] = dict.fromkeys(given, 1.0)
         known = {value_key(value) for value in accepted}
+        types: dict[Value, float] = {}
         for candidate, decision in decisions:
             # A proposed value that is a given fact already must not make a second beam.
             if decision.accepted and value_key(candidate.value) not in known:
-                accepted[candidate.value] = self.gates.scores[candidate].get(CRITIC.name)
+                scores = self.gates.scores[candidate]
+                accepted[candidate.value] = scores.get(CRITIC.name)
+                if judged_again and TYPE.name in scores:
+                    types[candidate.value] = scores[TYPE.name]
+        verdicts = [decision for _, decision in decisions]
         return QuestionAnswer(
             accepted,
+            types,
             self.calls,
             self.sent,
-            count_by_gate([decision for _, decision in decisions], self.gates.order),
+            count_by_gate(verdicts, self.gates.order),
+            verdicts if judged_again else (),
             complete=not self.cut,
             account=question_account(self.calls, decisions, len(self.values) - len(self.gates.scores), len(known)),
         )
@@ -221,12 +264,13 @@ class AskedQuestion:
 # --- patterns and words ----------------------------------------------------------------------------------------------
 
 
-def question_words(question: Question, library: Library) -> tuple[str, str]:
+def question_words(question: Question, library: Library, name: str = "") -> tuple[str, str]:
     """The variable's name and the sentence with its slot: `B`, `butter is an ingredient in [B]`.
 
-    The name follows from the free position alone, so that all rules word the same question in the same way.
+    Unless the name is given, it follows from the free position alone, so that all rules word the same question in the
+    same way.
     """
-    name = slot_name(question.patterns[0])
+    name = name or slot_name(question.patterns[0])
     variable = Variable(name, question.data_type)
     atoms = (pattern_atom(pattern, variable) for pattern in question.patterns)
     return name, " and ".join(atom_text(atom, library) for atom in atoms)

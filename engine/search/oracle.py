@@ -25,6 +25,7 @@ from hapax.engine.search.inquiry import (
     question_words,
 )
 from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.search.released import RELEASED_CLAIMS, TRIES, ReleasedGates, released_claim
 from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
 from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.rules import Library, Tolerance
@@ -67,7 +68,8 @@ class OracleSettings:
     `critic` False: no value is scored, so every value that the parser reads is accepted. `gates`: in the order in which
     they judge a value; `rules`: of their thresholds by gate, where they differ from the gate's own. `link_exclusion`:
     LINK's way, where later calls name the accepted values in the prompt and put a logit bias on the tokens of rejected
-    ones; otherwise decoding excludes all earlier values as whole sequences. `profile`: the words of questions.
+    ones; otherwise decoding excludes all earlier values as whole sequences. `released`: gates and claims are those of
+    LINK's released code. `profile`: the words of questions.
     """
 
     calls_per_question: int = 4
@@ -76,6 +78,7 @@ class OracleSettings:
     gates: tuple[Gate, ...] = field(default_factory=gates_in_order)
     rules: Mapping[str, CriticRule] = field(default_factory=dict)
     link_exclusion: bool = False
+    released: bool = False
     profile: Profile = HAPAX
     parameters: GenerationParameters = field(default_factory=GenerationParameters)
 
@@ -117,6 +120,14 @@ def journaled(models: Models, journal: Journal) -> Models:
     return Models(knowledge, critic, scorer(models.likelihood, LIKELIHOOD), scorer(models.evaluator, EVALUATOR))
 
 
+def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolerance | None = None) -> AskedQuestion:
+    """The question of an inquiry before its first call."""
+    make_gates = ReleasedGates if settings.released else QuestionGates
+    gates = make_gates(settings.gates, settings.rules, dict(inquiry.prior))
+    calls = inquiry.calls or settings.calls_per_question
+    return AskedQuestion(inquiry, gates, calls, tolerance, TRIES if settings.released else 1)
+
+
 class Oracle:
     """Answers questions and judges ground atoms for one run. `on_round` is called after each round of calls.
 
@@ -144,6 +155,10 @@ class Oracle:
         self.on_round: Callable[[RoundResult], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}
         self._probabilities: dict[Atom, float | None] = {}
+        self._samples: dict[Question, int] = {}
+        """Under `released`, numbers of samples of questions with one right value."""
+        self._counted: set[str] = set()
+        """Ids of the calls that a question has been charged with."""
 
     # -- questions
 
@@ -163,18 +178,16 @@ class Oracle:
         asked: list[AskedQuestion] = []
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
-                gates = QuestionGates(self.settings.gates, self.settings.rules, inquiry.prior)
-                tolerance = self._tolerance(inquiry.question)
-                asked.append(AskedQuestion(inquiry, gates, self.settings.calls_per_question, tolerance))
+                asked.append(asked_question(inquiry, self.settings, self._tolerance(inquiry.question)))
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
-            self._round(open_questions)
+            self._round(self._in_turn(open_questions))
         self._end(asked)
         decisions = {question: question.decisions(self.run_id) for question in asked}
         self._store(decisions)
         for question in asked:
             given = self._given_values(question.inquiry)
-            self._answers[question.inquiry] = question.answer(given, decisions[question])
+            self._answers[question.inquiry] = question.answer(given, decisions[question], self.settings.released)
         return {inquiry: self._answers[inquiry] for inquiry in inquiries}
 
     def _tolerance(self, question: Question) -> Tolerance | None:
@@ -183,6 +196,26 @@ class Oracle:
             return None
         pattern = question.patterns[0]
         return self.library.signature(f"{pattern.predicate}/{len(pattern.arguments)}").tolerance
+
+    def _in_turn(self, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
+        """The questions that can be asked now: all, or of the repeats of one question only the first.
+
+        LINK's released code samples a question with one right value anew in each beam, so that the samples of a repeat
+        follow those of the one before.
+        """
+        if not self.settings.released:
+            return list(asked)
+        now: list[AskedQuestion] = []
+        sampled: set[Question] = set()
+        for question in asked:
+            asks = question.inquiry.question
+            if asks.functional and asks in sampled:
+                continue
+            if asks.functional and not question.calls:
+                question.first_sample = self._samples.get(asks, 0)
+            sampled.add(asks)
+            now.append(question)
+        return now
 
     def keep_only(self, indicators: Collection[str]) -> None:
         """Free the answers and probabilities about all other predicates."""
@@ -244,7 +277,7 @@ class Oracle:
 
     def claim(self, atom: Atom) -> str:
         """The sentence by which the critic judges a ground atom."""
-        return sentence(atom_text(atom, self.library))
+        return released_claim(atom, self.library) if self.settings.released else sentence(atom_text(atom, self.library))
 
     # -- likelihood
 
@@ -309,14 +342,20 @@ class Oracle:
             if generation is None:
                 asker.cut = True
                 continue
-            asker.sent += call.id in self.journal.missed
-            reply = self._read(asker.inquiry.question, generation)
+            # Beams of LINK's released code share requests, each of which is sent once.
+            asker.sent += call.id in self.journal.missed and call.id not in self._counted
+            self._counted.add(call.id)
+            wanted = asker.inquiry.question
+            if wanted.functional and self.settings.released:
+                self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
+            reply = self._read(asker.inquiry, generation)
             replies[asker].append(ParsedGeneration(call.id, reply.entries))
         return replies
 
-    def _read(self, question: Question, generation: Generation) -> Reply:
+    def _read(self, inquiry: Inquiry, generation: Generation) -> Reply:
         """The reply to a question, read as models write or, under `--compat`, by LINK's rules."""
-        variable, words = question_words(question, self.library)
+        question = inquiry.question
+        variable, words = question_words(question, self.library, inquiry.variable)
         numeric = self.library.is_numeric(question.data_type)
         # Values of earlier calls are not forbidden here: they are known to be accepted or not, and count once.
         asked = ReplyQuestion(variable, question.data_type, words, numeric)
@@ -324,19 +363,25 @@ class Oracle:
             return read_strictly(generation.text, asked)
         return read_reply(self.settings.profile.own_part(generation.text), asked, generation.finish_reason)
 
+    @property
+    def most_samples(self) -> int:
+        """Most calls about a question with one right value."""
+        return FUNCTIONAL_SAMPLES * (TRIES if self.settings.released else 1)
+
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
-        """The next requests of a question: all samples if one value is right, otherwise one for further values."""
-        question = asked.inquiry.question
+        """The next requests of a question: samples that it needs if one value is right, else one for further values."""
+        question, name, wording = asked.inquiry.question, asked.inquiry.variable, self.wording
         if question.functional:
-            return [self.wording.request(question, 1, sample_index=index) for index in range(FUNCTIONAL_SAMPLES)]
+            return [wording.request(question, 1, (), index, variable=name) for index in asked.next_samples]
         count = asked.inquiry.values or self.settings.values_per_call
         earlier = tuple(str(candidate.value) for candidate in asked.values)
         if not self.settings.link_exclusion:
-            return [self.wording.request(question, count, earlier, asked.sample_index(earlier))]
-        accepted = tuple(str(candidate.value) for candidate in asked.gates.accepted)
+            return [wording.request(question, count, earlier, asked.sample_index(earlier), variable=name)]
+        accepted = tuple(str(candidate.value) for candidate in asked.gates.forbidden)
         # A banned token is banned everywhere: without digits the model could not number its list.
         rejected = tuple(text for text in earlier if text not in accepted and not any(c.isdigit() for c in text))
-        return [self.wording.link_request(question, count, accepted, rejected, asked.sample_index(accepted, rejected))]
+        sample = asked.sample_index(accepted, rejected)
+        return [wording.link_request(question, count, accepted, rejected, sample, variable=name)]
 
     def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
         """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""
@@ -365,11 +410,15 @@ class Oracle:
     def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, Sequence[str]]:
         """The claims about a value that the critic scores, by gate; gates without a claim are left out."""
         claims: dict[str, Sequence[str]] = {}
-        if self.settings.critic:
+        question, released = inquiry.question, self.settings.released
+        # LINK's released code has no critic for the one right value of a question.
+        if self.settings.critic and not (released and question.functional):
             atoms = [filled(pattern, value) for pattern in inquiry.claimed]
             for gate in self.settings.gates:
                 if gate.scoring is not None:
-                    texts = gate.scoring.claims(value, inquiry.question.data_type, atoms, self.library)
+                    usual = gate.scoring.claims
+                    make_claims = RELEASED_CLAIMS.get(gate.name, usual) if released else usual
+                    texts = make_claims(value, question.data_type, atoms, self.library)
                     if texts:
                         claims[gate.name] = texts
         return claims
@@ -416,8 +465,8 @@ class Oracle:
     def _restore(self, asked: Sequence[AskedQuestion]) -> None:
         """Answer questions that this knowledge model has exhausted from their candidates, judged call by call."""
         model = model_name(self.models.knowledge)
-        # With a prior the verdicts, and so the number of calls, depend on the beam: those stored may be another beam's.
-        restorable = {question: question.inquiry.question.id for question in asked if not question.inquiry.prior}
+        # In LINK's released code the verdicts, and so the number of calls, depend on the beam.
+        restorable = {question: question.inquiry.question.id for question in asked if not self.settings.released}
         states = self.kb.question_states(question.inquiry.question for question in restorable)
         candidates = self.kb.candidates_of(number for number, state in states.items() if state.exhausted)
         call_ids = {candidate.call_id for candidate in chain.from_iterable(candidates.values())}

@@ -24,7 +24,7 @@ from hapax.engine.search.expectation import (
     Experience,
     SharedQuestions,
 )
-from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES, Inquiry, question_words
+from hapax.engine.search.inquiry import Inquiry
 from hapax.engine.search.oracle import Oracle, journaled, model_name
 from hapax.engine.search.report import Unanswerable
 from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, unanswerable
@@ -38,7 +38,6 @@ from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.calls import TokenReserving
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.pace import ServerPace
-from hapax.llm_oracle.prompts import knowledge_prompt
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Models, Usage
 
 CHARACTERS_PER_TOKEN = 4
@@ -258,13 +257,14 @@ class _RuleEstimator:
         unique = list(dict.fromkeys(inquiries.values()))
         # The prompts of one step differ by their values alone, so one of them stands for all.
         for inquiry in unique[:1]:
-            name, words = question_words(inquiry.question, self.oracle.library)
-            self.common.usage.add(knowledge_prompt(name, words, inquiry.question.data_type))
+            request = self.oracle.wording.request(inquiry.question, self.settings.values_per_call)
+            self.common.usage.add(request.prompt)
         answers = self.oracle.answers(unique)
         keys = [name for name in _names(step.generators[0]) if name in self.search.names[:-1]]
         # A constant in the question narrows it just as a value does.
         has_constant = any(not isinstance(term, Variable) for term in step.generators[0].atom.arguments)
-        kind = FUNCTIONAL if step.functional else KEYED if keys or has_constant else OPEN
+        is_functional = self.search.is_functional
+        kind = FUNCTIONAL if is_functional else KEYED if keys or has_constant else OPEN
         self.common.experience.learn(kind, answers.values())
         missing = {inquiry for inquiry, answer in answers.items() if not answer.complete}
         waiting = [beam for beam, inquiry in inquiries.items() if inquiry in missing]
@@ -276,9 +276,10 @@ class _RuleEstimator:
         self.search.extend({beam: answers[inquiry] for beam, inquiry in inquiries.items() if inquiry not in missing})
         known = len(unique) - len(missing)
         # Each beam may need a question of its own once its values are unknown.
-        most = min(counts.rows_before, self.width) if self.unknown else len(missing)
+        askings = counts.rows_before * (len(self.settings.distributions) if self.settings.is_released else 1)
+        most = min(askings, self.width) if self.unknown else len(missing)
         habit = self.common.experience.of(kind)
-        calls = FUNCTIONAL_SAMPLES if step.functional else self.settings.calls_per_question
+        calls = self.oracle.most_samples if is_functional else self.settings.calls_per_question
         counts.questions = Range(known + round(new), known + most)
         counts.known = known
         counts.calls = Range(round(new * habit.calls), most * calls)
@@ -308,7 +309,7 @@ class _RuleEstimator:
         types = 0.0 if numeric else self.common.shared.more(("type", step.variable.data_type), different)
         # LINK asks with all literals at once, and each of them may become ground.
         claimed = 1 if self.settings.compat is None else 1 + len(self.plan.rule.literals)
-        values = most * self._most_values(step)
+        values = most * self._most_values()
         counts.claims += Range(round(types + proposed * ground), values * (claimed + 1))
 
     def _expect(self, waiting: Sequence[Beam]) -> None:
@@ -322,10 +323,10 @@ class _RuleEstimator:
     def _extend_expected(self, step: SearchStep, questions: float, kind: str) -> None:
         self.rows.extend(step.variable.name, self.common.experience.of(kind).accepted, questions)
 
-    def _most_values(self, step: SearchStep) -> int:
+    def _most_values(self) -> int:
         """Upper limit of a question's values, if models return no more than they are asked for."""
-        if step.functional:
-            return FUNCTIONAL_SAMPLES
+        if self.search.is_functional:
+            return self.oracle.most_samples
         doubled = 2 if self.settings.compat == "released" and self.search.step_number == 0 else 1
         return doubled * self.settings.calls_per_question * self.settings.values_per_call
 
@@ -333,15 +334,15 @@ class _RuleEstimator:
         """Upper limit of the number of beams before the gates of the step."""
         if not self.unknown:
             return len(self.search.beams)
-        if self.search.origin is Origin.COMPUTED or step.functional:
+        if self.search.origin is Origin.COMPUTED or self.search.is_functional:
             return max(self.most, len(self.search.beams))
         if self.search.origin is Origin.MODEL:
-            return self.most * self._most_values(step)
+            return self.most * self._most_values()
         if self.search.origin is Origin.GIVEN:
             facts = self.oracle.known.of_run(step.generators[0].atom.indicator)
             return max(self.most * len(facts), len(self.search.beams))
         # Only the limit of the demand loop bounds what rules ask for.
-        return self.most * DEMAND.questions * self._most_values(step)
+        return self.most * DEMAND.questions * self._most_values()
 
     # -- closing
 
@@ -392,7 +393,7 @@ class _RuleEstimator:
         habit = self.common.experience.of(KEYED)
         groups = ceil(max(self.most, counts.rows_before) / ROWS_PER_GOAL)
         most = groups * DEMAND.questions
-        calls = max(self.settings.calls_per_question, FUNCTIONAL_SAMPLES)
+        calls = max(self.settings.calls_per_question, self.oracle.most_samples)
         values = calls * self.settings.values_per_call
         self.unknown = True
         counts.questions += Range(round(new), most)
@@ -412,7 +413,7 @@ class _RuleEstimator:
             texts = search.texts()
             scores = self.oracle.log_likelihoods(texts.values())
             missing = {text for text in texts.values() if text not in scores}
-            ranked = ranked_literals(self.plan.rule, self.oracle.library, search.names, bool(self.settings.compat))
+            ranked = ranked_literals(self.plan.rule, self.oracle.library, search.names, self.settings.compat)
             if ranked:
                 expected = self.rows.keys(set().union(*map(_names, ranked)))
             else:

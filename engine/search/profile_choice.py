@@ -72,10 +72,11 @@ class ProfileChooser:
                 )
             note = self._fallback(settings.profile)
             return ProfileChoice(settings.profile, f"profile {settings.profile}{note}" if note else "")
+        # A trained model that knows a single wording keeps it; stand-ins read those of LINK, too.
+        if settings.compat is not None and identity.knows is None:
+            return ProfileChoice(settings.words.name)
         if reads_one_profile(identity):
             return ProfileChoice(HAPAX.name)
-        if settings.compat is not None:
-            return ProfileChoice(settings.words.name)
         # A user who gives a model more room than usual has one that thinks aloud before it answers.
         room = settings.answer_tokens if settings.answer_tokens > SearchSettings().answer_tokens else PROBED_TOKENS
         return self._stored() or self._probed(room)

@@ -18,6 +18,9 @@ KEEP_SHARE = 0.75
 PENALTY_WEIGHT = 3.0
 """Cost of ROUGE-L between the values of a beam of the head distribution, in nats per token (LINK's released code)."""
 
+PERSON = "PersonX"
+"""LINK's released code puts this for every generic variable, and compares values with it, too."""
+
 CACHED_COMPARISONS = 50_000
 """Size of the caches of split values and compared pairs: enough for a few rules, not for a whole run."""
 
@@ -96,8 +99,13 @@ def equal_texts(scores: Mapping[str, float]) -> int:
 
 
 def repetition_penalty(value: Value, earlier: Sequence[Value]) -> float:
-    """LINK's penalty for the head: 3 x ROUGE-L between the new value and each value before it in the beam."""
+    """The penalty for the head: 3 x ROUGE-L between the new value and each value before it in the beam, summed."""
     return PENALTY_WEIGHT * math.fsum(_rouge_l(str(value), str(before)) for before in earlier)
+
+
+def released_penalty(value: Value, earlier: Sequence[Value]) -> float:
+    """The penalty as LINK's released code computes it: the mean over the earlier values, `PersonX` among them."""
+    return repetition_penalty(value, (PERSON, *earlier)) / (len(earlier) + 1)
 
 
 def random_score(seed: int, *parts: object) -> float:

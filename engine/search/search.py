@@ -18,7 +18,7 @@ from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.beams import Origin, RuleSearch, origin_of
 from hapax.engine.search.demand import DemandBudget, run_demand
-from hapax.engine.search.gates import COMPUTED, CRITIC, DERIVED
+from hapax.engine.search.gates import COMPUTED, CRITIC, DERIVED, LastVerdicts
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, journaled, model_name
@@ -391,12 +391,17 @@ class _SearchRun:
             counts.questions.add(inquiry)
             counts.calls += sent
             counts.hits += answer.calls - sent
+            if answer.verdicts:
+                counts.verdicts.add(answer.verdicts)
+                continue
             for gate, count in answer.gates.items():
                 rule_search.count(gate, count)
 
     def _report(self, rule_search: RuleSearch) -> RuleReport:
         """Derive and store the statements of a rule, and report them."""
         rule, counts, settings = rule_search.plan.rule, self._counts[rule_search], self.job.settings
+        for gate, count in counts.verdicts.by_gate(self.oracle.settings.gates).items():
+            rule_search.count(gate, count)
         is_complete = rule_search.step_number == len(rule_search.plan.steps)
         statements = self._statements(rule_search) if is_complete else []
         kept: dict[Distribution, list[StatementRecord]] = {}
@@ -454,12 +459,16 @@ class _Uses:
 
 @dataclass(slots=True)
 class _Counts:
-    """Questions, calls and hits of one rule. `by_step`: questions with the number of each step that asked them."""
+    """Questions, calls and hits of one rule. `by_step`: questions with the number of each step that asked them.
+
+    `verdicts`: on values that were judged more than once.
+    """
 
     questions: set[Inquiry] = field(default_factory=set)
     by_step: set[tuple[int, Inquiry]] = field(default_factory=set)
     calls: int = 0
     hits: int = 0
+    verdicts: LastVerdicts = field(default_factory=LastVerdicts)
 
 
 @dataclass(frozen=True, slots=True)

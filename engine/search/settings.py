@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
 from hapax.engine.search.oracle import OracleSettings
 from hapax.engine.search.ranking import KEEP_SHARE
+from hapax.engine.search.released import MAX_TOKENS
 from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, CriticRule
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
@@ -91,17 +92,26 @@ class SearchSettings:
             raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
 
     @property
+    def is_released(self) -> bool:
+        """True if the search follows LINK's released code."""
+        return self.compat == "released"
+
+    @property
     def oracle(self) -> OracleSettings:
         """Settings of the oracle that follow from these."""
-        is_link = self.compat is not None
+        is_link, is_released = self.compat is not None, self.is_released
         cap = max(START, self.threshold_cap)  # no threshold starts above its cap
         rules: dict[str, CriticRule] = {}
         if is_link:
-            rules[CRITIC.name] = CriticRule(cap=cap, released=self.compat == "released")
+            rules[CRITIC.name] = CriticRule(cap=cap, released=is_released)
             rules[TYPE.name] = CriticRule(floor=TYPE_FLOOR)  # LINK's moves, Hapax's own is fixed
         else:
             rules[CRITIC.name] = self.fact_threshold or replace(DEFAULT_RULE, cap=cap)
             rules |= {TYPE.name: self.type_threshold} if self.type_threshold else {}
+        tokens = self.answer_tokens
+        if is_released and tokens == GenerationParameters().max_tokens:  # not set
+            tokens = MAX_TOKENS
+        parameters = GenerationParameters(temperature=self.temperature, max_tokens=tokens, seed=self.seed)
         return OracleSettings(
             calls_per_question=self.calls_per_question,
             values_per_call=self.values_per_call,
@@ -109,10 +119,9 @@ class SearchSettings:
             gates=gates_in_order(self.compat),
             rules=rules,
             link_exclusion=is_link,
+            released=is_released,
             profile=self.words,
-            parameters=GenerationParameters(
-                temperature=self.temperature, max_tokens=self.answer_tokens, seed=self.seed
-            ),
+            parameters=parameters,
         )
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -138,7 +137,6 @@ class Threshold:
 
     def _after_released(self, best: float, rule: CriticRule) -> Threshold:
         """The best score rounded down to a multiple of the step, at most `start`; a better call raises it."""
-        # 0.6 / 0.05 is 11.999999999999998, so the quotient is rounded before it is rounded down.
-        multiple = math.floor(round(best / rule.step, _DIGITS))
-        reached = max(rule.floor, min(rule.start, round(multiple * rule.step, _DIGITS)))
+        # LINK's own floor of floats: 0.75 // 0.05 is 14.0, so that 0.75 reaches 0.7.
+        reached = max(rule.floor, min(rule.start, round(best // rule.step * rule.step, _DIGITS)))
         return Threshold(max(reached, self.value) if self.is_set else reached, is_set=True)

@@ -43,26 +43,41 @@ class QuestionWording:
     _rows: dict[tuple[str, int], Rows] = field(default_factory=dict)
 
     def request(
-        self, question: Question, count: int, excluded: tuple[str, ...] = (), sample_index: int = 0
+        self,
+        question: Question,
+        count: int,
+        excluded: tuple[str, ...] = (),
+        sample_index: int = 0,
+        *,
+        variable: str = "",
     ) -> GenerationRequest:
         """The request for `count` values other than the excluded ones."""
-        worded = self.question(question, count, excluded)
+        worded = self.question(question, count, excluded, variable)
         form = self.profile.reply_form(worded)
         return GenerationRequest(self.profile.word(worded), excluded, sample_index=sample_index, form=form)
 
     def link_request(
-        self, question: Question, count: int, accepted: tuple[str, ...], rejected: tuple[str, ...], sample_index: int
+        self,
+        question: Question,
+        count: int,
+        accepted: tuple[str, ...],
+        rejected: tuple[str, ...],
+        sample_index: int,
+        *,
+        variable: str = "",
     ) -> GenerationRequest:
         """LINK's request, which names the accepted values in words and has a bias against tokens of rejected ones."""
-        worded = self.question(question, count, accepted)
+        worded = self.question(question, count, accepted, variable)
         prompt = self.profile.word(worded)
         if not self.profile.names_forbidden:
             prompt += exclusion_clause(accepted)
         return GenerationRequest(prompt, (), rejected, sample_index, self.profile.reply_form(worded))
 
-    def question(self, question: Question, count: int, forbidden: tuple[str, ...] = ()) -> ValueQuestion:
-        """The question in all forms that a wording may need."""
-        variable, words = question_words(question, self.library)
+    def question(
+        self, question: Question, count: int, forbidden: tuple[str, ...] = (), variable: str = ""
+    ) -> ValueQuestion:
+        """The question in all forms that a wording may need. `variable`: its name; empty: the letter of its place."""
+        variable, words = question_words(question, self.library, variable)
         worded = ValueQuestion(
             variable,
             words,

@@ -189,7 +189,7 @@ class DatasetSource:
         values = {name: Constant(value) for name, value in record.substitution}
         run = self.runs.get(record.run_id)
         # LINK's variants rank another text.
-        compat = run is not None and bool(run.settings.get("compat"))
+        compat = None if run is None else run.settings.get("compat")
         return ranked_text(self.library.rule(record.rule), self.library, values, compat)
 
 
