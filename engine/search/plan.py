@@ -429,7 +429,10 @@ class _RuleEstimator:
             else:
                 search.advance_unranked()
         elif ranks:
-            search.rank(search.texts(), dict.fromkeys(search.texts().values(), 0.0))
+            texts = search.texts()
+            # Chance will not keep the beams that are kept here, and others have other answers.
+            self.unknown = self.unknown or len(texts) > 1
+            search.rank(texts, dict.fromkeys(texts.values(), 0.0))
         else:
             search.advance_unranked()
         self.rows.rank(max(0, self.settings.beam - len(search.beams) // len(self.settings.distributions)), ranks)

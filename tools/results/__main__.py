@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
+from tools.results.measuring import PartResult, ResultsRun
 from tools.results.page import write_page
 from tools.results.parts import PARTS, Part
-from tools.results.workplace import PartResult, Workplace
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -32,23 +32,23 @@ def main() -> None:
     if not 0 < options.share <= 1:
         parser.error("--share is above 0 and at most 1")
     try:
-        with Workplace(options.folder, options.model, options.data, options.share) as workplace:
-            results = {part.name: _measured(part, workplace, options.part) for part in PARTS}
-            write_page(options.page, workplace, results)
+        with ResultsRun(options.folder, options.model, options.data, options.share) as run:
+            results = {part.name: _measured(part, run, options.part) for part in PARTS}
+            write_page(options.page, run, results)
     except HapaxError as fault:
         raise SystemExit(f"error: {fault}") from None
     sys.stderr.write(f"written: {options.page}\n")
 
 
-def _measured(part: Part, workplace: Workplace, chosen: list[str] | None) -> PartResult | None:
+def _measured(part: Part, run: ResultsRun, chosen: list[str] | None) -> PartResult | None:
     """The stored result of a part, or a new one; None for a part that is not chosen and was never measured."""
-    stored = workplace.stored(part.name)
+    stored = run.stored(part.name)
     if stored is not None or (chosen is not None and part.name not in chosen):
         return stored
     sys.stderr.write(f"{time.strftime('%H:%M:%S')}  {part.title}\n")
     began = time.monotonic()
-    findings = part.measure(workplace)
-    result = workplace.store(part.name, findings, time.monotonic() - began)
+    findings = part.measure(run)
+    result = run.store(part.name, findings, time.monotonic() - began)
     sys.stderr.write(f"          {result.seconds:.0f} s\n")
     return result
 

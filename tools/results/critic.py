@@ -20,7 +20,7 @@ from hapax.llm_oracle.prompts import sentence
 from tools.embedded.corpus import Corpus
 from tools.embedded.handwritten_claims import free_claims, outside_facts
 from tools.embedded.wording import RULES_FOLDER, AtlasWording
-from tools.results.workplace import SEED, Findings, Workplace
+from tools.results.measuring import SEED, Findings, ResultsRun
 
 FACTS = 1200
 """Facts of the atlas that are judged, each beside one falsehood about the same key."""
@@ -31,7 +31,7 @@ LEAST_LOG_ODDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class JudgedClaim:
     """A sentence that is true or false. `key`: what it is about; claims of one key are calibrated together."""
 
     text: str
@@ -40,15 +40,15 @@ class Claim:
     key: str
 
 
-def measure_critic(workplace: Workplace) -> Findings:
+def measure_critic(run: ResultsRun) -> Findings:
     """AUC, Brier's score, and what a threshold of .85 accepts, on the atlas and on claims outside it."""
     corpus = _corpus()
     claims = {
-        "atlas": _atlas_claims(corpus, workplace.sample(FACTS)),
+        "atlas": _atlas_claims(corpus, run.sample(FACTS)),
         "facts outside the atlas": _outside_claims(corpus),
-        "other predicates": [Claim(claim.sentence, claim.is_true, "", claim.sentence) for claim in free_claims()],
+        "other predicates": [JudgedClaim(claim.sentence, claim.is_true, "", claim.sentence) for claim in free_claims()],
     }
-    critic = JournaledCritic(workplace.models.critic, workplace.journal)
+    critic = JournaledCritic(run.models.critic, run.journal)
     raw = {}
     for name, group in claims.items():
         raw[name] = [score.probability for score in critic.probabilities([claim.text for claim in group])]
@@ -73,7 +73,7 @@ def _corpus() -> Corpus:
     return Corpus(atlas, AtlasWording(atlas, load_library([RULES_FOLDER])))
 
 
-def _atlas_claims(corpus: Corpus, count: int) -> list[Claim]:
+def _atlas_claims(corpus: Corpus, count: int) -> list[JudgedClaim]:
     """Facts in a seeded order, each followed by a falsehood with another value of the same type for the same key."""
     rng = random.Random(SEED)  # noqa: S311  # reproducible, not secret
     facts = rng.sample(corpus.atlas.facts, min(count, len(corpus.atlas.facts)))
@@ -86,20 +86,20 @@ def _atlas_claims(corpus: Corpus, count: int) -> list[Claim]:
         if not values:
             continue  # every value of the predicate is true of this key
         wrong = corpus.wording.claim(fact.predicate, (key, rng.choice(values)))
-        claims.append(Claim(corpus.claim(fact), True, fact.predicate, key))
-        claims.append(Claim(sentence(wrong), False, fact.predicate, key))
+        claims.append(JudgedClaim(corpus.claim(fact), True, fact.predicate, key))
+        claims.append(JudgedClaim(sentence(wrong), False, fact.predicate, key))
     return claims
 
 
-def _outside_claims(corpus: Corpus) -> list[Claim]:
+def _outside_claims(corpus: Corpus) -> list[JudgedClaim]:
     claims = []
     for fact in outside_facts():
         text = sentence(corpus.wording.claim(fact.predicate, fact.arguments))
-        claims.append(Claim(text, fact.is_true, fact.predicate, fact.arguments[0]))
+        claims.append(JudgedClaim(text, fact.is_true, fact.predicate, fact.arguments[0]))
     return claims
 
 
-def _row(name: str, claims: Sequence[Claim], scores: Sequence[float]) -> Sequence[str]:
+def _row(name: str, claims: Sequence[JudgedClaim], scores: Sequence[float]) -> Sequence[str]:
     true = [score for claim, score in zip(claims, scores, strict=True) if claim.is_true]
     false = [score for claim, score in zip(claims, scores, strict=True) if not claim.is_true]
     brier = mean([(score - claim.is_true) ** 2 for claim, score in zip(claims, scores, strict=True)])
@@ -116,7 +116,7 @@ class _Calibration:
     predicates: tuple[str, ...]
 
     @classmethod
-    def fit(cls, claims: Sequence[Claim], scores: Sequence[float]) -> _Calibration:
+    def fit(cls, claims: Sequence[JudgedClaim], scores: Sequence[float]) -> _Calibration:
         from sklearn.linear_model import LogisticRegression
 
         predicates = tuple(sorted({claim.predicate for claim in claims}))
@@ -124,13 +124,13 @@ class _Calibration:
         regression.fit(_features(claims, scores, predicates), [claim.is_true for claim in claims])
         return cls(regression, predicates)
 
-    def of(self, claims: Sequence[Claim], scores: Sequence[float]) -> list[float]:
+    def of(self, claims: Sequence[JudgedClaim], scores: Sequence[float]) -> list[float]:
         """Calibrated probabilities. A predicate that was not fitted has no intercept of its own."""
         fitted = self.regression.predict_proba(_features(claims, scores, self.predicates))
         return [float(probability) for probability in fitted[:, 1]]
 
 
-def _features(claims: Sequence[Claim], scores: Sequence[float], predicates: Sequence[str]) -> Any:
+def _features(claims: Sequence[JudgedClaim], scores: Sequence[float], predicates: Sequence[str]) -> Any:
     places = {predicate: place for place, predicate in enumerate(predicates, start=1)}
     features = np.zeros((len(claims), len(predicates) + 1))
     for row, (claim, score) in enumerate(zip(claims, scores, strict=True)):
@@ -146,7 +146,7 @@ def _log_odds(probability: float) -> float:
     return max(-LEAST_LOG_ODDS, min(LEAST_LOG_ODDS, math.log(probability / (1 - probability))))
 
 
-def _cross_fitted(claims: Sequence[Claim], scores: Sequence[float]) -> list[float]:
+def _cross_fitted(claims: Sequence[JudgedClaim], scores: Sequence[float]) -> list[float]:
     """Calibrated probabilities of claims, each by a calibration that has not seen its key."""
     from sklearn.model_selection import GroupKFold
 

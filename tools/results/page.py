@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hapax.evaluation.shared.results import ResultTable, markdown_table
+from tools.results.measuring import PartResult, ResultsRun
 from tools.results.parts import PARTS
-from tools.results.workplace import PartResult, Workplace
 
 FIGURES = "results"
 """Folder of the figures, beside the page."""
@@ -22,17 +22,17 @@ answered other questions.
 """
 
 
-def write_page(path: Path, workplace: Workplace, results: Mapping[str, PartResult | None]) -> None:
+def write_page(path: Path, run: ResultsRun, results: Mapping[str, PartResult | None]) -> None:
     """Write the page, and copy its figures into a folder beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    paragraphs = [HEADER.format(model=workplace.model)]
-    if workplace.share < 1:
-        paragraphs.append(f"**A trial run on {workplace.share:.0%} of each sample: do not quote these figures.**\n")
+    paragraphs = [HEADER.format(model=run.model)]
+    if run.share < 1:
+        paragraphs.append(f"**A trial run on {run.share:.0%} of each sample: do not quote these figures.**\n")
     for part in PARTS:
         result = results[part.name]
         if result is not None:
             paragraphs.append(f"## {part.title}\n\n{part.reading}\n")
-            paragraphs += _body(result, path, workplace.folder / "figures")
+            paragraphs += _body(result, path, run.folder / "figures")
     seconds = sum(result.seconds for result in results.values() if result is not None)
     paragraphs.append(f"The measurements took {seconds / 60:.0f} minutes in all.\n")
     path.write_text("\n".join(paragraphs), "utf-8")

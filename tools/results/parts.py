@@ -1,4 +1,4 @@
-"""The parts of the results, in the order of the page, each a function from the workplace to findings."""
+"""The parts of the results, in the order of the page, each a function from the run to findings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
 from hapax.llm_oracle.registry import open_models
 from tools.embedded.wording import RULES_FOLDER
 from tools.results.critic import measure_critic
-from tools.results.workplace import SEED, Findings, Workplace
+from tools.results.knowledge import measure_knowledge
+from tools.results.measuring import SEED, Findings, ResultsRun
 
 PRINTED = ("LINK's", "Reference:")
 """Beginnings of the titles of tables that repeat a paper's figures."""
@@ -36,7 +37,7 @@ FREQUENCY = "frequency"
 PROBED = 100
 """Probed statements of each distribution."""
 
-Measurer = Callable[[Workplace], Findings]
+Measurer = Callable[[ResultsRun], Findings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +50,38 @@ class Part:
     measure: Measurer
 
 
-def _evaluator(workplace: Workplace) -> Findings:
+def _evaluator(run: ResultsRun) -> Findings:
     """Delta of the shipped search by the model and by word frequency."""
     library = load_library([RULES_FOLDER])
     rules = [rule for rule in library.rules if not library.is_definition(rule)]
-    rules = rules[: workplace.sample(len(rules))]
+    rules = rules[: run.sample(len(rules))]
     # The embedded model finds the statements; what it ranked is judged by two models that did not rank it.
-    search(SearchJob(library, rules, workplace.kb, open_models("embedded"), SearchSettings(), workplace.journal))
-    evaluators = open_evaluators([FREQUENCY, workplace.model], workplace.opening)
-    folder = workplace.folder / "figures"
+    search(SearchJob(library, rules, run.kb, open_models("embedded"), SearchSettings(), run.journal))
+    evaluators = open_evaluators([FREQUENCY, run.model], run.opening)
+    folder = run.folder / "figures"
     options = LikelihoodOptions(evaluators=evaluators, figure_numbers=(3, 4), out=folder)
-    result = measure_likelihoods(workplace.kb, options, workplace.journal)
+    result = measure_likelihoods(run.kb, options, run.journal)
     written = [path.name for paths in result.written.values() for path in paths if path.suffix == ".svg"]
     return _findings(result.to_result(), (PAPER_DELTAS,), written)
 
 
-def _probes(workplace: Workplace) -> Findings:
+def _probes(run: ResultsRun) -> Findings:
     """The 13 questions about statements of the search, answered as a critic."""
-    options = ProbeOptions(workplace.model, sample=workplace.sample(PROBED), seed=SEED)
-    session = ProbeSession(workplace.kb, options, workplace.opening)
-    result = session.probe(workplace.journal)
+    options = ProbeOptions(run.model, sample=run.sample(PROBED), seed=SEED)
+    session = ProbeSession(run.kb, options, run.opening)
+    result = session.probe(run.journal)
     return _findings(result.to_result(0))
 
 
-def _entailment(workplace: Workplace) -> Findings:
+def _entailment(run: ResultsRun) -> Findings:
     """Directional pairs of LevyHolt's development split, by prompts and by likelihood."""
-    path = workplace.data / "levyholt" / "entgraph" / "dev_dir_rels.txt"
+    path = run.data / "levyholt" / "entgraph" / "dev_dir_rels.txt"
     if not path.exists():
         return _absent(path)
     pairs = [pair for split in read_splits([path]).values() for pair in split]
-    pairs = pairs[: workplace.sample(len(pairs))]
-    critic = JournaledCritic(workplace.models.critic, workplace.journal)
-    likelihood = JournaledLikelihood(workplace.models.likelihood, workplace.journal)
+    pairs = pairs[: run.sample(len(pairs))]
+    critic = JournaledCritic(run.models.critic, run.journal)
+    likelihood = JournaledLikelihood(run.models.likelihood, run.journal)
     measures: dict[str, Measure] = {
         "prompts, P(yes)": lambda texts: [score.probability for score in critic.probabilities(texts)],
         "likelihood per token": lambda texts: [score.per_token for score in likelihood.log_likelihoods(texts)],
@@ -90,15 +91,15 @@ def _entailment(workplace: Workplace) -> Findings:
     return _findings(entailment_report.experiment_result(results))
 
 
-def _winograd(workplace: Workplace) -> Findings:
+def _winograd(run: ResultsRun) -> Findings:
     """WSC-273 and CR-WSC-H by the likelihood of the sentence with each option in the pronoun's place."""
-    path = workplace.data / "cr_wsc" / "wsc_273_annotated_final.csv"
+    path = run.data / "cr_wsc" / "wsc_273_annotated_final.csv"
     if not path.exists():
         return _absent(path)
     settings = tuple(AskSettings(method) for method in SUBSTITUTED)
-    limit = None if workplace.share == 1 else workplace.sample(100)
-    options = AskOptions(workplace.model, settings, (WSC273, HUMAN), limit=limit)
-    runs = list(AskSession(workplace.kb, options, workplace.opening).ask([path], workplace.journal))
+    limit = None if run.share == 1 else run.sample(100)
+    options = AskOptions(run.model, settings, (WSC273, HUMAN), limit=limit)
+    runs = list(AskSession(run.kb, options, run.opening).ask([path], run.journal))
     result = run_result(runs)
     return Findings(result.tables, list(printed_tables())[:2], result.notes)
 
@@ -129,6 +130,13 @@ PARTS = (
         "*Calibrated* is Platt's scaling with an intercept for each predicate, fitted on other keys than it is "
         "measured on. AUC is .5 by chance; Brier's score is .25 for who always says one half.",
         measure_critic,
+    ),
+    Part(
+        "knowledge",
+        "Knowledge model",
+        "Questions of a search about keys of the atlas, asked in the words of each prompt profile, one call each. "
+        "A value is true if the atlas has it for the key; the atlas does not know everything.",
+        measure_knowledge,
     ),
     Part(
         "probes",

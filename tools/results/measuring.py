@@ -1,4 +1,4 @@
-"""The place of a run of results: its folder, its knowledge base, its models, and the parts that are measured."""
+"""A run of results: its folder, its knowledge base, its model, and the results of its parts."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class PartResult:
     seconds: float
 
 
-class Workplace:
-    """What the parts share. Use as a context manager; it closes the knowledge base.
+class ResultsRun:
+    """Folder, knowledge base and model that the parts share. Use as a context manager; it closes the knowledge base.
 
     `share`: share of each sample that is measured, 1 for the figures of the page.
     """
@@ -50,7 +50,7 @@ class Workplace:
     def __init__(self, folder: Path, model: str, data: Path, share: float) -> None:
         self.folder, self.model, self.data, self.share = folder, model, data, share
 
-    def __enter__(self) -> Workplace:
+    def __enter__(self) -> ResultsRun:
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = {"model": self.model, "share": self.share}
         path = self.folder / "settings.json"
