@@ -114,6 +114,17 @@ def test_no_search_goes_beyond_the_upper_bound(text, seed, wanted, before):
         assert spent.calls <= estimate.roles[role].calls.most, role
 
 
+def test_a_comparison_lets_half_of_the_expected_beams_pass():
+    """A rule whose comparison may fail is expected to give half the statements of the same rule without it."""
+    free = OLDER.replace(" & W < V", "").replace("older_tool", "any_tool")
+    library, _, models = prepared(OLDER, free)
+    with KnowledgeBase() as kb:
+        estimate = plan_run(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="none"))
+    compared, uncompared = (rule.statements.expected for rule in estimate.rules)
+
+    assert compared == pytest.approx(uncompared / 2, rel=0.01)
+
+
 @pytest.mark.parametrize("beam", [8, 40])
 def test_the_expected_figures_are_near_what_a_search_takes(beam):
     """Over the shipped rules, in a simulated world, within a factor of 2 in each role; the bound holds there, too."""

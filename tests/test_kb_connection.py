@@ -87,9 +87,10 @@ def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_onl
     later = Migrations("hapax")
     later()(schema.m001_initial)
     later()(schema.m002_inference)
+    later()(schema.m003_profiles)
 
     @later()
-    def m003_notes(db: Database) -> None:
+    def m004_notes(db: Database) -> None:
         db.table("notes").create({"id": int})
 
     monkeypatch.setattr(connection.schema, "migrations", later)
@@ -103,9 +104,10 @@ def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     broken = Migrations("hapax")
     broken()(schema.m001_initial)
     broken()(schema.m002_inference)
+    broken()(schema.m003_profiles)
 
     @broken()
-    def m003_broken(db: Database) -> None:
+    def m004_broken(db: Database) -> None:
         db.table("notes").create({"id": int})
         db.execute("SELECT * FROM nowhere")
 

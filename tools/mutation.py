@@ -176,13 +176,16 @@ def _words(module: str) -> set[str]:
 
 
 def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
-    """The tests that execute the line of a mutant, according to a record."""
+    """The tests that execute the line of a mutant, according to a record, those in the nearest files first."""
     from coverage import CoverageData
 
     data = CoverageData(str(record))
     data.read()
     contexts = data.contexts_by_lineno(str(ROOT / mutant.path)).get(mutant.line, [])
-    return sorted({context.partition("|")[0] for context in contexts if "::" in context})[:MOST_TESTS]
+    tests = {context.partition("|")[0] for context in contexts if "::" in context}
+    nearest = {file: place for place, file in enumerate(nearest_tests(mutant.path, sys.maxsize))}
+    # A line that hundreds of tests execute is held by those about its module; the others only pass over it.
+    return sorted(tests, key=lambda test: (nearest.get(test.partition("::")[0], len(nearest)), test))[:MOST_TESTS]
 
 
 @dataclass(frozen=True, slots=True)
