@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hapax.api.results import Tabular
+from hapax.api.tabular import Tabular
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hapax.api.results import Tabular
+from hapax.api.tabular import Tabular
 
 if TYPE_CHECKING:
     from hapax.engine.doctor import Finding

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.evaluations import Evaluation
-from hapax.api.results import Tabular
+from hapax.api.tabular import Tabular
 from hapax.evaluation.dataset.formats import FORMATS
 from hapax.grammar.extras import extras_named
 

@@ -10,59 +10,20 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from hapax.api.tabular import Tabular
 from hapax.engine.explain import Story, story_text
 from hapax.engine.inference.proof import Proof, proof_from_json, proof_text
 from hapax.engine.inference.session import PrologTerm
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
-from hapax.grammar.notebook import html_table
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
     from hapax.engine.inference.bulk_derivation import DerivationReport
     from hapax.engine.inference.theory import QueryResult
     from hapax.engine.search.account import StepAccount
     from hapax.engine.search.report import SearchReport
     from hapax.kb.records import StatementRecord
-
-
-class Tabular:
-    """Something with columns and rows: its data frames and its table in a notebook."""
-
-    columns: Sequence[str]
-
-    def cells(self) -> Sequence[Sequence[Any]]:
-        """The rows of the table."""
-        raise NotImplementedError
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas data frame. Needs the extra `evaluation`."""
-        with extras_named():
-            import pandas as pd
-
-            return pd.DataFrame(list(self.cells()), columns=list(self.columns))
-
-    def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table; a column of mixed types becomes text. Needs the extra `evaluation`."""
-        with extras_named():
-            import pyarrow as pa
-
-            rows = self.cells()
-            arrays = []
-            for place in range(len(self.columns)):
-                cells = [row[place] for row in rows]
-                try:
-                    arrays.append(pa.array(cells))
-                except (pa.ArrowInvalid, pa.ArrowTypeError):
-                    arrays.append(pa.array([None if cell is None else str(cell) for cell in cells]))
-            return pa.table(arrays, names=list(self.columns))
-
-    def _repr_html_(self) -> str:
-        return html_table(self.columns, self.cells())
 
 
 class Answers(Tabular, Sequence[dict[str, Any]]):

@@ -27,8 +27,16 @@ def differences(first: Path, second: Path) -> dict[str, int]:
         return dict(_differences(connection))
 
 
+def _has_table(connection: sqlite3.Connection, schema: str, name: str) -> bool:
+    sql = f"SELECT count(*) FROM {schema}.sqlite_master WHERE name = ?"  # noqa: S608 - our names
+    return bool(connection.execute(sql, [name]).fetchone()[0])
+
+
 def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     for table in TABLES:
+        # Files of an older version lack tables, and both do if neither was migrated.
+        if not any(_has_table(connection, schema, table.name) for schema in ("main", "other")):
+            continue
         same_key = " AND ".join(f"one.{name} = two.{name}" for name in table.key)
         ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
         compared = [name for name in table.all_columns if name not in ignored]

@@ -396,7 +396,7 @@ def simulate(log: Path, after: int | None = None, fault: Fault | None = None, sl
         return asked
 
     for name, worded in (
-        ("generate", lambda several, given: [{**asdict(one), "parameters": asdict(given)} for one in several]),
+        ("generate", lambda several, given: [{**one.content, "parameters": asdict(given)} for one in several]),
         ("probabilities", lambda claims: [{"claim": claim} for claim in claims]),
         ("log_likelihoods", lambda texts: [{"text": text} for text in texts]),
     ):

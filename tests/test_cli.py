@@ -138,8 +138,8 @@ def test_plan_says_where_the_price_is_unknown(rules: Path, tmp_path: Path, monke
     result = invoke("plan", rules, "-m", "simulated", "--db", tmp_path / "none.db")
 
     money = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
-    assert money["knowledge"].rstrip().endswith("price unknown")
-    assert money["evaluator"].rstrip().endswith("0.00 to 0.00")
+    assert "price unknown" in money["knowledge"]
+    assert "0.00 to 0.00" in money["evaluator"]
 
 
 @pytest.fixture

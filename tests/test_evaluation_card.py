@@ -89,8 +89,11 @@ class AtlasModel:
 
     def _list(self, request: GenerationRequest) -> str:
         parts = read_prompt(request.prompt)
-        assert parts is not None
-        predicate, match = next((n, m) for n, t in self._templates.items() if (m := t.fullmatch(parts.sentence)))
+        sentence = parts.sentence if parts is not None else ""
+        matches = ((name, template.fullmatch(sentence)) for name, template in self._templates.items())
+        predicate, match = next(((name, match) for name, match in matches if match), ("", None))
+        if match is None:
+            return ""  # a question that finds out the best prompt profile
         position = match.groups().index(f"[{parts.variable}]")
         given = None if match[2 - position].startswith("[") else match[2 - position]
         values = [v for v in self._atlas.true_values(predicate, position, given) if v not in request.excluded_values]

@@ -21,6 +21,7 @@ from hapax.engine.cluster.routing import Owners, budgeted, routed
 from hapax.engine.cluster.walking import Ahead, Walkers, Walking, Watched
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import model_name
+from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search, unanswerable
@@ -81,12 +82,15 @@ def search_spread(job: SearchJob, spread: Spread) -> tuple[SearchReport, Cluster
     Raises HapaxError for a knowledge base in memory, if another process is asking for it, if a worker opens other
     models, and if a worker is gone for good.
     """
-    if job.kb.path is None:
+    path = job.kb.path
+    if path is None:
         raise HapaxError("A search on a cluster needs a knowledge base in a file. Give the file's name.")
     journal, models = job.journal or Journal(job.kb), job.models
+    # Here, because walks need the words of the questions before the search begins.
+    job = settled_job(job, journal)
     names = {model_name(model) for model in (models.knowledge, models.critic, models.likelihood, models.evaluator)}
     with locked(spread.folder), job.kb.asking(), spread.cluster.workers(spread.opening, spread.folder) as owners:
-        gathering = Gathering(owners, spread.folder, job.kb.path, names)
+        gathering = Gathering(owners, spread.folder, path, names)
         # Walks get the routed models as they are; the search's own keep the budget (`budgeted`).
         remote = routed(models, owners)
         given = tuple(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
