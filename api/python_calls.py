@@ -73,7 +73,7 @@ EXPECTED = {
     "source": ("str or Path", "Give the name of a file"),
     "goal": _TEXT,
     "atom": _TEXT,
-    "text": ("str", "Give a text; hapax.load_rules(path) reads files of rules"),
+    "text": ("str", "Give a text, such as str(statement); hapax.load_rules(path) reads files of rules"),
     "predicate": _TEXT,
     "name": _TEXT,
     "form": _TEXT,

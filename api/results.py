@@ -196,10 +196,11 @@ class SearchResult(Tabular):
         self.report = report
         self.complete = report.status == "done"
         self.stopped = report.budget or ""
+        self._reword: Callable[[str], str] = str
 
     def reworded(self, reword: Callable[[str], str]) -> Self:
-        """This result with `stopped` reworded."""
-        self.stopped = reword(self.stopped)
+        """This result with `stopped` and the shortages reworded."""
+        self.stopped, self._reword = reword(self.stopped), reword
         return self
 
     @property
@@ -215,7 +216,7 @@ class SearchResult(Tabular):
     def shortages(self) -> dict[str, str]:
         """By rule without a statement: where its values ran out, and the first remedy."""
         found = {rule.rule: rule.shortage() for rule in self.report.rules}
-        return {rule: str(shortage) for rule, shortage in found.items() if shortage is not None}
+        return {rule: self._reword(str(shortage)) for rule, shortage in found.items() if shortage is not None}
 
     def cells(self) -> list[tuple[Any, ...]]:
         return [

@@ -521,6 +521,7 @@ def choose_profile(
         models.journal or open_journal(kb, options),
         again=bool(options["probe_again"]),
         can_ask=options.get("queue") is None and not options.get("dry_run"),
+        notice=lambda text: err.print(escape(text), soft_wrap=True),
     )
     choice = chooser.choose(settings)
     if choice.message:

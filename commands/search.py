@@ -196,7 +196,11 @@ def print_plans(rule: Rule, plans: Sequence[SearchPlan], as_json: bool) -> None:
     for choice in plans:
         costs = (str(choice.cost.questions), str(choice.cost.calls), str(choice.cost.checks))
         rows.append((" ".join(choice.order), *costs, "; ".join(map(str, choice.steps))))
-    print_table(("order", "questions", "calls", "checks", "steps"), rows, title=f"{rule.name}: {rule.sentence}")
+    print_table(
+        ("order", "questions", "calls", "checks", "steps"),
+        rows,
+        title=f"{rule.name}, orders by their rough cost: {rule.sentence}",
+    )
 
 
 def print_estimate(estimate: RunEstimate, as_json: bool) -> None:

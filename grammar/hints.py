@@ -535,7 +535,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "unknown attribute",
         "HPX049",
         "there is no attribute @{name}",
-        "Use @name, @domain, @principle, @polarity or @generic.",
+        "Use @name, @domain, @principle, @polarity, @generic or @example.",
         ("@nmae allergy\np(Person X) -> q(Person X)",),
     ),
     Hint(

@@ -28,6 +28,7 @@ CHECKPOINT_PAGES = 16_000
 _WAL_ATTEMPTS = 200
 
 _REMEDIES = (
+    ("closed database", "the knowledge base was closed", "Open it again before you use it."),
     ("locked", "another process has been writing for a long time", "End it, or try again when it is done."),
     ("not a database", "the file is not an SQLite database", "Name another file, or move this one away."),
     ("readonly", "the file may not be written", "Allow writing to it, or copy it to a folder where you may write."),

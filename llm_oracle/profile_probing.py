@@ -90,14 +90,18 @@ def general_examples() -> tuple[AnsweredExample, ...]:
 def probe_profiles(
     generator: JournaledGenerator, questions: Sequence[KnownQuestion], most_tokens: int = PROBED_TOKENS
 ) -> list[ProfileScore]:
-    """Ask all questions in the words of each profile, as one batch, at temperature 0. Raises BudgetReached."""
-    requests: list[GenerationRequest] = []
+    """Ask all questions in the words of each profile, at temperature 0. Raises BudgetReached."""
+    parameters = GenerationParameters(temperature=0.0, max_tokens=most_tokens)
+    scores = []
+    # Profile by profile, so that what a slow model has answered is kept if the run is interrupted.
     for profile in PROFILES:
+        requests = []
         for known in questions:
             worded = _with_examples(known, questions) if profile is FEW_SHOT else known.question
             requests.append(GenerationRequest(profile.word(worded), form=profile.reply_form(worded)))
-    replies = iter(generator.generate(requests, GenerationParameters(temperature=0.0, max_tokens=most_tokens)))
-    return [_score(profile, [(known, next(replies)) for known in questions]) for profile in PROFILES]
+        replies = generator.generate(requests, parameters)
+        scores.append(_score(profile, list(zip(questions, replies, strict=True))))
+    return scores
 
 
 def _with_examples(known: KnownQuestion, questions: Sequence[KnownQuestion]) -> ValueQuestion:

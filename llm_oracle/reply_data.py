@@ -74,7 +74,7 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
         node = _parsed(match["inside"].strip())
         if node is not None:
             return DataPart(text[: match.start()], tuple(_values(node, wanted)), text[match.end() :])
-    begin = re.search(r"^[ \t]*(?=[\[{])", text, re.MULTILINE)
+    begin = re.search(r"^[ \t]*(?=[\[{])|(?<=[:：])[ \t]*(?=[\[{]\s*[\"'{\[])", text, re.MULTILINE)
     if begin is None:
         return None
     inside = text[begin.end() :]

@@ -86,6 +86,8 @@ def _line(raw: str) -> ReplyLine:
     stripped = raw.strip()
     indent = len(raw.expandtabs(4)) - len(raw.expandtabs(4).lstrip())
     body = _DECORATION.sub("", stripped, count=1) if stripped.startswith(">") else stripped
+    body = re.sub(r"^[-*+•]\s+(?=\**\d{1,3}[.)]\**\s*[^\s\d])|^(?=\d{1,3}\\[.)])", "", body)
+    body = re.sub(r"^(\d{1,3})\\([.)])", r"\1\2", body)
     heading = _HASHES.match(body)
     if heading:
         body = body[heading.end() :].rstrip("# ")

@@ -51,7 +51,9 @@ _FINAL = re.compile(
     r"(?:is\b|:)\s*\**\s*:?\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )
-_SPEAKER = re.compile(r"\s*(?:assistant|answer|response|output)\s*:?\s*\n", re.IGNORECASE)
+_SPEAKER = re.compile(
+    r"\s*(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|ai|bot|a)\s*:\s)", re.IGNORECASE
+)
 _OPENERS = re.compile(
     r"(?:sure|certainly|of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
     r"bien sûr|claro|por supuesto|certamente|natürlich|当然|好的|当然可以|もちろん)"
@@ -231,6 +233,8 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     lines = read_lines(_ITEM_TAGS.sub("\n", text), MOST_LINES + 1)
     if not lines:
         return []
+    if len(lines) == 1 and lines[0].mark is Mark.NUMBER and not any(map(str.isalnum, lines[0].body)):
+        return [ReplyPart(lines[0].raw, lines[0].raw.replace("*", "").strip().rstrip(".)"), marked=False)]  # `1912.`
     final = _final_answer(lines)
     if final:
         return final

@@ -37,7 +37,7 @@ _QUOTES = {
 _LONE = '"“”„«»「」『』《》`'
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]")
 _BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*")
-_TRAILING = " \t,;،؛，；、。।."
+_TRAILING = " \t!,;،؛，；、。।."
 _ARTICLE = re.compile(r"(?:an?|the)\s+(?=\S)")
 _ACRONYM = re.compile(r"(?:^|[\s(,])(?:[^\W\d_]\.){2,}$")
 _ABBREVIATIONS = frozenset(("inc.", "jr.", "sr.", "ltd.", "co.", "corp.", "bros.", "st.", "mt."))
@@ -131,6 +131,11 @@ _PLACEHOLDER = re.compile(
     r"etc|and so on|and (?:many |so many )?(?:more|others)\W*|others|_{2,}|\.{2,}|…",
     re.IGNORECASE,
 )
+_DENIED = re.compile(
+    r"~~|[❌✗✘]|\b(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE
+)
+"""What takes a value back: a line through it, a cross, or a negated verb."""
+
 _VERBS = re.compile(
     r"(?P<subject>.{1,64}?)\s+(?:is|are|was|were|has|have|can|contains?|refers?|comes?|originat\w+|belongs?|means|"
     r"does|do|will|would|may|might|should|serves?|lives?|lies?|flows?|uses?|plays?|became|became|includes?)\s+\S",
@@ -289,6 +294,9 @@ def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
     return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
 
 
+_PICTURES = "[\u2600-\u27bf\U0001f000-\U0001faff\ufe0f\u200d]+"
+_OUTER_PICTURES = re.compile(rf"^\s*{_PICTURES}\s+|\s*{_PICTURES}\s*$")
+
 _ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
 """Articles of a template may be absent."""
 
@@ -349,7 +357,7 @@ def tidy(text: str) -> str:
     """The text in NFC without invisible characters, tags, links, footnote signs and LaTeX commands."""
     text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))[:LONGEST_LINE].strip()
     text = _LATEX.sub(r"\g<text>", _LINK.sub(r"\g<text>", _TAGS.sub("", text)))
-    return _FOOTNOTES.sub("", text).strip()
+    return _FOOTNOTES.sub("", _OUTER_PICTURES.sub("", text)).strip()
 
 
 def has_controls(text: str) -> bool:
@@ -389,6 +397,8 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
     if is_refusal(text):
         return DropReason.REFUSAL
+    if _DENIED.search(text):
+        return DropReason.REMARK
     if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text):  # the slot of any variable
         return DropReason.SLOT
     slot = in_template(text, question)
@@ -396,7 +406,9 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
         left, _, right = broken(slot)
         if right and is_label(left, question, style):
             slot = right  # `A: pizza is a dish from Italy`
-        match = _LEADING_TEXT.match(_ARTICLE.sub("", slot, count=1))
+        article = _ARTICLE.match(slot)
+        slot = slot[article.end() :] if article else slot
+        match = _LEADING_TEXT.match(slot)
         named = match["text"] if match else slot
         return _checked(_cleaned(named, question, style), question)
     name, exact = _named(text, question, style)
@@ -592,10 +604,38 @@ def _number(text: str, question: ReplyQuestion) -> Value | DropReason:
         number = _stated_number(reading, question)
         if number is not None:
             return number
+    measured = _measured(plain, question)
+    if measured is not None and not is_refusal(plain):
+        return measured
     years = _YEAR.findall(plain) if "year" in question.type_words else []
     if len(years) == 1 and not is_refusal(plain):
         return parse_number(years[0]) or DropReason.NO_NUMBER
     return DropReason.REFUSAL if is_refusal(text) else DropReason.NO_NUMBER
+
+
+_DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_FEET = frozenset(("foot", "feet"))
+_MEASURED = re.compile(r"(?<![\w.,–-])(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<unit>[^\W\d_]{1,20})")
+
+
+def _measured(text: str, question: ReplyQuestion) -> Value | None:
+    """The only number in a text that bears a unit of the data type: `13,325 ft (4,062 m)`."""
+    wanted = set(question.type_words)
+    if wanted & _FEET:
+        wanted |= _FEET
+    units = wanted | _UNITS.keys() | set(_UNITS.values()) | _FEET
+    with_unit: list[re.Match[str]] = []
+    values: set[str] = set()
+    for match in _MEASURED.finditer(text):
+        unit = match["unit"].casefold()
+        names = {unit, unit.removesuffix("s"), _UNITS.get(unit, unit)}
+        if names & units:
+            with_unit.append(match)
+        if names & wanted:
+            values.add(match["number"])
+    if len(with_unit) < len(_DIGITS.findall(text)) or re.search(r"[<>≥≤]", text):
+        return None  # a range, a bound, or another number
+    return parse_number(values.pop(), question.data_type) if len(values) == 1 else None
 
 
 def _stated_number(text: str, question: ReplyQuestion) -> Value | None:

@@ -93,6 +93,14 @@ ADVERSARIAL = [
     ("1. Pizza\n2. Risotto\n...\n50. Tiramisu", ["Pizza", "Risotto", "Tiramisu"]),
     ('```json\n{"values": ["Pizza", "Risotto",]}\n```', ["Pizza", "Risotto"]),
     ("", []),
+    ("1. Risotto alla milanese is a dish from Italy.", ["Risotto alla milanese"]),
+    ("1. Pizza is a dish from Italy.\n2. Sushi is not a dish from Italy.\n3. ~~Paella~~", ["Pizza"]),
+    ("1. B: B is a dish from Italy", []),
+    ('Answer: ["Pizza", "Risotto"]', ["Pizza", "Risotto"]),
+    ("* 1. Pizza\n* 2. Risotto", ["Pizza", "Risotto"]),
+    ("1\\. Pizza\n2\\. Risotto", ["Pizza", "Risotto"]),
+    ("1. 🍕 Pizza\n2. Risotto ✅", ["Pizza", "Risotto"]),
+    ("**Pizza**: from Naples\n\n**Risotto**: from Milan\n\nNote: both have variants.", ["Pizza", "Risotto"]),
 ]
 
 
@@ -110,6 +118,7 @@ def test_an_odd_reply_is_read(text: str, values: list[str]) -> None:
         ("1. 44 BC\n2. ١٩١٢", [-44, 1912]),
         ("maybe between 1910 and 1915", []),
         ("1. 1914-1918", []),
+        ("1912.", [1912]),
     ],
 )
 def test_a_number_is_read_from_its_sentence(text: str, values: list[int]) -> None:
@@ -170,6 +179,8 @@ NO_TEXT = {
     "reasoning, empty text": ({"content": "", "reasoning": "Hm"}, "length", "--answer-tokens"),
     "cut, no text": ({"content": None}, "length", "--answer-tokens"),
     "null": ({"content": None}, "stop", "without text"),
+    "open reasoning": ({"content": "<think>\nLet me see"}, "length", "--answer-tokens"),
+    "blank": ({"content": " \n", "reasoning_content": "Hm"}, "length", "--answer-tokens"),
 }
 
 

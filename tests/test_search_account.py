@@ -210,7 +210,7 @@ def test_the_remedy_for_low_probabilities_is_a_threshold_and_costs_no_call() -> 
     second = searched(model, kb, type_threshold=rule)
     assert "critic gate (highest P(yes) 0.60, threshold 0.70)" in str(second.rules[0].shortage())
     assert "--fact-threshold 0.6;" in str(second.rules[0].shortage())
-    assert "no --compat and --fact-threshold 0.6;" in str(second.rules[0].shortage("paper"))
+    assert "no --compat and --fact-threshold 0.6." in str(second.rules[0].shortage("paper"))
 
     third = searched(model, kb, type_threshold=rule, fact_threshold=rule)
     assert third.rules[0].shortage() is None

@@ -304,6 +304,7 @@ _REPEATS = ("repeats an earlier", "repeats line", "excludes")
 """Words of the reasons to drop a line whose value is known already."""
 
 _DROP_REMEDIES = {
+    "reasoning": "Allow more tokens for a reply with --answer-tokens, or switch off reasoning in the model's alias.",
     "cut off": "Ask for fewer values in a call with --values.",
     "no answer": "Choose another model with --knowledge, or word the predicate differently in its declaration.",
     **dict.fromkeys(_REPEATS, "Raise --temperature, or choose another model with --knowledge."),
@@ -361,11 +362,12 @@ def _threshold_remedy(gate: str, highest: float | None, compat: str | None) -> s
     if option is None or highest is None:
         return "Choose another model with --knowledge."
     if highest < NO_ANSWER:
-        return "Choose another model with --critic: to this one, no value is probable."
+        return "Look at the values with `hapax why-not`, and choose another model with --knowledge or --critic."
     # Rounded first: 0.8 * 20 must not become 15.
     below = math.floor(round(highest * 20, 9)) / 20
-    again = "stored answers are judged again without a call"
-    return f"Search with {'no --compat and ' if compat else ''}{option} {below:g}; {again}."
+    if compat:  # which words its questions in another way
+        return f"Search with no --compat and {option} {below:g}."
+    return f"Search with {option} {below:g}; stored answers are judged again without a call."
 
 
 def equal_scores(account: Iterable[StepAccount]) -> tuple[int, int] | None:

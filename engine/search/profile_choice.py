@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -48,7 +48,7 @@ class ProfileChooser:
     """Chooses the profile for a knowledge model.
 
     `again`: probe although the knowledge base holds a choice. `can_ask`: the model answers at once, which a queue does
-    not, and a plan must not ask.
+    not, and a plan must not ask. `notice` gets a line before the first probe, since a slow model needs minutes.
     """
 
     kb: KnowledgeBase
@@ -57,6 +57,7 @@ class ProfileChooser:
     journal: Journal
     again: bool = False
     can_ask: bool = True
+    notice: Callable[[str], None] | None = None
 
     def choose(self, settings: SearchSettings) -> ProfileChoice:
         """The profile of a run with these settings. Raises BudgetReached if the budget does not allow to probe.
@@ -102,13 +103,21 @@ class ProfileChooser:
 
     def _probed(self, most_tokens: int) -> ProfileChoice:
         """The profile that brings the most known answers, which is stored and reported."""
+        questions = (*known_questions(), *self._given_questions())
         if not self.can_ask:
+            most = len(PROFILES) * len(questions)
             return ProfileChoice(
-                HAPAX.name, f"profile {HAPAX.name}: none was probed, because nothing is asked now. --profile names one."
+                HAPAX.name,
+                f"profile {HAPAX.name}: none was probed, because nothing is asked now. A search first asks it up "
+                f"to {most} short questions more, once, to choose its profile; --profile names one.",
             )
         inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
         generator = JournaledGenerator(inner, self.journal, role=PROBE)
-        questions = (*known_questions(), *self._given_questions())
+        if self.notice is not None:
+            self.notice(
+                f"Choosing the words for {short_model_name(model_name(self.model))}: {len(PROFILES)} profiles with "
+                f"{counted(len(questions), 'short question')} each, once. --profile NAME skips it."
+            )
         sent_before = self.journal.total.calls
         scores = probe_profiles(generator, questions, most_tokens)
         best = max(scores, key=lambda score: score.rank)

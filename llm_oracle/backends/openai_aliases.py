@@ -28,7 +28,7 @@ OPENAI = "https://api.openai.com/v1"
 KEY_NAME, URL_NAME = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
 _WITH_URL = re.compile(r"(?P<model>.+)@(?P<url>https?://.+)", re.IGNORECASE)
-_VERSION = re.compile(r"[0-9-]+")
+_VERSION = re.compile(r"\d{8}|\d{4}-\d{2}-\d{2}")
 _HOST = re.compile(r"(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])(:\d+)?(/.*)?", re.IGNORECASE)
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]*")
 

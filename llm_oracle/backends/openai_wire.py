@@ -97,17 +97,25 @@ def answered_texts(reply: Any) -> list[str]:
     return [_text(choice) for choice in choices]
 
 
+_OPEN_REASONING = re.compile(r"\s*<think(?:ing)?>(?:(?!</think).)*", re.DOTALL | re.IGNORECASE)
+
+
 def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
     """Raise TransientFault, with a remedy, for a choice without text."""
     message = choice.get("message")
-    if not isinstance(message, dict) or message.get("content"):
+    is_cut = choice.get("finish_reason") == "length"
+    if not isinstance(message, dict):
+        return
+    content = message.get("content")
+    # A server that does not take reasoning out of the text sends an open `<think>`.
+    is_thinking = is_cut and isinstance(content, str) and bool(_OPEN_REASONING.fullmatch(content))
+    if content and not is_thinking and not (is_cut and not str(content).strip()):
         return
     if message.get("tool_calls") or message.get("function_call"):
         raise TransientFault("a tool call instead of text. Switch tools off on the server, or choose another model")
     details = _at(reply, "usage", "completion_tokens_details", "reasoning_tokens")
     thought = message.get("reasoning_content") or message.get("reasoning") or _count(details)
-    is_cut = choice.get("finish_reason") == "length"
-    if thought or (is_cut and message.get("content") is None):
+    if thought or (is_cut and not content) or is_thinking:
         spent = _count(_at(reply, "usage", "completion_tokens")) or _count(details)
         tokens = f"its {spent} tokens" if spent else "its tokens"
         raise TransientFault(

@@ -30,8 +30,10 @@ def write_page(path: Path, run: ResultsRun, results: Mapping[str, PartResult | N
         paragraphs.append(f"**A trial run on {run.share:.0%} of each sample: do not quote these figures.**\n")
     for part in PARTS:
         result = results[part.name]
-        if result is not None:
-            paragraphs.append(f"## {part.title}\n\n{part.reading}\n")
+        paragraphs.append(f"## {part.title}\n\n{part.reading}\n")
+        if result is None:
+            paragraphs.append("Not measured yet. The same command goes on with it.\n")
+        else:
             paragraphs += _body(result, path, run.folder / "figures")
     seconds = sum(result.seconds for result in results.values() if result is not None)
     paragraphs.append(f"The measurements took {seconds / 60:.0f} minutes in all.\n")
