@@ -318,6 +318,14 @@ def test_both_definitions_agree_above_the_baseline(cases: list[tuple[bool, float
         assert own == pytest.approx(released, abs=1e-12)
 
 
+@given(st.integers(1, 400), st.integers(1, 400))
+def test_a_constant_scorer_knows_nothing(true: int, false: int) -> None:
+    """Whatever the share of true pairs, a scorer that gives all pairs one score has AUCnorm 0."""
+    measured = metrics.curve([True] * true + [False] * false, [0.5] * (true + false))
+
+    assert metrics.normalised_area(measured) == pytest.approx(0.0, abs=1e-9)
+
+
 def test_the_definitions_differ_where_the_curve_dips() -> None:
     """A curve that starts below its baseline loses that stretch in Eq. 1 and only its height in the released code."""
     measured = metrics.curve([False, False, True, True], [0.9, 0.8, 0.7, 0.6])

@@ -185,10 +185,17 @@ def _resampled(
     return Estimate(value, float(low), float(high), count)
 
 
+ROUNDING = 1e-12
+"""Difference of two precisions that are equal but for rounding."""
+
+
 def _above(measured: Curve, floor: float) -> tuple[float, float]:
     """Area between the curve and the floor where the curve is above it, and the width of recall over which it is."""
     recall, precision = measured.points
     width, height = np.diff(recall), precision - floor
+    # Rounding must not put a curve that lies on the floor, such as that of a constant scorer, below it. Different
+    # ratios of fewer than a million cases are further apart.
+    height[np.abs(height) < ROUNDING] = 0.0
     # Height of the higher and lower end of each linear segment above the floor.
     high, low = np.maximum(height[:-1], height[1:]), np.minimum(height[:-1], height[1:])
     # The share of a segment's width that is above the floor, where the segment crosses it.
