@@ -333,14 +333,13 @@ def search(
     settings: SearchSettings | None = None,
     *,
     only: str | Sequence[str] = (),
-    profile: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SearchResult:
     """Search head and long-tail statements for rules and store them with their proofs.
 
-    `only`: a name or names of rules, instead of all. `profile`: the prompt profile that words the questions, instead of
-    the one that suits the model best, which is probed once per model. The same search again asks nothing twice; one
-    that reached its budget goes on. Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
+    `only`: a name or names of rules, instead of all. Unless `settings` name a prompt profile, the one that suits the
+    model best is probed, once per model. The same search again asks nothing twice; one that reached its budget goes on.
+    Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.settings import SearchSettings
@@ -348,7 +347,6 @@ def search(
     refuse_faulty(rules)
     display = None if progress is None else Progress(progress)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
-    settings = settings if profile is None else replace(settings, profile=profile)
     return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), display))
 
 
@@ -405,13 +403,11 @@ def query(
     models: Models | None = None,
     settings: SearchSettings | None = None,
     limits: QueryLimits | None = None,
-    profile: str | None = None,
 ) -> Answers:
     """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
 
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
-    within their budget and by the questions and thresholds of `settings`, and stores these. `profile`: the prompt
-    profile that words the questions; None: that of `settings`, or the one that suits the model best. Raises
+    within their budget and by the questions, thresholds and prompt profile of `settings`, and stores these. Raises
     GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
@@ -428,8 +424,6 @@ def query(
 
     journal = journal_of(kb, models)
     settings = settings or SearchSettings()
-    if profile is not None:
-        settings = replace(settings, profile=profile)
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))

@@ -179,7 +179,7 @@ ARGUMENT_OF_OPTION = {
     "price": "prices",
     "out": "options.out",
     "probe-again": "probe_again",
-    "profile": "profile",
+    "profile": "settings.profile",
     "proxy": "proxy",
     "queue": "queue",
     "rule": "only",

@@ -148,7 +148,7 @@ def test_the_embedded_model_has_its_own_words(tmp_path: Path, rules: Path) -> No
     with KnowledgeBase(tmp_path / "a.db") as kb:
         models = hapax.open_models("embedded")
         with pytest.raises(HapaxError, match="embedded is trained on the words of the profile hapax alone"):
-            hapax.search(library, kb, models, profile="plain")
+            hapax.search(library, kb, models, SearchSettings(profile="plain"))
         assert kb.counts()["model_profiles"] == 0
 
 
@@ -190,11 +190,11 @@ def _asks_for_values(request: Any) -> bool:
 
 
 def test_python_takes_a_profile(tmp_path: Path, rules: Path) -> None:
-    """`hapax.search(..., profile=)` fixes the words, and an unknown name is refused."""
+    """A profile of the settings fixes the words, and an unknown name is refused."""
     library = hapax.load_rules(rules)
     with FakeServer() as server, KnowledgeBase(tmp_path / "a.db") as kb:
         models = hapax.open_models(f"openai:tiny@{server.url}", likelihood="frequency")
-        hapax.search(library, kb, models, SearchSettings(calls_per_question=1), profile="plain")
+        hapax.search(library, kb, models, SearchSettings(calls_per_question=1, profile="plain"))
         assert {prompt.split()[0] for prompt in prompts(kb, "knowledge")} == {"List"}
         with pytest.raises(HapaxError, match="no prompt profile 'x'"):
             SearchSettings(profile="x")

@@ -145,9 +145,8 @@ class Oracle:
         run_id: str = "",
         *,
         journal: Journal | None = None,
-        finished: KnowledgeBase | None = None,
     ) -> None:
-        self._finished = finished or kb
+        self.finished = kb
         self.kb, self.library, self.run_id = kb, library, run_id
         self.settings = settings or OracleSettings()
         self.journal = journal or Journal(kb)
@@ -470,8 +469,8 @@ class Oracle:
         model = model_name(self.models.knowledge)
         # In LINK's released code the verdicts, and so the number of calls, depend on the beam.
         restorable = {question: question.inquiry.question.id for question in asked if not self.settings.released}
-        states = self._finished.question_states(question.inquiry.question for question in restorable)
-        candidates = self._finished.candidates_of(number for number, state in states.items() if state.exhausted)
+        states = self.finished.question_states(question.inquiry.question for question in restorable)
+        candidates = self.finished.candidates_of(number for number, state in states.items() if state.exhausted)
         call_ids = {candidate.call_id for candidate in chain.from_iterable(candidates.values())}
         calls = self.journal.store.calls(list(call_ids))
         by_call: dict[AskedQuestion, list[list[Candidate]]] = {}

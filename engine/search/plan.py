@@ -156,7 +156,8 @@ def plan_run(
     with KnowledgeBase(None) as scratch:
         # The oracle stores facts as it goes: into a scratch knowledge base, because an estimate writes nothing.
         scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
-        oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal, finished=kb)
+        oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal)
+        oracle.finished = kb
         habits = LARGE if models.knowledge.identity.knows is None else LIMITED
         common = _Common(oracle, settings, Experience(habits, settings))
         estimates = []
