@@ -205,6 +205,11 @@ class KnowledgeBase(RecordStore):
             found.setdefault(candidate.question_id, []).append(candidate)
         return found
 
+    def most_candidates(self) -> int:
+        """The number of candidates of the question that has most."""
+        sql = "SELECT coalesce(max(number), 0) FROM (SELECT count(*) AS number FROM candidates GROUP BY question_id)"
+        return int(self.database.execute(sql).fetchone()[0])
+
     def candidate(self, candidate_id: str) -> Candidate | None:
         return self.first(rows.CANDIDATES, id=candidate_id)
 

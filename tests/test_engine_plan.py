@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,8 @@ def test_no_search_goes_beyond_the_upper_bound(text, seed, wanted, before):
     """Whatever the rules, the world and the settings, and whatever another search has left in the journal."""
     library = library_of(text)
     rules = [rule for rule in library.rules if not library.is_definition(rule)]
-    model = SimulatedModel(SimulatedWorld(library, seed, SMALL))
+    # A malformed line may hold a value more than was asked for, and the bound is for models that keep to the number.
+    model = SimulatedModel(SimulatedWorld(library, seed, replace(SMALL, malformed=0.0)))
     models = Models(model, model, model, model)
     with KnowledgeBase() as kb:
         if before:

@@ -159,7 +159,7 @@ def plan_run(
         oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal)
         oracle.finished = kb
         habits = LARGE if models.knowledge.identity.knows is None else LIMITED
-        common = _Common(oracle, settings, Experience(habits, settings))
+        common = _Common(oracle, settings, Experience(habits, settings), kb.most_candidates())
         estimates = []
         for rule in rules:
             reason = unanswerable(rule, library, models)
@@ -196,6 +196,8 @@ class _Common:
     oracle: Oracle
     settings: SearchSettings
     experience: Experience
+    most_stored: int
+    """Values of the finished question that has most: a search with other settings may have allowed more."""
     usage: _Usage = field(default_factory=_Usage)
     shared: SharedQuestions = field(default_factory=SharedQuestions)
     asked: set[Inquiry] = field(default_factory=set)
@@ -329,7 +331,7 @@ class _RuleEstimator:
         if self.search.is_functional:
             return self.oracle.most_samples
         doubled = 2 if self.settings.compat == "released" and self.search.step_number == 0 else 1
-        return doubled * self.settings.calls_per_question * self.settings.values_per_call
+        return max(doubled * self.settings.calls_per_question * self.settings.values_per_call, self.common.most_stored)
 
     def _most_beams(self, step: SearchStep) -> int:
         """Upper limit of the number of beams before the gates of the step."""
