@@ -62,7 +62,7 @@ Request = tuple[str, frozenset[str], frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class QuestionOutcome:
-    """What a question ended with."""
+    """The outcome of a question: its accepted values, its threshold and its calls."""
 
     accepted: frozenset[str]
     threshold: float

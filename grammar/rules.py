@@ -83,11 +83,11 @@ class Tolerance:
         """Tell if two values agree. Texts do only if they are equal."""
         if isinstance(first, str) or isinstance(second, str):
             return first == second
-        one, other = Fraction(first), Fraction(second)
+        numbers = Fraction(first), Fraction(second)
         limit = Fraction(self.amount)
         if self.is_relative:
-            limit *= max(abs(one), abs(other)) / 100
-        return abs(one - other) <= limit
+            limit *= max(map(abs, numbers)) / 100
+        return abs(numbers[0] - numbers[1]) <= limit
 
 
 @dataclass(frozen=True, slots=True)

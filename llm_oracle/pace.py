@@ -33,9 +33,9 @@ class ServerPace:
             limits.append(60 * requests * (each.prompt_tokens + each.completion_tokens) / self.tpm)
         if self.latency is None:
             return max(limits, default=None)
-        one = self.latency + (each.completion_tokens / self.speed if self.speed else 0.0)
+        duration = self.latency + (each.completion_tokens / self.speed if self.speed else 0.0)
         rounds = min(rounds, requests)
         places = self.max_concurrency
         # No more than each request in turn, no less than all rounds.
         waves = max(rounds, min(requests, requests / places + rounds * (places - 1) / (2 * places)))
-        return max(*limits, waves * one) if limits else waves * one
+        return max(*limits, waves * duration) if limits else waves * duration

@@ -108,7 +108,7 @@ def _with_examples(known: KnownQuestion, questions: Sequence[KnownQuestion]) -> 
     """The question with other ones as examples, unless it has its own, such as those of a user's predicate."""
     if known.question.examples:
         return known.question
-    others = [_worked(other) for other in questions if other is not known and not other.question.functional]
+    others = [_worked(question) for question in questions if question is not known and not question.question.functional]
     return replace(known.question, examples=tuple(others[:PROBED_EXAMPLES]))
 
 

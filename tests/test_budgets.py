@@ -194,7 +194,7 @@ def test_a_model_of_another_package_counts_its_own_requests(fresh_kb: KnowledgeB
 
 
 def test_a_reservation_waits_for_those_under_way() -> None:
-    """What is reserved but not used is free again once the request has ended."""
+    """Tokens that were reserved and not used are free again once the request has ended."""
     ledger = Ledger(Budget(max_tokens=100))
     account = Account(ledger, "critic", None)
 

@@ -102,7 +102,7 @@ def test_a_models_identity_does_not_depend_on_places(
 def test_a_killed_conversion_leaves_no_half_model(
     unread_file: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a killed conversion wrote is not taken for a model, and the next conversion starts anew."""
+    """The leavings of a killed conversion are not taken for a model, and the next conversion starts anew."""
 
     def stopped(source: Path, name: str, target: Path) -> None:
         (target / "config.json").write_text("half")

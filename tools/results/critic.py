@@ -81,8 +81,9 @@ def _atlas_claims(corpus: Corpus, count: int) -> list[JudgedClaim]:
     for fact in facts:
         relation = corpus.atlas.relations[fact.predicate]
         key = fact.arguments[0]
-        true = {other.arguments[1] for other in relation.facts if other.arguments[0] == key}
-        values = sorted({other.arguments[1] for other in relation.facts} - true)
+        pairs = [listed.arguments for listed in relation.facts]
+        true = {value for entity, value in pairs if entity == key}
+        values = sorted({value for _, value in pairs} - true)
         if not values:
             continue  # every value of the predicate is true of this key
         wrong = corpus.wording.claim(fact.predicate, (key, rng.choice(values)))
