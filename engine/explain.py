@@ -101,7 +101,7 @@ def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> P
     if leaf is not None:
         return leaf
     with open_session(session) as prolog:
-        prolog.load(build_program(part.library, index.records, assumed=part.assumed))
+        prolog.load(build_program(part.library, index.records, assumed=part.assumed, denied=part.denied()))
         # Cheap, and the search for rule instances expects atoms that hold.
         if not prolog.solutions(atom_goal(atom), (), BULK_LIMITS, trusted=True).rows:
             return None

@@ -58,7 +58,7 @@ def contradictions(library: Library, kb: KnowledgeBase, session: PrologSession) 
         return
     needed = relevant_library(library, goals=chain.from_iterable(pairs))
     known = FactIndex(needed, kb.facts())
-    session.load(build_program(needed, known.records))
+    session.load(build_program(needed, known.records, denied=kb.denials()))
     for indicator, opposite_indicator in pairs:
         instances = derivations(session, needed, _both(indicator, opposite_indicator))
         prover = Prover(needed, known, instances)

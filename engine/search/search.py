@@ -73,6 +73,7 @@ def search(job: SearchJob) -> SearchReport:
     oracle = Oracle(kb, job.library, job.models, job.settings.oracle, run.id, journal=journal)
     try:
         with PrologSession() as session, _rare_garbage_collection():
+            oracle.consistency.session = session
             report = _SearchRun(job, oracle, session).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
@@ -290,7 +291,8 @@ class _SearchRun:
                 else:
                     is_true = score >= threshold
                     # A negated literal needs a sure no: a score between the thresholds is neither true nor false.
-                    is_false = score <= 1 - threshold and not is_true
+                    is_covered = literal.negated and self.oracle.known.is_covered(atom)
+                    is_false = (is_covered or score <= 1 - threshold) and not is_true
                     passed.append(is_false if literal.negated else is_true)
                     if not passed[-1] and not literal.negated:
                         failing.append(score)
@@ -431,7 +433,8 @@ class _SearchRun:
         for signature in relevant_library(self.job.library, rule).completed().signatures:
             facts += self.oracle.known.of_run(signature.indicator)
         kept = KeptSubstitutions(rule, rule_search.substitutions(), self.oracle.run_id)
-        statements = derive_statements(self.session, self.job.library, facts, kept)
+        denied = chain.from_iterable(map(self.oracle.known.denials, sorted(self.job.library.open_negations)))
+        statements = derive_statements(self.session, self.job.library, facts, kept, denied)
         scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
 
