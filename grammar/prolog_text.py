@@ -149,7 +149,11 @@ def definition_text(signature: PredicateSignature) -> str:
 
 
 def program_text(library: Library, module: str = MODULE) -> str:
-    """The library as a Prolog module. Fact predicates are dynamic, so that facts can be added."""
+    """The library as a Prolog module. Fact predicates are dynamic, so that facts can be added.
+
+    The negation of an open predicate needs a fact of `hapax_denied NAME`, which whoever denies an atom adds.
+    """
+    library = library.with_closure()
     signatures = library.completed().signatures
     taken = sorted({signature.indicator for signature in signatures} & SYSTEM_NAMES)
     if taken:

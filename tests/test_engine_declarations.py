@@ -9,15 +9,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
-from hapax.engine.inference.conflicts import conflicts, fact_text, resolution
+from hapax.engine.inference.conflicts import conflicts, fact_text, new_conflicts, resolution
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.kb_checks import broken_declarations
+from hapax.engine.search.gates import CONSISTENCY, gates_in_order
+from hapax.engine.search.oracle import Oracle, OracleSettings
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
-from hapax.kb.records import DenialRecord, FactRecord, Source
+from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Question, Source
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.scripted import ScriptedModel
 
 Pair = tuple[str, str]
 NODES = "abcd"
@@ -134,8 +141,6 @@ def test_absence_denies_no_oracle_predicate(fresh_kb: KnowledgeBase, prolog: Pro
 
 def test_a_new_denial_makes_derived_statements_old(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
     """Statements that a denial may add to are derived again before they are read."""
-    from hapax.grammar.errors import HapaxError
-
     library = library_of(*OPEN)
     fresh_kb.add_facts([fact("food", "carrot")])
     derive_all(fresh_kb, library, library.rules, session=prolog)
@@ -193,3 +198,96 @@ def test_the_least_sure_loses(scores: tuple[float, float], given: bool, lost: li
 
     (conflict,) = conflicts(prolog, library, [first, second])
     assert list(map(fact_text, resolution(conflict, {}).lost)) == lost
+
+
+# --- the consistency gate of a search ---------------------------------------------------------------------------------
+
+BORDERS = """
+oracle borders(Country, Country): "[1] borders [2]" / "[1] does not border [2]" / "does [1] border [2]?".
+oracle lies_above(Country, Country): "[1] lies above [2]" / "[1] does not lie above [2]" / "does [1] lie above [2]?".
+irreflexive borders/2
+symmetric borders/2
+asymmetric lies_above/2
+@name trip
+lives_in(Person X, Country A) & borders(Country A, Country B) -> can_walk_to(Person X, Country B).
+@name climb
+lives_in(Person X, Country A) & lies_above(Country B, Country A) -> must_climb_to(Person X, Country B).
+"""
+
+
+def asked_about(
+    answers: dict[str, list[str]], scores: dict[str, float], kb: KnowledgeBase, **settings: object
+) -> Oracle:
+    """An oracle whose model answers questions by their words; the critic says .9 to all other claims."""
+    script = {"generate": answers, "critic": scores, "likelihood": {}, "defaults": {"critic": 0.9, "likelihood": -10}}
+    model = ScriptedModel(script)
+    library = parse_library([("f.rules", BORDERS)])
+    return Oracle(kb, library, Models(model, model, model, model), OracleSettings(**settings), "run")  # type: ignore[arg-type]
+
+
+def question(predicate: str, first: str | None, second: str | None) -> Question:
+    return Question((AtomPattern(predicate, (first, second)),), "Country")
+
+
+def test_a_country_never_borders_itself(fresh_kb: KnowledgeBase) -> None:
+    """A reflexive fact of an irreflexive predicate is rejected by the consistency gate, however sure the critic is."""
+    oracle = asked_about({"[B]": ["Russia", "Norway"]}, {"Russia borders Russia.": 1.0}, fresh_kb)
+    asked = question("borders", "Russia", None)
+
+    assert oracle.answer([asked]) == {asked: ["Norway"]}
+    (conflict,) = fresh_kb.conflicts("run")
+    assert (conflict.declaration, conflict.lost) == ("irreflexive borders/2", ('borders("Russia", "Russia")',))
+    rejected = [item for item in fresh_kb.decisions(run_id="run") if item.gate == "consistency"]
+    assert [(item.accepted, item.reason) for item in rejected] == [(False, 'it breaks "irreflexive borders/2" alone')]
+    library = parse_library([("f.rules", BORDERS)])
+    told = story_text(why_not(Theory(library, fresh_kb), 'borders("Russia", "Russia")'))
+    assert 'consistency: it breaks "irreflexive borders/2" alone' in told.replace("gate ", "")
+
+
+@pytest.mark.parametrize(("score", "kept"), [(0.95, ("b", "a")), (0.86, ("a", "b"))])
+def test_a_later_fact_retracts_a_less_sure_one(score: float, kept: Pair, fresh_kb: KnowledgeBase) -> None:
+    """Of two facts that exclude each other the surer one stays, whichever came first."""
+    oracle = asked_about(
+        {"a lies above": ["b"], "b lies above": ["a"]}, {"A lies above b.": 0.9, "B lies above a.": score}, fresh_kb
+    )
+    first, second = question("lies_above", "a", None), question("lies_above", "b", None)
+
+    assert oracle.answer([first]) == {first: ["b"]}
+    oracle.answer([second])
+    assert [item.arguments for item in fresh_kb.facts("lies_above")] == [kept]
+
+
+def test_a_given_fact_never_loses(fresh_kb: KnowledgeBase) -> None:
+    """A model's fact that contradicts a given one is rejected even if the critic is sure of it."""
+    fresh_kb.add_facts([fact("lies_above", "a", "b", source=Source.GIVEN)])
+    oracle = asked_about({"b lies above": ["a", "c"]}, {"B lies above a.": 1.0}, fresh_kb)
+    asked = question("lies_above", "b", None)
+
+    assert oracle.answer([asked]) == {asked: ["c"]}
+
+
+def test_compat_has_no_consistency_gate() -> None:
+    """LINK's two behaviours know no declarations."""
+    assert [CONSISTENCY in gates_in_order(compat) for compat in (None, "paper", "released")] == [True, False, False]
+
+
+def test_why_not_names_the_unknown_fact(fresh_kb: KnowledgeBase) -> None:
+    """A negation that fails because its atom is unknown says so, with both remedies."""
+    library = library_of(*OPEN)
+    fresh_kb.add_facts([fact("food", "shrimp")])
+    told = story_text(why_not(Theory(library, fresh_kb), "may_eat(shrimp)"))
+
+    assert 'excludes("kosher", "shrimp") is unknown: no critic denied it' in told
+    assert "closed excludes/2" in told
+
+
+def test_conflicts_of_stored_and_of_new_facts_are_listed(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
+    """`check --db` lists the conflicts of an old knowledge base; an import asks only for those that it would bring."""
+    library = parse_library([("f.rules", BORDERS)])
+    fresh_kb.add_facts([fact("borders", "Russia", "Russia"), fact("lies_above", "a", "b")])
+    findings = list(broken_declarations(library, fresh_kb, prolog))
+    arriving = new_conflicts(fresh_kb, library, [fact("lies_above", "b", "a"), fact("borders", "a", "b")], prolog)
+
+    assert [item.diagnostic.code for item in findings] == ["HPX403"]
+    assert 'borders("Russia", "Russia") breaks "irreflexive borders/2"' in str(findings[0])
+    assert [item.text for item in arriving] == ['lies_above("a", "b") and lies_above("b", "a")']

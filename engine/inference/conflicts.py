@@ -16,14 +16,16 @@ from hapax.engine.inference.derive import (
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.proof import Proof, instantiated
 from hapax.engine.inference.session import PrologSession, PrologTerm
+from hapax.engine.inference.theory import open_session
 from hapax.grammar.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
 from hapax.kb.records import DenialRecord, FactRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class FactConflict:
     """Facts that break a declaration together; each of them is needed for it. `proofs`: of the forbidden premises."""
 
     declaration: str
@@ -47,7 +49,7 @@ def conflicts(
     facts: Iterable[FactRecord],
     denied: Iterable[DenialRecord] = (),
     about: Collection[str] | None = None,
-) -> list[Conflict]:
+) -> list[FactConflict]:
     """The conflicts of these facts and those that the rule files state, the smallest first.
 
     `about`: only of constraints that facts of these predicates (indicators) can break.
@@ -60,10 +62,25 @@ def conflicts(
         *_broken_constraints(session, library, records, list(denied), about),
         *_facts_of_disjoint_types(library, records),
     ]
-    distinct: dict[tuple[FactRecord, ...], Conflict] = {}
+    distinct: dict[tuple[FactRecord, ...], FactConflict] = {}
     for conflict in found:
         distinct.setdefault(conflict.facts, conflict)
     return sorted(distinct.values(), key=lambda conflict: (len(conflict.facts), conflict.declaration, conflict.text))
+
+
+def new_conflicts(
+    kb: KnowledgeBase, library: Library, facts: Iterable[FactRecord], session: PrologSession | None = None
+) -> list[FactConflict]:
+    """The conflicts that facts would bring into a knowledge base, which are not stored yet."""
+    constrained = constrained_predicates(library)
+    arriving = {fact.id: fact for fact in facts if f"{fact.predicate}/{len(fact.arguments)}" in constrained}
+    if not arriving:
+        return []
+    changed = {f"{fact.predicate}/{len(fact.arguments)}" for fact in arriving.values()}
+    stored = [fact for indicator in sorted(constrained) for fact in kb.facts(indicator) if fact.id not in arriving]
+    with open_session(session) as prolog:
+        found = conflicts(prolog, library, [*stored, *arriving.values()], kb.denials(), changed)
+    return [conflict for conflict in found if any(fact.id in arriving for fact in conflict.facts)]
 
 
 def constrained_predicates(library: Library) -> frozenset[str]:
@@ -87,7 +104,7 @@ def _broken_constraints(
     facts: Sequence[FactRecord],
     denied: Sequence[DenialRecord],
     about: Collection[str] | None,
-) -> Iterator[Conflict]:
+) -> Iterator[FactConflict]:
     for constraint in library.constraints:
         rule = Rule(constraint.origin, constraint.premise, Literal(Atom("hapax_broken", ())))
         needed = relevant_library(library, goals=[literal.atom.indicator for literal in rule.literals])
@@ -97,7 +114,7 @@ def _broken_constraints(
 
 def _broken(
     session: PrologSession, needed: Library, rule: Rule, known: FactIndex, denied: Sequence[DenialRecord]
-) -> Iterator[Conflict]:
+) -> Iterator[FactConflict]:
     """The conflicts of one constraint, whose premise is the rule's."""
     join = StatementJoin(rule, [Substitution()])
     session.load(build_program(needed, known.records, denied=denied) + join.program(needed))
@@ -111,7 +128,7 @@ def _broken(
         pairs = zip(join.variables[1:], row[1:], strict=True)
         values = Substitution(tuple((name, Constant(c)) for name, c in pairs if not isinstance(c, PrologTerm)))
         proofs = tuple(prover.item(instantiated(item, values)) for item in rule.premise)
-        yield Conflict(rule.name, _facts_behind(proofs, by_id), proofs)
+        yield FactConflict(rule.name, _facts_behind(proofs, by_id), proofs)
 
 
 def _facts_behind(proofs: Iterable[Proof], by_id: Mapping[str, FactRecord]) -> tuple[FactRecord, ...]:
@@ -120,7 +137,7 @@ def _facts_behind(proofs: Iterable[Proof], by_id: Mapping[str, FactRecord]) -> t
     return tuple(sorted(used.values(), key=fact_text))
 
 
-def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord]) -> Iterator[Conflict]:
+def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord]) -> Iterator[FactConflict]:
     """Pairs of facts, or single facts, by which a text is of two types that are declared disjoint.
 
     Numbers are left out: a year and a height may be the same number.
@@ -140,26 +157,31 @@ def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord]) -> I
                 # A single pair for each fact is enough: the caller looks for conflicts again.
                 fact_of_second = next(iter(second.values()))
                 both = {fact.id: fact for fact in (fact_of_first, fact_of_second)}
-                yield Conflict(str(item), tuple(sorted(both.values(), key=fact_text)))
+                yield FactConflict(str(item), tuple(sorted(both.values(), key=fact_text)))
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """A conflict with the facts that lose, none if all are given, and the reason in words."""
 
-    conflict: Conflict
+    conflict: FactConflict
     lost: tuple[FactRecord, ...]
     reason: str
 
 
-def resolution(conflict: Conflict, probabilities: Mapping[str, float | None]) -> Resolution:
-    """Decide a conflict: of its facts the least sure loses, by P(yes) for a fact's id; a given fact never does.
+def resolution(
+    conflict: FactConflict, probabilities: Mapping[str, float | None], covered: Collection[str] = ()
+) -> Resolution:
+    """Decide a conflict: of its facts the least sure loses, by P(yes) for a fact's id.
+
+    A given fact never does, nor one that a reference covers (`covered`, ids), as long as others can lose.
 
     Facts that tie as the least sure lose together, because nobody knows which of them is wrong.
     """
-    claimed = [fact for fact in conflict.facts if fact.source is not Source.GIVEN]
+    claimed = [fact for fact in conflict.facts if fact.source is not Source.GIVEN and fact.id not in covered]
     if not claimed:
-        return Resolution(conflict, (), "every fact is given: correct the facts or the declaration")
+        reason = "every fact is given, or covered by a reference: correct the facts or the declaration"
+        return Resolution(conflict, (), reason)
     sure = {fact.id: _sureness(fact, probabilities) for fact in claimed}
     least = min(sure.values())
     lost = tuple(fact for fact in claimed if sure[fact.id] == least)

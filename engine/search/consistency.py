@@ -8,7 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from hapax.engine.inference.conflicts import (
-    Conflict,
+    FactConflict,
     Resolution,
     conflicts,
     constrained_predicates,
@@ -40,7 +40,11 @@ Judge = Callable[[Iterable[Atom]], dict[Atom, float | None]]
 
 @dataclass(slots=True)
 class Consistency:
-    """Decides the conflicts of a run. `session`: of the run; without one each decision opens its own."""
+    """Decides the conflicts of a run. `session`: of the run; without one each decision opens its own.
+
+    `covers`: true for an atom that a reference covers, which loses no more than a given fact does. `conflicts`: number
+    of those decided, `facts`: ids of the facts that came here.
+    """
 
     kb: KnowledgeBase
     library: Library
@@ -48,6 +52,9 @@ class Consistency:
     run_id: str
     judge: Judge
     session: PrologSession | None = None
+    covers: Callable[[Atom], bool] = lambda _: False
+    conflicts: int = field(default=0, init=False)
+    facts: set[str] = field(default_factory=set, init=False)
     _constrained: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +66,9 @@ class Consistency:
         Candidates that lose are marked in their questions' gates; stored facts that lose are retracted. The conflicts
         are stored with their decisions.
         """
-        changed = {_indicator(fact) for fact in (*(item.fact for item in proposals), *new)} & self._constrained
+        arrived = [*(item.fact for item in proposals), *new]
+        self.facts.update(fact.id for fact in arrived)
+        changed = {_indicator(fact) for fact in arrived} & self._constrained
         if not changed:
             return
         proposed = {item.fact.id: item.fact for item in proposals}
@@ -78,7 +87,13 @@ class Consistency:
                 for item in self._decided(list(new_conflicts.values())):
                     settled[_key(item.conflict)] = item
                     lost.update((fact.id, fact) for fact in item.lost)
+        self.conflicts += len(settled)
         self._apply(list(settled.values()), proposals)
+
+    @property
+    def is_needed(self) -> bool:
+        """True if the rule files declare anything that a fact can break."""
+        return bool(self._constrained)
 
     def _facts(self, proposed: dict[str, FactRecord]) -> dict[str, FactRecord]:
         """Facts by id; a given fact replaces the same one proposed."""
@@ -87,7 +102,7 @@ class Consistency:
             facts.update((fact.id, fact) for fact in self.known.of_run(indicator))
         return facts
 
-    def _decided(self, found: Sequence[Conflict]) -> list[Resolution]:
+    def _decided(self, found: Sequence[FactConflict]) -> list[Resolution]:
         """Decide the conflicts, the smallest first, but for those whose facts lost in an earlier one."""
         claimed: dict[str, Atom] = {}
         for conflict in found:
@@ -100,7 +115,8 @@ class Consistency:
         lost: set[str] = set()
         for conflict in found:
             if lost.isdisjoint(fact.id for fact in conflict.facts):
-                decided.append(resolution(conflict, probabilities))
+                covered = [fact.id for fact in conflict.facts if self.covers(_atom(fact))]
+                decided.append(resolution(conflict, probabilities, covered))
                 lost.update(fact.id for fact in decided[-1].lost)
         return decided
 
@@ -129,7 +145,7 @@ class Consistency:
         return ConflictRecord(item.conflict.declaration, tuple(facts), tuple(lost), item.reason, self.run_id)
 
 
-def _key(conflict: Conflict) -> tuple[str, tuple[str, ...]]:
+def _key(conflict: FactConflict) -> tuple[str, tuple[str, ...]]:
     return conflict.declaration, tuple(fact.id for fact in conflict.facts)
 
 

@@ -18,7 +18,7 @@ from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.beams import Origin, RuleSearch, origin_of
 from hapax.engine.search.demand import DemandBudget, run_demand
-from hapax.engine.search.gates import COMPUTED, CRITIC, DERIVED, LastVerdicts
+from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED, LastVerdicts
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, journaled, model_name
@@ -107,6 +107,7 @@ def run_record(job: SearchJob) -> RunRecord:
     signatures = library.completed().signatures
     predicates = sorted(repr(replace(signature, place=Place())) for signature in signatures)
     predicates += sorted(f"{item.indicator} within {item.tolerance}" for item in signatures if item.tolerance)
+    predicates += sorted(map(str, library.declarations))
     # The order of facts and subtypes in the files has no meaning, so it must not make another run.
     given = sorted(map(str, library.facts))
     subtypes = sorted(map(list, library.subtypes))
@@ -189,7 +190,14 @@ class _SearchRun:
             self.oracle.journal.statistics,
             "budget" if reached else "done",
             str(reached) if reached else None,
+            *self._conflicts(),
         )
+
+    def _conflicts(self) -> tuple[int | None, int]:
+        """Numbers of conflicts and of facts that came to the consistency gate."""
+        consistency = self.oracle.consistency
+        is_on = consistency.is_needed and CONSISTENCY in self.oracle.settings.gates
+        return (consistency.conflicts if is_on else None), len(consistency.facts)
 
     def _free(self, uses: _Uses, number: int) -> None:
         """Free answers and facts that no rule from this number on uses, so that memory does not grow with the rules."""
