@@ -411,7 +411,7 @@ class Library:
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
-        """What the declarations forbid, but for disjoint types: `never` and the properties that forbid facts."""
+        """The declarations that forbid facts, but for disjoint types: `never` and such properties."""
         found: list[Constraint] = []
         for item in self.declarations:
             if isinstance(item, Constraint):

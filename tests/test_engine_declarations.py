@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
-from hapax.engine.inference.conflicts import conflicts, fact_text, new_conflicts, resolution
+from hapax.engine.inference.conflicts import conflicts, fact_text, new_conflicts, settlement
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, run_query
@@ -197,7 +197,7 @@ def test_the_least_sure_loses(scores: tuple[float, float], given: bool, lost: li
     second = fact("above", "b", "a", probability=scores[1])
 
     (conflict,) = conflicts(prolog, library, [first, second])
-    assert list(map(fact_text, resolution(conflict, {}).lost)) == lost
+    assert list(map(fact_text, settlement(conflict, {}).lost)) == lost
 
 
 # --- the consistency gate of a search ---------------------------------------------------------------------------------

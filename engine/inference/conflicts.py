@@ -161,7 +161,7 @@ def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord]) -> I
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class Settlement:
     """A conflict with the facts that lose, none if all are given, and the reason in words."""
 
     conflict: FactConflict
@@ -169,9 +169,9 @@ class Resolution:
     reason: str
 
 
-def resolution(
+def settlement(
     conflict: FactConflict, probabilities: Mapping[str, float | None], covered: Collection[str] = ()
-) -> Resolution:
+) -> Settlement:
     """Decide a conflict: of its facts the least sure loses, by P(yes) for a fact's id.
 
     A given fact never does, nor one that a reference covers (`covered`, ids), as long as others can lose.
@@ -181,7 +181,7 @@ def resolution(
     claimed = [fact for fact in conflict.facts if fact.source is not Source.GIVEN and fact.id not in covered]
     if not claimed:
         reason = "every fact is given, or covered by a reference: correct the facts or the declaration"
-        return Resolution(conflict, (), reason)
+        return Settlement(conflict, (), reason)
     sure = {fact.id: _sureness(fact, probabilities) for fact in claimed}
     least = min(sure.values())
     lost = tuple(fact for fact in claimed if sure[fact.id] == least)
@@ -191,7 +191,7 @@ def resolution(
         reason = f'P(true) {least:.3f} is the lowest of the facts that break "{conflict.declaration}" together'
     else:
         reason = f'P(true) {least:.3f} is a tie of facts that break "{conflict.declaration}" together, so all lose'
-    return Resolution(conflict, lost, reason)
+    return Settlement(conflict, lost, reason)
 
 
 def _sureness(fact: FactRecord, probabilities: Mapping[str, float | None]) -> float:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from hapax.engine.inference.conflicts import (
     FactConflict,
-    Resolution,
+    Settlement,
     conflicts,
     constrained_predicates,
     fact_text,
-    resolution,
+    settlement,
 )
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import open_session
@@ -26,7 +26,7 @@ from hapax.kb.records import Candidate, ConflictRecord, Decision, FactRecord, So
 from hapax.kb.store import KnowledgeBase
 
 
-class Proposal(NamedTuple):
+class ProposedFact(NamedTuple):
     """A fact that an accepted candidate of a question makes."""
 
     question: AskedQuestion
@@ -34,7 +34,7 @@ class Proposal(NamedTuple):
     fact: FactRecord
 
 
-Judge = Callable[[Iterable[Atom]], dict[Atom, float | None]]
+AtomJudge = Callable[[Iterable[Atom]], dict[Atom, float | None]]
 """P(yes) of ground atoms; None where there is no critic, or no budget."""
 
 
@@ -50,7 +50,7 @@ class Consistency:
     library: Library
     known: KnownFacts
     run_id: str
-    judge: Judge
+    judge: AtomJudge
     session: PrologSession | None = None
     covers: Callable[[Atom], bool] = lambda _: False
     conflicts: int = field(default=0, init=False)
@@ -60,7 +60,7 @@ class Consistency:
     def __post_init__(self) -> None:
         self._constrained = constrained_predicates(self.library)
 
-    def settle(self, proposals: Sequence[Proposal], new: Sequence[FactRecord] = ()) -> None:
+    def settle(self, proposals: Sequence[ProposedFact], new: Sequence[FactRecord] = ()) -> None:
         """Decide the conflicts of facts not yet stored, or of `new` facts just stored, with all that are known.
 
         Candidates that lose are marked in their questions' gates; stored facts that lose are retracted. The conflicts
@@ -72,7 +72,7 @@ class Consistency:
         if not changed:
             return
         proposed = {item.fact.id: item.fact for item in proposals}
-        settled: dict[tuple[str, tuple[str, ...]], Resolution] = {}
+        settled: dict[tuple[str, tuple[str, ...]], Settlement] = {}
         lost: dict[str, FactRecord] = {}
         with open_session(self.session) as session:
             # A fact that loses may have hidden another proof of the same fault, so the search goes on until nothing new
@@ -102,7 +102,7 @@ class Consistency:
             facts.update((fact.id, fact) for fact in self.known.of_run(indicator))
         return facts
 
-    def _decided(self, found: Sequence[FactConflict]) -> list[Resolution]:
+    def _decided(self, found: Sequence[FactConflict]) -> list[Settlement]:
         """Decide the conflicts, the smallest first, but for those whose facts lost in an earlier one."""
         claimed: dict[str, Atom] = {}
         for conflict in found:
@@ -111,16 +111,16 @@ class Consistency:
                 claimed.update((fact.id, _atom(fact)) for fact in conflict.facts if fact.source is not Source.GIVEN)
         scores = self.judge(claimed.values()) if claimed else {}
         probabilities = {fact_id: scores.get(atom) for fact_id, atom in claimed.items()}
-        decided: list[Resolution] = []
+        decided: list[Settlement] = []
         lost: set[str] = set()
         for conflict in found:
             if lost.isdisjoint(fact.id for fact in conflict.facts):
                 covered = [fact.id for fact in conflict.facts if self.covers(_atom(fact))]
-                decided.append(resolution(conflict, probabilities, covered))
+                decided.append(settlement(conflict, probabilities, covered))
                 lost.update(fact.id for fact in decided[-1].lost)
         return decided
 
-    def _apply(self, settled: Sequence[Resolution], proposals: Sequence[Proposal]) -> None:
+    def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:
         """Mark and retract the facts that lost, and store the conflicts with their decisions."""
         reasons = {fact.id: item.reason for item in settled for fact in item.lost}
         for item in proposals:
@@ -140,7 +140,7 @@ class Consistency:
             self.kb.add_decisions(decisions)
             self.known.retract(stored)
 
-    def _record(self, item: Resolution) -> ConflictRecord:
+    def _record(self, item: Settlement) -> ConflictRecord:
         facts, lost = map(fact_text, item.conflict.facts), map(fact_text, item.lost)
         return ConflictRecord(item.conflict.declaration, tuple(facts), tuple(lost), item.reason, self.run_id)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import NamedTuple, TypeVar
 
-from hapax.engine.search.consistency import Consistency, Proposal
+from hapax.engine.search.consistency import Consistency, ProposedFact
 from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, Gate, QuestionGates, gates_in_order
 from hapax.engine.search.inquiry import (
     FUNCTIONAL_SAMPLES,
@@ -543,12 +543,12 @@ class Oracle:
         """Pass the facts that the other gates accept to the consistency gate."""
         if CONSISTENCY not in self.settings.gates:
             return
-        proposals: list[Proposal] = []
+        proposals: list[ProposedFact] = []
         for question in asked:
             for candidate in question.gates.accepted:
                 score = question.gates.scores[candidate].get(CRITIC.name)
                 facts = self._facts(question.inquiry, candidate, score)
-                proposals += [Proposal(question, candidate, fact) for fact in facts]
+                proposals += [ProposedFact(question, candidate, fact) for fact in facts]
         self.consistency.settle(proposals)
 
     def _facts(self, inquiry: Inquiry, candidate: Candidate, probability: float | None) -> list[FactRecord]:
