@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.protocols import (
@@ -56,8 +56,6 @@ OF_NAMES = frozenset({Measure.SPAN, Measure.PRIOR, Measure.PAIR})
 OF_COUNTS = OF_NAMES
 """Measures that counts of names give. Their `span` is the logarithm of how often all names occur together."""
 
-Measured: TypeAlias = Mapping[Measure, float]
-
 
 @dataclass(frozen=True, slots=True)
 class RankedText:
@@ -65,6 +63,14 @@ class RankedText:
 
     text: str
     values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A text's measures, and the number of tokens in its values, because a sum favours short names."""
+
+    scores: Mapping[Measure, float]
+    name_tokens: int
 
 
 def measures_of(model: Any) -> frozenset[Measure]:
@@ -137,7 +143,7 @@ def _by_likelihood(
         if any(score is not None and score.refused for score in (whole, part, *alone)):
             answers.append(None)
             continue
-        answers.append(_Scores(text.text, whole, part, alone).measures(measures))
+        answers.append(_Scores(text.text, whole, part, alone).measured(measures))
     return answers
 
 
@@ -150,7 +156,7 @@ class _Scores:
     parts: LogLikelihood | None
     alone: Sequence[LogLikelihood]
 
-    def measures(self, measures: frozenset[Measure]) -> Measured:
+    def measured(self, measures: frozenset[Measure]) -> Measured:
         found: dict[Measure, float] = {}
         text = self.parts or self.whole
         if self.whole is not None:
@@ -170,7 +176,8 @@ class _Scores:
             # The first value has no other value before it. Where there is no second, nothing is known of pairs: 0.
             later = [total - prior for (total, _), prior in zip(self.parts.spans, priors, strict=True)][1:]
             found[Measure.PAIR] = math.fsum(later)
-        return found
+        names = self.parts.spans if self.parts is not None else [score.spans[0] for score in self.alone]
+        return Measured(found, sum(count for _, count in names))
 
 
 def _spanned(text: RankedText) -> tuple[SpannedText, list[str]]:
@@ -200,13 +207,12 @@ def _by_counts(model: PopularityModel, texts: Sequence[RankedText]) -> list[Meas
     answers: list[Measured] = []
     for names in named:
         together = [_pair_information(counts, left, right) for left, right in _pairs(names)]
-        answers.append(
-            {
-                Measure.SPAN: math.log1p(counts[names]),
-                Measure.PRIOR: math.fsum(math.log1p(counts[(name,)]) for name in names),
-                Measure.PAIR: math.fsum(together) / len(together) if together else 0.0,
-            }
-        )
+        scores = {
+            Measure.SPAN: math.log1p(counts[names]),
+            Measure.PRIOR: math.fsum(math.log1p(counts[(name,)]) for name in names),
+            Measure.PAIR: math.fsum(together) / len(together) if together else 0.0,
+        }
+        answers.append(Measured(scores, sum(len(name.split()) for name in names)))
     return answers
 
 

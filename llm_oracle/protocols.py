@@ -161,6 +161,8 @@ class ModelIdentity:
     """Indicators of the predicates that the model can answer; None: no declared limit."""
     types: tuple[str, ...] | None = None
     """Data types whose values the model can judge, in any case; None: no declared limit."""
+    taught_by: tuple[str, ...] = ()
+    """Names of the models and word lists on whose scores it was trained: they are no independent judges of it."""
 
 
 class PartlyAnswered(HapaxError):  # noqa: N818  # the answers matter as much as the failure

@@ -95,7 +95,7 @@ def test_counts_rank_names(texts: Path) -> None:
 
     assert common is not None
     assert rare is not None
-    assert common[Measure.PRIOR] > rare[Measure.PRIOR]
+    assert common.scores[Measure.PRIOR] > rare.scores[Measure.PRIOR]
 
 
 def test_no_likelihood_of_a_whole_text(texts: Path) -> None:

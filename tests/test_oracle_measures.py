@@ -65,7 +65,9 @@ def test_each_measure_by_hand() -> None:
     (scores,) = measured(model, [SENTENCE], ALL)
     words = FrequencyLikelihood().log_likelihoods([SENTENCE.text])[0].total
 
-    assert scores == {
+    assert scores is not None
+    assert scores.name_tokens == 18
+    assert scores.scores == {
         Measure.PAPER: -1.0,
         Measure.TOTAL: -25.0,
         Measure.SLOR: pytest.approx((-25.0 - words) / 25),
@@ -83,7 +85,7 @@ def test_a_measure_does_not_depend_on_the_others_that_are_wanted() -> None:
     for measure in ALL:
         (alone,) = measured(ByLetter(), [SENTENCE], [measure])
         assert alone is not None
-        assert alone[measure] == together[measure]
+        assert alone.scores[measure] == together.scores[measure]
 
 
 def test_a_name_is_scored_alone_once() -> None:
@@ -161,7 +163,8 @@ def test_a_server_that_echoes_scores_names() -> None:
     with FakeServer({"likelihood": {"\nMilk is in naan.": -9.0, "They talked about naan.": -8.0}}) as fake:
         (scores,) = measured(opened(fake).likelihood(), [RankedText("Milk is in naan.", ("naan",))], [Measure.SPAN])
 
-    assert scores == {Measure.TOTAL: -9.0, Measure.SPAN: -3.0}
+    assert scores is not None
+    assert scores.scores == {Measure.TOTAL: -9.0, Measure.SPAN: -3.0}
 
 
 def test_a_server_without_places_names_the_remedy() -> None:
@@ -216,12 +219,14 @@ def test_counts_give_the_measures_of_names() -> None:
         ByCount(), [RankedText("x", ("milk", "naan")), RankedText("y", ("soy",))], [Measure.SPAN, Measure.PAIR]
     )
 
-    assert both == {
+    assert both is not None
+    assert none is not None
+    assert both.scores == {
         Measure.SPAN: pytest.approx(math.log(5)),
         Measure.PRIOR: pytest.approx(math.log(100) + math.log(10)),
         Measure.PAIR: pytest.approx(math.log(5 * 1001 / (100 * 10))),
     }
-    assert none == {Measure.SPAN: 0.0, Measure.PRIOR: 0.0, Measure.PAIR: 0.0}
+    assert none.scores == {Measure.SPAN: 0.0, Measure.PRIOR: 0.0, Measure.PAIR: 0.0}
 
 
 def test_a_measure_that_a_model_lacks_is_named() -> None:
