@@ -26,7 +26,8 @@ from typing import Any
 
 from benchmarks.common import DelegatingModel, chosen_rules, machine, simulated, write_figures
 from benchmarks.server import MODEL, ExclusionReader, counts, served
-from hapax.engine.search.beams import Origin, RuleSearch, origin_of
+from hapax.engine.search.beams import RuleSearch
+from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import Oracle

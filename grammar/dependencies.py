@@ -106,7 +106,7 @@ def search_plans(rule: Rule, library: Library) -> tuple[SearchPlan, ...]:
 
     Raises HapaxError for a rule with a variable that no order can bind.
     """
-    planner = _Planner(rule, library)
+    planner = _Planner(rule, library, facts_first=True)
     planner.require_reachable()
     candidates = planner.cheap_plans()
     candidates += [planner.plan(planner.walk(conclusion_first)) for conclusion_first in (False, True)]
@@ -141,9 +141,10 @@ Order: TypeAlias = tuple[str, ...]
 
 
 class _Planner:
-    """Searches the orders of one rule's variables."""
+    """Searches the orders of one rule's variables. `facts_first`: facts give values that a model could give, too."""
 
-    def __init__(self, rule: Rule, library: Library) -> None:
+    def __init__(self, rule: Rule, library: Library, *, facts_first: bool = False) -> None:
+        self.facts_first = facts_first
         self.rule = rule
         self.library = library
         self.needs: dict[BodyLiteral, frozenset[str]] = {}
@@ -305,11 +306,15 @@ class _Planner:
         functional = assignment is None and self.is_functional(asking[0], name, now)
         return SearchStep(self.variables[name], (*asking[:1], *verifying), closes, functional, assignment)
 
-    def _preference(self, literal: Literal, name: str, now: frozenset[str]) -> tuple[bool, int, bool, bool]:
-        """Sort key of literals to ask: constraints, few free arguments, a single right value, models before facts."""
+    def _preference(self, literal: Literal, name: str, now: frozenset[str]) -> tuple[bool, bool, int, bool, bool]:
+        """Sort key of literals to ask: constraints, few free arguments, a single right value, models before facts.
+
+        With `facts_first`, facts come before all that a model answers: they cost nothing, and all of them are known.
+        """
         free = len(self.needs[literal] - now)
         stored = _source(literal, self.library) not in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-        return (self.rule.is_information(literal), free, not self.is_functional(literal, name, now), stored)
+        paid = self.facts_first and _calls(literal, self.library) > 0
+        return (self.rule.is_information(literal), paid, free, not self.is_functional(literal, name, now), stored)
 
     def is_functional(self, literal: Literal, name: str, now: frozenset[str]) -> bool:
         """True if the variable is the single right value for a key whose variables are bound."""

@@ -12,7 +12,8 @@ from math import ceil
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search import gates
-from hapax.engine.search.beams import Beam, Origin, RuleSearch, origin_of, ranked_literals
+from hapax.engine.search.beams import Beam, RuleSearch, ranked_literals
+from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.expectation import (
     FUNCTIONAL,
     KEYED,
@@ -26,6 +27,7 @@ from hapax.engine.search.expectation import (
 )
 from hapax.engine.search.inquiry import Inquiry
 from hapax.engine.search.oracle import Oracle, journaled, model_name
+from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.report import Unanswerable
 from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, unanswerable
 from hapax.engine.search.settings import SearchSettings
@@ -159,10 +161,12 @@ def plan_run(
         oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal)
         oracle.finished = kb
         habits = LARGE if models.knowledge.identity.knows is None else LIMITED
-        common = _Common(oracle, settings, Experience(habits, settings), kb.most_candidates())
+        # What follows by rules is estimated: deriving it here would take as long as the search.
+        facts = None if settings.compat else DecidableFacts(oracle.known, library, lambda _: None)
+        common = _Common(oracle, settings, Experience(habits, settings), kb.most_candidates(), facts=facts)
         estimates = []
         for rule in rules:
-            reason = unanswerable(rule, library, models)
+            reason = unanswerable(rule, library, models, settings.plan)
             if reason is not None:
                 estimates.append(RuleEstimate(rule.name, rule.generic_text, skipped=reason))
                 continue
@@ -199,6 +203,8 @@ class _Common:
     most_stored: int
     """Values of the finished question that has most: a search with other settings may have allowed more."""
     usage: _Usage = field(default_factory=_Usage)
+    facts: DecidableFacts | None = None
+    """Given facts, which are tested before anything is ranked; None under `--compat`."""
     shared: SharedQuestions = field(default_factory=SharedQuestions)
     asked: set[Inquiry] = field(default_factory=set)
     claims: set[Atom] = field(default_factory=set)
@@ -214,11 +220,11 @@ class _RuleEstimator:
     def __init__(self, common: _Common, rule_plan: SearchPlan) -> None:
         self.common, self.plan, self.settings = common, rule_plan, common.settings
         self.oracle = common.oracle
-        self.search = RuleSearch(rule_plan, self.oracle.library, self.settings, "")
+        self.search = RuleSearch(rule_plan, self.oracle.library, self.settings, "", facts=common.facts)
         self.rows = ExpectedBeams(self.settings)
         # Every search begins with one beam without values.
         self.most, self.unknown = 1, False
-        self.width = self.settings.beam * len(self.settings.distributions)
+        self.width = self.settings.width * len(self.settings.distributions)
 
     def estimate(self) -> RuleEstimate:
         steps = tuple(self._step(number, step) for number, step in enumerate(self.plan.steps))
@@ -352,8 +358,12 @@ class _RuleEstimator:
     def _close(self, step: SearchStep, counts: _StepCounts) -> None:
         """Count the claims of the step's literals: one for each beam whose atom nobody has judged yet."""
         self.search.compare()
+        self.search.test()
         self.rows.compare(step)
         for literal in self.search.checked():
+            if self.common.facts is not None and self.common.facts.is_tabled(literal):
+                self.rows.pass_through(VERIFIED)
+                continue
             if origin_of(literal, self.oracle.library) is Origin.DERIVED:
                 self._derive(literal, counts)
             elif self.settings.critic:
@@ -438,7 +448,7 @@ class _RuleEstimator:
             search.rank(texts, dict.fromkeys(texts.values(), 0.0))
         else:
             search.advance_unranked()
-        self.rows.rank(max(0, self.settings.beam - len(search.beams) // len(self.settings.distributions)), ranks)
+        self.rows.rank(max(0, self.settings.width - len(search.beams) // len(self.settings.distributions)), ranks)
         self.most = min(self.width, self.most) if self.unknown else len(search.beams)
 
 
