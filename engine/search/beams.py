@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hapax.engine.search.account import PremiseLoss, StepAccount
+from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
 from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
 from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
@@ -35,6 +35,7 @@ from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.kb.values import encode_value
 from hapax.llm_oracle.prompts import sentence, type_claim
 
+
 @dataclass(frozen=True, slots=True)
 class Beam:
     """A partial substitution: values of the plan's first variables, in order, and the distributions that keep it.
@@ -54,6 +55,9 @@ class Beam:
         types = self.types if type_score is None else (*self.types, type_score)
         return Beam((*self.values, value), self.distributions, facts, types)
 
+
+EXAMPLES = 20
+"""Rejected beams whose verdicts are stored, for each step and premise or distribution. The account has the numbers."""
 
 POOL = 10_000
 """Beams at most for which ranking waits until the next step has added its given values."""
@@ -88,6 +92,8 @@ class RuleSearch:
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
     _orders: dict[Distribution, list[tuple[Value, ...]]] = field(default_factory=dict)
     """By distribution, the values of the beams that the last step kept, in the order of LINK's released code."""
+    _kept_decisions: list[tuple[Distribution, tuple[Value, ...], Decision]] = field(default_factory=list)
+    """The likelihood gate's decisions on beams that it kept, by distribution and values."""
 
     def __post_init__(self) -> None:
         self.beams = [Beam(distributions=self.settings.distributions)]
@@ -320,10 +326,11 @@ class RuleSearch:
         self.account_now.fail(premise, PremiseLoss(len(passed) - sum(passed), gate.name, highest))
         reason = f"{premise} does not hold"
         left: list[Beam] = []
+        dropped: list[Beam] = []
         for beam, is_kept in zip(self.beams, passed, strict=True):
-            if is_kept:
-                left.append(beam)
-                continue
+            (left if is_kept else dropped).append(beam)
+        # The premise itself tells why each of the others was dropped.
+        for beam in dropped[:EXAMPLES]:
             for distribution in beam.distributions:
                 self.decisions.append(self._decision(gate, beam, distribution, False, reason))
         self.beams = left
@@ -431,7 +438,10 @@ class RuleSearch:
         left: _Kept = {}
         for distribution in self.settings.distributions:
             own = [beam for beam in self.beams if distribution in beam.distributions]
-            for beam in own if waits else own[: self.settings.width]:
+            kept_beams = own if waits else own[: self.settings.width]
+            if len(kept_beams) < len(own):
+                self.account_now.cuts[distribution.value] = DistributionCut(len(own), len(kept_beams))
+            for beam in kept_beams:
                 left.setdefault(beam.values, []).append(distribution)
         self._advance(left)
 
@@ -467,16 +477,34 @@ class RuleSearch:
         """Count and note the likelihood gate's verdicts on the beams of a distribution."""
         self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
         limit = scores[chosen[-1]] if chosen else None
-        accepted = set(chosen)
+        self.account_now.cuts[distribution.value] = DistributionCut(len(scores), len(chosen), limit)
         side = "likeliest" if distribution is Distribution.HEAD else "least likely"
         reason = f"among the {len(chosen)} {side} of {len(scores)}"
-        for beam, score in scores.items():
-            is_kept = beam in accepted
-            text = reason if is_kept else f"not {reason}"
-            if not is_kept and score == limit:
-                text += "; chance chose among equal scores"
-            decision = self._decision(LIKELIHOOD, beam, distribution, is_kept, text)
-            self.decisions.append(replace(decision, score=score, threshold=limit))
+        for beam in chosen:
+            decision = self._decision(LIKELIHOOD, beam, distribution, True, reason)
+            self._kept_decisions.append(
+                (distribution, beam.values, replace(decision, score=scores[beam], threshold=limit))
+            )
+        accepted = set(chosen)
+        rejected = [beam for beam in scores if beam not in accepted]
+        # Of the others those nearest to the limit; the limit and the stored likelihoods tell of the rest.
+        rejected.sort(key=lambda beam: (abs(scores[beam] - (limit or 0.0)), repr(beam.values)))
+        for beam in rejected[:EXAMPLES]:
+            tied = "; chance chose among equal scores" if scores[beam] == limit else ""
+            decision = self._decision(LIKELIHOOD, beam, distribution, False, f"not {reason}{tied}")
+            self.decisions.append(replace(decision, score=scores[beam], threshold=limit))
+
+    def finish(self) -> None:
+        """Add the decisions that led to the complete substitutions, for `why`."""
+        ancestors: dict[Distribution, set[tuple[Value, ...]]] = {name: set() for name in self.settings.distributions}
+        for beam in self.beams:
+            for distribution in beam.distributions:
+                for length in range(1, len(beam.values) + 1):
+                    ancestors[distribution].add(beam.values[:length])
+        for distribution, values, decision in self._kept_decisions:
+            if values in ancestors[distribution]:
+                self.decisions.append(decision)
+        self._kept_decisions.clear()
 
     def _advance(self, left: _Kept) -> None:
         """Go to the next step with the kept beams, in the order they came."""

@@ -286,7 +286,9 @@ class PartTest:
         for row in self._facts.rows(literal, tuple(positions), tuple(key)):
             more: Bindings = {}
             for term, value in zip(literal.atom.arguments, row, strict=True):
-                if isinstance(term, Variable) and term.name not in bindings and more.setdefault(term.name, value) != value:
+                # A variable may stand at several places.
+                is_free = isinstance(term, Variable) and term.name not in bindings
+                if is_free and more.setdefault(term.name, value) != value:
                     break
             else:
                 yield more

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from hapax.engine.search.inquiry import atom_values
-from hapax.grammar.arithmetic import holds
+from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, Term, Value
 from hapax.kb.records import FactRecord, Source, TypeFact
@@ -45,7 +46,7 @@ class FactTable:
         constants = {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
         rows = self.rows(tuple(constants), tuple(constants.values()))
         matches = (_bindings(atom.arguments, row) for row in rows)
-        return list(dict.fromkeys(bindings[name] for bindings in matches if bindings is not None))
+        return list(dict.fromkeys(_shortest(bindings[name]) for bindings in matches if bindings is not None))
 
 
 @dataclass(slots=True)
@@ -166,6 +167,14 @@ class KnownFacts:
             given = {arguments: fact for arguments, fact in facts.items() if fact.source is Source.GIVEN}
             known = self._predicates[indicator] = _PredicateFacts(facts, given)
         return known
+
+
+def _shortest(value: Value) -> Value:
+    """The value as inference writes it: 2 for 2.0."""
+    if not isinstance(value, Decimal):
+        return value
+    written = assigned(Constant(value), {})
+    return value if written is None else written
 
 
 def _bindings(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:

@@ -62,7 +62,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
-    """One step. `known`: the questions that the journal answers; `calls`, `claims`, `texts`: what would be sent."""
+    """One step. `known`: the questions that the journal answers; `calls`, `claims`, `texts`: what would be sent.
+
+    `values`: partial substitutions that pass the step's tests, before the beam and the share cut them.
+    """
 
     variable: str
     asks: str
@@ -71,6 +74,7 @@ class StepEstimate:
     calls: Range = Range()
     claims: Range = Range()
     texts: Range = Range()
+    values: Range = Range()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +259,8 @@ class _RuleEstimator:
         self.most = self._most_beams(step)
         # Checks come before the ranking, as in the search: it cuts only the beams that passed.
         self._close(step, counts)
+        passed = len(self.search.beams) + round(self.rows.together)
+        counts.values = Range(passed, max(passed, self.most) if self.unknown else passed)
         self._rank(step, counts)
         return counts.estimate()
 
@@ -464,9 +470,11 @@ class _StepCounts:
     calls: Range = Range()
     claims: Range = Range()
     texts: Range = Range()
+    values: Range = Range()
 
     def estimate(self) -> StepEstimate:
-        return StepEstimate(self.variable, self.asks, self.questions, self.known, self.calls, self.claims, self.texts)
+        counts = (self.questions, self.known, self.calls, self.claims, self.texts, self.values)
+        return StepEstimate(self.variable, self.asks, *counts)
 
 
 def _names(literal: Literal) -> set[str]:

@@ -23,9 +23,9 @@ from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CRITIC, DERIVED, LastVerdicts
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.known_facts import Row
 from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, journaled, model_name
+from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter, SearchProgress
 from hapax.engine.search.report import PackedStatements, RuleReport, SearchReport, Unanswerable
@@ -123,9 +123,7 @@ def run_record(job: SearchJob) -> RunRecord:
     return RunRecord(fingerprint, "search", stored, fingerprint, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def unanswerable(
-    rule: Rule, library: Library, models: Models, preset: Preset = "cheapest"
-) -> Unanswerable | None:
+def unanswerable(rule: Rule, library: Library, models: Models, preset: Preset = "cheapest") -> Unanswerable | None:
     """The reason why the models cannot answer the rule; None if it is within the limits that they state.
 
     `preset`: of the search plan, which says what types of values are asked for.
@@ -266,6 +264,10 @@ class _SearchRun:
                 decisions += rule_search.decisions
                 rule_search.decisions.clear()
             self.job.kb.add_decisions(decisions)
+        for rule_search in searches:
+            rule_search.finish()
+            self.job.kb.add_decisions(rule_search.decisions)
+            rule_search.decisions.clear()
         reports = [self._report(rule_search) for rule_search in searches]
         self._counts.clear()
         return reports
