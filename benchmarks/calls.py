@@ -161,7 +161,7 @@ class ReleasedPattern:
             return
         texts = search.texts()
         scores: dict[str, float] = {}
-        for text in texts.values():
+        for text in texts.values():  # one sentence each, because the rules are LINK's
             scores |= self._oracle(kb).log_likelihoods([text])
         search.rank(texts, scores)
 

@@ -14,7 +14,7 @@ from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
-from hapax.engine.search.beams import ranked_text, substitution_subject
+from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty
@@ -191,7 +191,8 @@ class _Explainer:
         model = models_of(run).get(LIKELIHOOD)
         if decision.gate != LIKELIHOOD or run is None or model is None:
             return story
-        texts = [ranked_text(rule, self.library, bound, run.settings.get("compat"))] if rule else []
+        text = ranked_text(rule, self.library, bound, run.settings.get("compat")) if rule else ""
+        texts = ranked_parts(text) if text else []
         scores = self.kb.assessments(texts, "log_likelihood", model).values()
         ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
         return replace(story, children=tuple(_assessment_story(self.kb, score) for score in scores) or (ranked,))
@@ -481,20 +482,22 @@ class _Replay:
                 continue
             bound = {name: Constant(values[name]) for name in order[: number + 1]}
             text = ranked_text(self.rule, library, bound, settings.get("compat"))
-            assessments = self.theory.kb.assessments([text], "log_likelihood", models_of(self.run)[LIKELIHOOD])
-            if text not in assessments:
+            model = models_of(self.run)[LIKELIHOOD]
+            assessed = self.theory.kb.assessments(ranked_parts(text), "log_likelihood", model)
+            scores = {part: item.score / (item.token_count or 1) for part, item in assessed.items()}
+            score = joined_scores([text], scores).get(text)
+            if score is None:
                 return f"{named}: step {step.step} did not rank it"
-            verdicts = [self._verdict(name, cut, assessments[text], bound) for name, cut in step.cuts.items()]
+            verdicts = [self._verdict(name, cut, score, bound) for name, cut in step.cuts.items()]
             if all(is_cut for is_cut, _ in verdicts):
                 return f"{named}: step {step.step} cut it: {'; '.join(words for _, words in verdicts)}"
         return f"{named}: every step could keep it"
 
     def _verdict(
-        self, distribution: str, cut: DistributionCut, assessment: Assessment, bound: Mapping[str, Constant]
+        self, distribution: str, cut: DistributionCut, score: float, bound: Mapping[str, Constant]
     ) -> tuple[bool, str]:
         """True if the distribution cut the beam for certain, and the comparison of its score with the limit."""
         is_head = distribution == Distribution.HEAD.value
-        score = assessment.score / assessment.token_count if assessment.token_count else assessment.score
         if is_head and self.run.settings.get("compat") is None:
             *earlier, newest = (constant.value for constant in bound.values())
             score -= repetition_penalty(newest, earlier)

@@ -247,11 +247,23 @@ class _Planner:
         led = [name for name in ready if bound and self._is_led_to(name, bound)]
         return led or ready
 
-    def rank(self, candidate: SearchPlan) -> tuple[int, int, int, tuple[int, ...]]:
-        """Sort key: the cost, then the order of the variables in the rule."""
+    def rank(self, candidate: SearchPlan) -> tuple[int, int, int, int, tuple[int, ...]]:
+        """Sort key: facts before models, then the cost, then the order of the variables in the rule."""
         order = tuple(self.rank_of[step.variable.name] for step in candidate.steps)
         cost = candidate.cost
-        return (cost.calls, cost.questions, cost.checks, order)
+        return (self._late(candidate), cost.calls, cost.questions, cost.checks, order)
+
+    def _late(self, candidate: SearchPlan) -> int:
+        """Number of pairs of a step by facts and an earlier step that asks a model."""
+        late = asked = 0
+        for step in candidate.steps:
+            if step.assignment is not None:
+                continue
+            if self.rule.is_information(step.generators[0]) or _calls(step.generators[0], self.library):
+                asked += 1
+            else:
+                late += asked
+        return late
 
     def walk(self, conclusion_first: bool) -> Order:
         """LINK's order: from the newest variable on to the next one that shares an atom with it.

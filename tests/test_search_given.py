@@ -177,7 +177,7 @@ def test_cuts_are_reported_by_rule_and_step() -> None:
     (rule,) = report.rules
     last = rule.account[-1]
     assert (last.cut, last.kept) == (500, 400)
-    assert rule.to_json()["account"][-1]["cuts"]["head"] == {"ranked": 900, "kept": 200, "limit": -10.0}
+    assert rule.to_json()["account"][-1]["cuts"]["head"] == {"ranked": 900, "kept": 200, "limit": -2.5}
     assert cut_text(last) == "step 2, Elevation E: 900 values ranked, 400 kept (head 200, long tail 200)"
 
 
@@ -203,7 +203,7 @@ watches(Person X, Airport A) & lies_at(Airport A, Elevation E) & lies_at(Airport
 
 def test_rejected_beams_cost_no_rows(tmp_path: Path) -> None:
     """A knowledge base grows by at most 3 kB a statement and 100 bytes a ranked value."""
-    rows = [FactRecord("lies_at", (f"Airport {n}", n), ("Airport", "Elevation"), Source.GIVEN) for n in range(1000)]
+    rows = [FactRecord("lies_at", (f"Airport {n}", n), ("Airport", "Elevation"), Source.GIVEN) for n in range(200)]
     library, model = parse_library([("given.rules", PAIRS)]), silent_model()
     path = tmp_path / "pairs.db"
     with KnowledgeBase(path) as kb:

@@ -59,6 +59,9 @@ class Beam:
 EXAMPLES = 20
 """Rejected beams whose verdicts are stored, for each step and premise or distribution. The account has the numbers."""
 
+CLAIMS = "\n"
+"""Separator of claims about single values in a ranked text; no sentence contains it."""
+
 POOL = 10_000
 """Beams at most for which ranking waits until the next step has added its given values."""
 
@@ -598,10 +601,23 @@ def _claimed_places(variables: Sequence[Variable], library: Library, compat: str
 
 
 def _type_claims(values: Sequence[Value], types: Sequence[str]) -> str:
-    """The values' types in one sentence: `Oslo is a city and Norway is a country.`"""
-    claims = [type_claim(str(value), data_type) for value, data_type in zip(values, types, strict=True)]
-    *first, last = claims
-    return " and ".join((*(claim.removesuffix(".") for claim in first), last))
+    """The values' types, joined: `Oslo is a city. Norway is a country.`"""
+    return CLAIMS.join(type_claim(str(value), data_type) for value, data_type in zip(values, types, strict=True))
+
+
+def ranked_parts(text: str) -> list[str]:
+    """The sentences of a ranked text that a model scores apart, so that each value's claim is scored once."""
+    return text.split(CLAIMS)
+
+
+def joined_scores(texts: Iterable[str], scores: Mapping[str, float]) -> dict[str, float]:
+    """Scores of ranked texts by those of their parts: the mean. A text with an unscored part has none."""
+    joined: dict[str, float] = {}
+    for text in texts:
+        parts = [scores[part] for part in ranked_parts(text) if part in scores]
+        if len(parts) == len(ranked_parts(text)):
+            joined[text] = sum(parts) / len(parts)
+    return joined
 
 
 def _substituted(atom: Atom, bound: Mapping[str, Value]) -> Atom:

@@ -287,8 +287,9 @@ class PartTest:
             more: Bindings = {}
             for term, value in zip(literal.atom.arguments, row, strict=True):
                 # A variable may stand at several places.
-                is_free = isinstance(term, Variable) and term.name not in bindings
-                if is_free and more.setdefault(term.name, value) != value:
+                if isinstance(term, Constant) or term.name in bindings:
+                    continue
+                if more.setdefault(term.name, value) != value:
                     break
             else:
                 yield more

@@ -12,7 +12,7 @@ from math import ceil
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search import gates
-from hapax.engine.search.beams import Beam, RuleSearch, ranked_literals
+from hapax.engine.search.beams import Beam, RuleSearch, joined_scores, ranked_literals, ranked_parts
 from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.expectation import (
     FUNCTIONAL,
@@ -430,8 +430,9 @@ class _RuleEstimator:
         pool = self.most
         if ranks and self.settings.likelihood == "model":
             texts = search.texts()
-            scores = self.oracle.log_likelihoods(texts.values())
-            missing = {text for text in texts.values() if text not in scores}
+            parts = {part for text in set(texts.values()) for part in ranked_parts(text)}
+            scores = self.oracle.log_likelihoods(parts)
+            missing = {part for part in parts if part not in scores}
             ranked = ranked_literals(self.plan.rule, self.oracle.library, search.names, self.settings.compat)
             if ranked:
                 expected = self.rows.keys(set().union(*map(_names, ranked)))
@@ -444,7 +445,7 @@ class _RuleEstimator:
             self.common.texts |= missing
             self.unknown = self.unknown or bool(missing)
             if not missing and not self.rows.together:
-                search.rank(texts, scores)
+                search.rank(texts, joined_scores(texts.values(), scores))
             else:
                 search.advance_unranked()
         elif ranks:

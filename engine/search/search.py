@@ -17,7 +17,7 @@ from itertools import chain
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive_statements, relevant_library
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, run_query
-from hapax.engine.search.beams import RuleSearch
+from hapax.engine.search.beams import RuleSearch, joined_scores, ranked_parts
 from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CRITIC, DERIVED, LastVerdicts
@@ -375,11 +375,13 @@ class _SearchRun:
         }
         batch: dict[str, None] = {}
         for by_beam in texts.values():
-            batch.update(dict.fromkeys(by_beam.values()))
+            for text in dict.fromkeys(by_beam.values()):
+                batch.update(dict.fromkeys(ranked_parts(text)))
         scores = dict.fromkeys(batch, 0.0) if ranker == "random" else self.oracle.log_likelihoods(batch)
         for rule_search in active:
             if rule_search in texts:
-                rule_search.rank(texts[rule_search], scores)
+                own = texts[rule_search]
+                rule_search.rank(own, joined_scores(dict.fromkeys(own.values()), scores))
             else:
                 rule_search.advance_unranked()
 
