@@ -266,7 +266,7 @@ def step_text(row: StepAccount) -> str:
 
 
 def cut_text(row: StepAccount) -> str:
-    """What the likelihood gate cut at a step, with the widths of the distributions; empty if it cut nothing.
+    """The cut of the likelihood gate at a step, with the widths of the distributions; empty if it cut nothing.
 
     `step 2, Airport A: 7,836 values ranked, 400 kept (head 200, long tail 200)`.
     """
@@ -274,8 +274,9 @@ def cut_text(row: StepAccount) -> str:
         return ""
     ends = [f"{name.replace('_', ' ')} {cut.kept:,}" for name, cut in row.cuts.items()]
     widths = f" ({', '.join(ends)})" if len(ends) > 1 else ""
-    verb = "ranked" if row.texts or not row.cuts else "drawn from"
-    return f"step {row.step}, {row.variable}: {row.cut + row.kept:,} values {verb}, {row.kept:,} kept{widths}"
+    count = f"{row.cut + row.kept:,} values"
+    came = f"{count} ranked" if any(cut.limit is not None for cut in row.cuts.values()) else f"the first of {count}"
+    return f"step {row.step}, {row.variable}: {came}, {row.kept:,} kept{widths}"
 
 
 def _drop_text(reason: str, lines: DroppedLines) -> str:

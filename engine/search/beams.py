@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
 from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
 from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount
@@ -378,12 +379,12 @@ class RuleSearch:
     def texts(self) -> dict[Beam, str]:
         """By beam, the text by which it is ranked: the ranked literals joined with "and".
 
-        Until a literal has all its values, the values are ranked by their types: `Saffron is an ingredient.`
+        Until a literal has all its values, a value is ranked by its type: `Saffron is an ingredient.`
         """
         ranked = ranked_literals(self.plan.rule, self.library, self.names, self.settings.compat)
         if not ranked:
             variables = [step.variable for step in self.plan.steps[: self.step_number + 1]]
-            claimed = _claimed_places(variables, self.library, self.settings.compat)
+            claimed = _claimed_places(self.plan.rule, variables, self.library, self.settings.compat)
             types = [variables[place].data_type for place in claimed]
             return {beam: _type_claims([beam.values[place] for place in claimed], types) for beam in self.beams}
         parts: dict[Beam, list[str]] = {beam: [] for beam in self.beams}
@@ -586,18 +587,25 @@ def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], com
         return sentence(" and ".join(literal_text(literal, library, bound, rule.generic) for literal in literals))
     by_name = {variable.name: variable for variable in rule.searched}
     variables = [by_name[name] for name in bound if name in by_name]
-    claimed = [variables[place] for place in _claimed_places(variables, library, compat)]
+    claimed = [variables[place] for place in _claimed_places(rule, variables, library, compat)]
     values = [bound[variable.name].value for variable in claimed]
     return _type_claims(values, [variable.data_type for variable in claimed])
 
 
-def _claimed_places(variables: Sequence[Variable], library: Library, compat: str | None) -> list[int]:
-    """Places of the variables by whose types a beam is ranked: all texts, or the newest value if there is none.
+def _claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, compat: str | None) -> list[int]:
+    """Places of the variables by whose types a beam is ranked: the newest.
 
-    LINK ranks the newest value alone.
+    Where no premise needs a model, ranking waits until all given values are joined, so that all texts count.
     """
-    texts = [place for place, variable in enumerate(variables) if not library.is_numeric(variable.data_type)]
-    return texts if texts and not compat else [len(variables) - 1]
+    newest = [len(variables) - 1]
+    if compat or len(variables) == 1:
+        return newest
+    literals = [literal for literal in rule.literals if not rule.is_information(literal)]
+    for definition in relevant_library(library, goals=[literal.atom.indicator for literal in literals]).rules:
+        literals += definition.literals
+    if any(origin_of(literal, library) is Origin.MODEL for literal in literals):
+        return newest
+    return [place for place, variable in enumerate(variables) if not library.is_numeric(variable.data_type)] or newest
 
 
 def _type_claims(values: Sequence[Value], types: Sequence[str]) -> str:
