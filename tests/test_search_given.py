@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cli_fixture import invoke
 from hypothesis import HealthCheck, assume, given, settings
 from test_bulk_inference import facts, programs
 
@@ -230,3 +231,18 @@ def test_why_not_tells_which_step_cut_a_value() -> None:
 
     assert "A = Airport 450, E = 9000: step 2 cut it" in told
     assert "the 200 likeliest of 900 were kept" in told
+
+
+def test_the_command_line_says_what_was_cut_and_can_cut_nothing(tmp_path: Path) -> None:
+    """The closing output has a line for each step that cut; `--beam all` has none, and keeps every statement."""
+    rules, database = tmp_path / "thin.rules", tmp_path / "thin.db"
+    rules.write_text(THIN_AIR, "utf-8")
+    with KnowledgeBase(database) as kb:
+        kb.add_facts(crowded())
+    command = ("search", str(rules), "--db", str(database), "-m", "simulated", "--no-progress")
+
+    cut, whole = invoke(*command), invoke(*command, "--beam", "all")
+
+    assert "thin_air, step 2, Elevation E: 900 values ranked, 400 kept (head 200, long tail 200)" in cut.output
+    assert "values ranked" not in whole.output
+    assert "900 head and 900 long-tail statements" in whole.output
