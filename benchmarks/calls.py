@@ -26,10 +26,11 @@ from typing import Any
 
 from benchmarks.common import DelegatingModel, chosen_rules, machine, simulated, write_figures
 from benchmarks.server import MODEL, ExclusionReader, counts, served
-from hapax.engine.search.beams import Origin, RuleSearch, origin_of
+from hapax.engine.search.beams import RuleSearch
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import Oracle
+from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import plan
@@ -160,7 +161,7 @@ class ReleasedPattern:
             return
         texts = search.texts()
         scores: dict[str, float] = {}
-        for text in texts.values():
+        for text in texts.values():  # one sentence each, because the rules are LINK's
             scores |= self._oracle(kb).log_likelihoods([text])
         search.rank(texts, scores)
 

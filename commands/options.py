@@ -52,6 +52,16 @@ class Finite(click.FloatRange):
         return number
 
 
+class NumberOrAll(click.IntRange):
+    """A whole number in a range, or `all`, which is None."""
+
+    name = "number or all"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:  # type: ignore[override]
+        """The number, None for `all`, or a usage error."""
+        return None if value == "all" else int(super().convert(value, param, ctx))
+
+
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """Join options into one decorator that adds them in this order."""
 
@@ -365,10 +375,11 @@ with_search_settings = together(
     ),
     click.option(
         "--beam",
-        type=click.IntRange(1),
+        type=NumberOrAll(1),
         default=200,
         show_default=True,
-        help="Partial substitutions kept at each step.",
+        metavar="NUMBER|all",
+        help="Partial substitutions kept at each step; all: neither the beam nor --keep-share cuts anything.",
     ),
     click.option(
         "--keep-share",

@@ -216,8 +216,9 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
                 _total(step.calls for step in rule.steps),
                 _total(step.claims for step in rule.steps),
             ]
-            rows.append((rule.rule, rule.generic, " ".join(rule.order), *totals))
-    print_table(("rule", "generic", "order", "questions", "calls", "claims judged"), rows)
+            values = ", ".join(f"{step.variable} {step.values.expected:,}" for step in rule.steps)
+            rows.append((rule.rule, rule.generic, " ".join(rule.order), values, *totals))
+    print_table(("rule", "generic", "order", "values by step", "questions", "calls", "claims judged"), rows)
     print_skipped({rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None})
     out.print()
     costs = []
@@ -273,6 +274,7 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     print_skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
     _print_empty(report, library, options)
     _print_accounts(report, options)
+    _print_cuts(report)
     _warn_of_equal_scores(report, options)
     _print_totals(report, options)
     if report.budget:
@@ -361,6 +363,19 @@ def _print_accounts(report: SearchReport, options: dict[str, Any]) -> None:
         out.print(f"\n{counted(len(rules) - len(shown), 'more rule')} without a statement; --account prints all.")
 
 
+def _print_cuts(report: SearchReport) -> None:
+    """Print for each rule and step how many values the beam and the share cut in all distributions."""
+    from hapax.engine.search.account import cut_text
+
+    lines = []
+    for rule in report.searched:
+        cuts = list(filter(None, map(cut_text, rule.account)))
+        lines += [f"  {rule.rule}, {cut}" for cut in cuts]
+    if lines:
+        out.print("\nCut by --beam or --keep-share in both distributions (--beam all cuts nothing):")
+        out.print(escape("\n".join(lines)), soft_wrap=True, highlight=False)
+
+
 def _warn_of_equal_scores(report: SearchReport, options: dict[str, Any]) -> None:
     """Name the ranker, and the rules whose texts it does not tell apart."""
     equal = {rule.rule: rule.equal_scores for rule in report.searched if rule.equal_scores is not None}
@@ -383,7 +398,7 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
         f"\n{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} "
         f"in {escape(options['database'])}{both}; mean delta {number_text(report.mean_delta)}"
     )
-    if counts["in_both"]:
+    if counts["in_both"] and options["beam"] is not None:
         out.print(
             f"A statement is in both where a step has few values: each distribution keeps "
             f"{100 * options['keep_share']:g}% of them (--keep-share; LINK's paper: 75%), at most {options['beam']} "

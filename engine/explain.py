@@ -13,10 +13,11 @@ from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_jso
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates
-from hapax.engine.search.account import shortage, step_text
-from hapax.engine.search.beams import ranked_text, substitution_subject
+from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
+from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
+from hapax.engine.search.ranking import repetition_penalty
 from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import plan
@@ -26,7 +27,17 @@ from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
-from hapax.kb.records import Assessment, AtomPattern, Decision, FactRecord, Question, Source, StatementRecord
+from hapax.kb.records import (
+    Assessment,
+    AtomPattern,
+    Decision,
+    Distribution,
+    FactRecord,
+    Question,
+    RunRecord,
+    Source,
+    StatementRecord,
+)
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.story import CandidateStory, FactStory, fact_story
 from hapax.llm_oracle.journal import REFUSED
@@ -181,7 +192,8 @@ class _Explainer:
         model = models_of(run).get(LIKELIHOOD)
         if decision.gate != LIKELIHOOD or run is None or model is None:
             return story
-        texts = [ranked_text(rule, self.library, bound, run.settings.get("compat"))] if rule else []
+        text = ranked_text(rule, self.library, bound, run.settings.get("compat")) if rule else ""
+        texts = ranked_parts(text) if text else []
         scores = self.kb.assessments(texts, "log_likelihood", model).values()
         ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
         return replace(story, children=tuple(_assessment_story(self.kb, score) for score in scores) or (ranked,))
@@ -412,20 +424,91 @@ def _no_rule(theory: Theory, atom: Atom, session: PrologSession) -> Iterator[Sto
             yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
             continue
         story = _Failure(theory, join_order(rule), bound).story(session)
-        yield replace(story, children=(*story.children, *_search_story(theory.kb, rule.name)))
+        yield replace(story, children=(*story.children, *_search_story(theory, rule, bound, session)))
 
 
-def _search_story(kb: KnowledgeBase, rule: str) -> Iterator[Story]:
-    """The account of the last search of a rule, with the place where its values ran out."""
-    searched = last_account(kb, rule)
+def _search_story(theory: Theory, rule: Rule, bound: Substitution, session: PrologSession) -> Iterator[Story]:
+    """The account of the last search of a rule, with the place where its values ran out, or these values were cut."""
+    searched = last_account(theory.kb, rule.name)
     if searched is None:
         return
     run, steps = searched
     # A search that kept substitutions to the end did not run out of values, whatever became of this one.
     lost = None if steps[-1].kept else shortage(steps, run.settings.get("compat"))
     text = f"the last search of the rule, run {run.id}"
-    lines = tuple(Story(step_text(step), "search") for step in steps)
-    yield Story(f"{text}: {lost}" if lost else text, "search", lines)
+    lines = [Story(step_text(step), "search") for step in steps]
+    if any(step.cuts for step in steps):
+        lines += _Replay(theory, rule, run, steps).stories(bound, session)
+    yield Story(f"{text}: {lost}" if lost else text, "search", tuple(lines))
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """The verdicts of a search on substitutions for which the premises hold, by stored likelihoods and limits."""
+
+    theory: Theory
+    rule: Rule
+    run: RunRecord
+    steps: Sequence[StepAccount]
+
+    def stories(self, bound: Substitution, session: PrologSession) -> Iterator[Story]:
+        """A line for each of up to `EXAMPLES` substitutions with these values: the step that cut it, if one did."""
+        searched = self.rule.searched
+        constraints = tuple(item for item in self.rule.premise if not self.rule.is_information(item))
+        if not searched:
+            return
+        head = Atom("hapax_replayed", searched)
+        part = self.theory.relevant_to(self.rule)
+        clause = clause_text(replace(self.rule, premise=constraints, conclusion=Literal(head)), part.library)
+        session.load(part.program() + clause + "\n")
+        limits = replace(BULK_LIMITS, answers=EXAMPLES)
+        arguments = [bound.get(variable.name, variable) for variable in searched]
+        cells = (term.name if isinstance(term, Variable) else prolog_value(term.value) for term in arguments)
+        names = [variable.name for variable in searched]
+        rows = session.solutions(f"hapax_replayed({', '.join(cells)})", names, limits, trusted=True, distinct=True).rows
+        for row in rows:
+            values = {name: cell for name, cell in zip(names, row, strict=True) if not isinstance(cell, PrologTerm)}
+            values |= {name: bound[name].value for name in names if name in bound}
+            yield Story(self._fate(values), "search")
+
+    def _fate(self, values: Mapping[str, Value]) -> str:
+        """`A = Abadan: step 1 cut it: score -3.1; head kept 200 of 7,836, down to -2.2`."""
+        library, settings = self.theory.library, self.run.settings
+        order = [name for name in plan(self.rule, library, settings.get("plan", "")).order if name in values]
+        named = ", ".join(f"{name} = {values[name]}" for name in order)
+        if settings.get("likelihood") != "model" or LIKELIHOOD not in models_of(self.run):
+            return f"{named}: no model ranked it"
+        for number, step in enumerate(self.steps):
+            if not step.cuts:
+                continue
+            bound = {name: Constant(values[name]) for name in order[: number + 1]}
+            text = ranked_text(self.rule, library, bound, settings.get("compat"))
+            model = models_of(self.run)[LIKELIHOOD]
+            assessed = self.theory.kb.assessments(ranked_parts(text), "log_likelihood", model)
+            scores = {part: item.score / (item.token_count or 1) for part, item in assessed.items()}
+            score = joined_scores([text], scores).get(text)
+            if score is None:
+                return f"{named}: step {step.step} did not rank it"
+            verdicts = [self._verdict(name, cut, score, bound) for name, cut in step.cuts.items()]
+            if all(is_cut for is_cut, _ in verdicts):
+                return f"{named}: step {step.step} cut it: {'; '.join(words for _, words in verdicts)}"
+        return f"{named}: every step could keep it"
+
+    def _verdict(
+        self, distribution: str, cut: DistributionCut, score: float, bound: Mapping[str, Constant]
+    ) -> tuple[bool, str]:
+        """True if the distribution cut the beam for certain, and the comparison of its score with the limit."""
+        is_head = distribution == Distribution.HEAD.value
+        if is_head and self.run.settings.get("compat") is None:
+            *earlier, newest = (constant.value for constant in bound.values())
+            score -= repetition_penalty(newest, earlier)
+        side, bounds = ("likeliest", "down to") if is_head else ("least likely", "up to")
+        limit = "" if cut.limit is None else f", {bounds} {cut.limit:.3f}"
+        words = f"its score is {score:.3f}, and the {cut.kept:,} {side} of {cut.ranked:,} were kept{limit}"
+        if cut.limit is None:
+            return not cut.kept, words
+        # Among equal scores chance decided.
+        return (score < cut.limit if is_head else score > cut.limit), words
 
 
 def _unified(head: Atom, atom: Atom) -> Substitution | None:

@@ -106,7 +106,7 @@ def search_plans(rule: Rule, library: Library) -> tuple[SearchPlan, ...]:
 
     Raises HapaxError for a rule with a variable that no order can bind.
     """
-    planner = _Planner(rule, library)
+    planner = _Planner(rule, library, facts_first=True)
     planner.require_reachable()
     candidates = planner.cheap_plans()
     candidates += [planner.plan(planner.walk(conclusion_first)) for conclusion_first in (False, True)]
@@ -141,9 +141,10 @@ Order: TypeAlias = tuple[str, ...]
 
 
 class _Planner:
-    """Searches the orders of one rule's variables."""
+    """Searches the orders of one rule's variables. `facts_first`: facts give values that a model could give, too."""
 
-    def __init__(self, rule: Rule, library: Library) -> None:
+    def __init__(self, rule: Rule, library: Library, *, facts_first: bool = False) -> None:
+        self.facts_first = facts_first
         self.rule = rule
         self.library = library
         self.needs: dict[BodyLiteral, frozenset[str]] = {}
@@ -246,11 +247,23 @@ class _Planner:
         led = [name for name in ready if bound and self._is_led_to(name, bound)]
         return led or ready
 
-    def rank(self, candidate: SearchPlan) -> tuple[int, int, int, tuple[int, ...]]:
-        """Sort key: the cost, then the order of the variables in the rule."""
+    def rank(self, candidate: SearchPlan) -> tuple[int, int, int, int, tuple[int, ...]]:
+        """Sort key: facts before models, then the cost, then the order of the variables in the rule."""
         order = tuple(self.rank_of[step.variable.name] for step in candidate.steps)
         cost = candidate.cost
-        return (cost.calls, cost.questions, cost.checks, order)
+        return (self._late(candidate), cost.calls, cost.questions, cost.checks, order)
+
+    def _late(self, candidate: SearchPlan) -> int:
+        """Number of pairs of a step by facts and an earlier step that asks a model."""
+        late = asked = 0
+        for step in candidate.steps:
+            if step.assignment is not None:
+                continue
+            if self.rule.is_information(step.generators[0]) or _calls(step.generators[0], self.library):
+                asked += 1
+            else:
+                late += asked
+        return late
 
     def walk(self, conclusion_first: bool) -> Order:
         """LINK's order: from the newest variable on to the next one that shares an atom with it.
@@ -305,11 +318,15 @@ class _Planner:
         functional = assignment is None and self.is_functional(asking[0], name, now)
         return SearchStep(self.variables[name], (*asking[:1], *verifying), closes, functional, assignment)
 
-    def _preference(self, literal: Literal, name: str, now: frozenset[str]) -> tuple[bool, int, bool, bool]:
-        """Sort key of literals to ask: constraints, few free arguments, a single right value, models before facts."""
+    def _preference(self, literal: Literal, name: str, now: frozenset[str]) -> tuple[bool, bool, int, bool, bool]:
+        """Sort key of literals to ask: constraints, few free arguments, a single right value, models before facts.
+
+        With `facts_first`, facts come before all that a model answers: they cost nothing, and all of them are known.
+        """
         free = len(self.needs[literal] - now)
         stored = _source(literal, self.library) not in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-        return (self.rule.is_information(literal), free, not self.is_functional(literal, name, now), stored)
+        paid = self.facts_first and _calls(literal, self.library) > 0
+        return (self.rule.is_information(literal), paid, free, not self.is_functional(literal, name, now), stored)
 
     def is_functional(self, literal: Literal, name: str, now: frozenset[str]) -> bool:
         """True if the variable is the single right value for a key whose variables are bound."""

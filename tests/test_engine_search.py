@@ -532,6 +532,8 @@ def test_the_paper_has_no_penalty():
         rule_search.decisions.clear()
         rule_search.rank(rule_search.texts(), dict.fromkeys(rule_search.texts().values(), -2.0))
 
+    rule_search.finish()
+
     assert {decision.score for decision in rule_search.decisions} == {-2.0}
 
 

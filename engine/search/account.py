@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hapax.engine.search.gates import AGREEMENT, COMPUTED, CRITIC, PARSER, TYPE
+from hapax.engine.search.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE
 from hapax.grammar.words import counted
 from hapax.kb.records import Candidate, Decision
 
@@ -69,6 +69,18 @@ class PremiseLoss:
 
 
 @dataclass(frozen=True, slots=True)
+class DistributionCut:
+    """Partial substitutions of one distribution that a step ranked, and those that it kept.
+
+    `limit`: score of the last one kept, in nats per token; None if no model ranked.
+    """
+
+    ranked: int
+    kept: int
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionAccount:
     """Account of one question's lines and values. Lines that only repeat an earlier answer are not counted."""
 
@@ -120,7 +132,8 @@ class StepAccount:
     `unjudged` those that a budget left without a score. `given`: values by given facts, which need no line. `extended`:
     partial substitutions with a value for the variable; `failed`: those that fail a premise; `unranked`: those that a
     budget left without a likelihood; `cut`: those that the likelihood gate keeps in no distribution; `kept`: those that
-    go on. `texts`: different texts that were ranked; `equal`: those whose score another of them has, too.
+    go on. `texts`: different texts that were ranked; `equal`: those whose score another of them has, too. `cuts`: by
+    distribution, what was ranked and kept; a substitution that one distribution cuts may stay in the other.
     """
 
     step: int
@@ -141,6 +154,7 @@ class StepAccount:
     kept: int = 0
     texts: int = 0
     equal: int = 0
+    cuts: dict[str, DistributionCut] = field(default_factory=dict)
 
     @property
     def dropped_count(self) -> int:
@@ -202,6 +216,8 @@ class StepAccount:
             setattr(account, name, int(stored[name]))
         account.dropped = {str(reason): DroppedLines(**lines) for reason, lines in stored["dropped"].items()}
         account.losses = {str(gate): GateLoss(**loss) for gate, loss in stored["losses"].items()}
+        # Older versions stored each beam's verdict instead.
+        account.cuts = {str(name): DistributionCut(**cut) for name, cut in stored.get("cuts", {}).items()}
         account.failed = {str(premise): PremiseLoss(**loss) for premise, loss in stored["failed"].items()}
         return account
 
@@ -247,6 +263,20 @@ def step_text(row: StepAccount) -> str:
     if row.unranked:
         text += f", {row.unranked} without a likelihood"
     return f"{text}, {row.cut} cut, {row.kept} kept"
+
+
+def cut_text(row: StepAccount) -> str:
+    """The cut of the likelihood gate at a step, with the widths of the distributions; empty if it cut nothing.
+
+    `step 2, Airport A: 7,836 values ranked, 400 kept (head 200, long tail 200)`.
+    """
+    if not row.cut:
+        return ""
+    ends = [f"{name.replace('_', ' ')} {cut.kept:,}" for name, cut in row.cuts.items()]
+    widths = f" ({', '.join(ends)})" if len(ends) > 1 else ""
+    count = f"{row.cut + row.kept:,} values"
+    came = f"{count} ranked" if any(cut.limit is not None for cut in row.cuts.values()) else f"the first of {count}"
+    return f"step {row.step}, {row.variable}: {came}, {row.kept:,} kept{widths}"
 
 
 def _drop_text(reason: str, lines: DroppedLines) -> str:
@@ -352,6 +382,8 @@ def _lost_substitutions(row: StepAccount, compat: str | None) -> Shortage:
     if loss.gate == CRITIC.name and loss.highest is not None:
         remedy = _threshold_remedy(loss.gate, loss.highest, compat)
         return Shortage(f"{fact}; the highest P(yes) is {loss.highest:.2f}.", remedy)
+    if loss.gate == GIVEN.name:
+        return Shortage(f"{fact}.", "Add facts with `hapax import`, or look at the premise with `hapax why-not`.")
     if loss.gate == COMPUTED.name:
         return Shortage(f"{fact}.", "Raise --calls, --values or --beam for more values to compare.")
     return Shortage(f"{fact}.", "Raise --calls or --beam for more values, or look at the premise with `hapax why-not`.")

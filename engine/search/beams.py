@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
-from hapax.engine.search.account import PremiseLoss, StepAccount
-from hapax.engine.search.gates import COMPUTED, CRITIC, LIKELIHOOD, TYPE, Gate, GateCount
+from hapax.engine.inference.derive import relevant_library
+from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
+from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
+from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
+from hapax.engine.search.origin import ASKED_KINDS, Origin, origin_of
 from hapax.engine.search.ranking import (
     PERSON,
     equal_texts,
@@ -33,18 +35,6 @@ from hapax.grammar.verbalize import literal_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.kb.values import encode_value
 from hapax.llm_oracle.prompts import sentence, type_claim
-
-ASKED = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-"""Kinds of predicates whose facts come from a model."""
-
-
-class Origin(StrEnum):
-    """Source of a step's values."""
-
-    MODEL = "model"
-    GIVEN = "given"
-    DERIVED = "derived"
-    COMPUTED = "computed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +57,15 @@ class Beam:
         return Beam((*self.values, value), self.distributions, facts, types)
 
 
+EXAMPLES = 20
+"""Rejected beams whose verdicts are stored, for each step and premise or distribution. The account has the numbers."""
+
+CLAIMS = "\n"
+"""Separator of claims about single values in a ranked text; no sentence contains it."""
+
+POOL = 10_000
+"""Beams at most for which ranking waits until the next step has added its given values."""
+
 _Kept = dict[tuple[Value, ...], list[Distribution]]
 """Distributions that keep a beam, by its values."""
 
@@ -76,8 +75,11 @@ class RuleSearch:
     """The search of one rule. Each step of its plan has three phases:
 
     - extend: `inquiries` states the questions, `extend`, `extend_with` or `compute` takes the values;
-    - close: `compare`, then `checked` and `ground` state the atoms to judge, and `close` takes the verdicts;
+    - close: `compare` and `test`, then `checked` and `ground` state the atoms to judge, and `close` takes the verdicts;
     - rank: `texts` states what is ranked, and `rank` or `advance_unranked` ends the step.
+
+    `facts`: those that premises are tested by before anything is ranked; None: each premise is tested once all its
+    variables have values, as in LINK.
     """
 
     plan: SearchPlan
@@ -90,9 +92,12 @@ class RuleSearch:
     decisions: list[Decision] = field(default_factory=list)
     account: list[StepAccount] = field(default_factory=list)
     cut: bool = False
+    facts: DecidableFacts | None = None
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
     _orders: dict[Distribution, list[tuple[Value, ...]]] = field(default_factory=dict)
     """By distribution, the values of the beams that the last step kept, in the order of LINK's released code."""
+    _kept_decisions: list[tuple[Distribution, tuple[Value, ...], Decision]] = field(default_factory=list)
+    """The likelihood gate's decisions on beams that it kept, by distribution and values."""
 
     def __post_init__(self) -> None:
         self.beams = [Beam(distributions=self.settings.distributions)]
@@ -128,6 +133,11 @@ class RuleSearch:
         if self.plan.rule.is_information(literal):
             return Origin.MODEL
         return origin_of(literal, self.library)
+
+    @property
+    def generator(self) -> Literal:
+        """The literal that gives the current step's values."""
+        return self._now().generators[0]
 
     def open_atoms(self) -> dict[Beam, Atom]:
         """By beam, the current generator's atom with the beam's values in it."""
@@ -274,7 +284,21 @@ class RuleSearch:
         names = self.names
         for item in comparisons:
             passed = [holds(item, dict(zip(names, beam.values, strict=True))) for beam in self.beams]
-            self._drop(COMPUTED, passed, item)
+            self._drop(COMPUTED, passed, str(item))
+
+    def test(self) -> None:
+        """Drop the beams that given facts, arithmetic and rules over given facts exclude, whatever a model says.
+
+        Premises about variables without a value are tested too: they must hold for some of their values.
+        """
+        if self.facts is None:
+            return
+        names, lookups = self.names, Lookups()
+        for part in open_parts(self.plan.rule, names, self.facts, self.library):
+            test = PartTest(part, self.facts, self.library)
+            passed = [test.passes(dict(zip(names, beam.values, strict=True)), lookups) for beam in self.beams]
+            if not all(passed):
+                self._drop(GIVEN, passed, str(part))
 
     def checked(self) -> list[Literal]:
         """The literals that have all their values now and that the step's question has not judged."""
@@ -299,19 +323,18 @@ class RuleSearch:
 
         `highest`: the highest P(yes) of those that do not pass.
         """
-        self._drop(gate, passed, literal, highest)
+        self._drop(gate, passed, str(literal), highest)
 
-    def _drop(
-        self, gate: Gate, passed: Sequence[bool], premise: Literal | Comparison, highest: float | None = None
-    ) -> None:
+    def _drop(self, gate: Gate, passed: Sequence[bool], premise: str, highest: float | None = None) -> None:
         self.count(gate.name, GateCount(sum(passed), len(passed)))
-        self.account_now.fail(str(premise), PremiseLoss(len(passed) - sum(passed), gate.name, highest))
+        self.account_now.fail(premise, PremiseLoss(len(passed) - sum(passed), gate.name, highest))
         reason = f"{premise} does not hold"
         left: list[Beam] = []
+        dropped: list[Beam] = []
         for beam, is_kept in zip(self.beams, passed, strict=True):
-            if is_kept:
-                left.append(beam)
-                continue
+            (left if is_kept else dropped).append(beam)
+        # The premise itself tells why each of the others was dropped.
+        for beam in dropped[:EXAMPLES]:
             for distribution in beam.distributions:
                 self.decisions.append(self._decision(gate, beam, distribution, False, reason))
         self.beams = left
@@ -321,22 +344,49 @@ class RuleSearch:
     @property
     def is_ranked(self) -> bool:
         """True if the likelihood gate ranks the beams of this step."""
+        if self.settings.beam is None:
+            return False  # nothing is cut, so nothing has to be ranked
         if self.settings.compat or self.step_number + 1 == len(self.plan.steps):
             return True
+        if self._next_is_free():
+            return False
         # If the next step only adds a number to each beam (the year of an invention), ranking waits for it: the
         # comparisons that the number decides should choose among all beams, not among those that a cut has left.
         following = self.plan.steps[self.step_number + 1]
         return not (following.functional and self.library.is_numeric(following.variable.data_type))
 
+    def _next_is_free(self) -> bool:
+        """True if the next step asks no model, and leaves few enough beams to rank them after it.
+
+        What it tests should choose among all beams, not among those that a cut has left.
+        """
+        if self.facts is None:
+            return False
+        following, names = self.plan.steps[self.step_number + 1], self.names
+        if following.assignment is not None:
+            return True
+        literal = following.generators[0]
+        if self.plan.rule.is_information(literal) or not self.facts.is_tabled(literal):
+            return False
+        extended = 0
+        for beam in self.beams:
+            atom = _substituted(literal.atom, dict(zip(names, beam.values, strict=True)))
+            extended += len(self.facts.values(literal, atom, following.variable.name))
+            if extended > POOL:
+                return False
+        return True
+
     def texts(self) -> dict[Beam, str]:
         """By beam, the text by which it is ranked: the ranked literals joined with "and".
 
-        Until a literal has all its values, the newest value is ranked by itself: `Saffron is an ingredient.`
+        Until a literal has all its values, a value is ranked by its type: `Saffron is an ingredient.`
         """
         ranked = ranked_literals(self.plan.rule, self.library, self.names, self.settings.compat)
         if not ranked:
-            data_type = self._now().variable.data_type
-            return {beam: type_claim(str(beam.values[-1]), data_type) for beam in self.beams}
+            variables = [step.variable for step in self.plan.steps[: self.step_number + 1]]
+            claimed = _claimed_places(self.plan.rule, variables, self.library, self.settings.compat)
+            types = [variables[place].data_type for place in claimed]
+            return {beam: _type_claims([beam.values[place] for place in claimed], types) for beam in self.beams}
         parts: dict[Beam, list[str]] = {beam: [] for beam in self.beams}
         names = self.names
         for literal in ranked:
@@ -384,11 +434,18 @@ class RuleSearch:
         self._advance(left)
 
     def advance_unranked(self) -> None:
-        """Keep the first beams of each distribution, as many as the beam is wide."""
+        """Keep the first beams of each distribution, as many as the beam is wide; all of them if ranking waits.
+
+        Ranking waits for a step that only tests, or adds given values: its cut would come before the tests.
+        """
+        waits = self.facts is not None and self.step_number + 1 < len(self.plan.steps) and self._next_is_free()
         left: _Kept = {}
         for distribution in self.settings.distributions:
             own = [beam for beam in self.beams if distribution in beam.distributions]
-            for beam in own[: self.settings.beam]:
+            kept_beams = own if waits else own[: self.settings.width]
+            if len(kept_beams) < len(own):
+                self.account_now.cuts[distribution.value] = DistributionCut(len(own), len(kept_beams))
+            for beam in kept_beams:
                 left.setdefault(beam.values, []).append(distribution)
         self._advance(left)
 
@@ -404,7 +461,7 @@ class RuleSearch:
 
     def _chosen(self, pools: Mapping[Distribution, Mapping[Beam, float]]) -> dict[Distribution, list[Beam]]:
         """The beams that the likelihood gate keeps in each distribution, best first."""
-        share, width = self.settings.keep_share, self.settings.beam
+        share, width = self.settings.keep_share, self.settings.width
         if self.settings.is_released and self.step_number == 0:
             share = 1.0  # the two ends of one list, each as wide as the beam
         if self.settings.compat is None:
@@ -424,16 +481,34 @@ class RuleSearch:
         """Count and note the likelihood gate's verdicts on the beams of a distribution."""
         self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
         limit = scores[chosen[-1]] if chosen else None
-        accepted = set(chosen)
+        self.account_now.cuts[distribution.value] = DistributionCut(len(scores), len(chosen), limit)
         side = "likeliest" if distribution is Distribution.HEAD else "least likely"
         reason = f"among the {len(chosen)} {side} of {len(scores)}"
-        for beam, score in scores.items():
-            is_kept = beam in accepted
-            text = reason if is_kept else f"not {reason}"
-            if not is_kept and score == limit:
-                text += "; chance chose among equal scores"
-            decision = self._decision(LIKELIHOOD, beam, distribution, is_kept, text)
-            self.decisions.append(replace(decision, score=score, threshold=limit))
+        for beam in chosen:
+            decision = self._decision(LIKELIHOOD, beam, distribution, True, reason)
+            self._kept_decisions.append(
+                (distribution, beam.values, replace(decision, score=scores[beam], threshold=limit))
+            )
+        accepted = set(chosen)
+        rejected = [beam for beam in scores if beam not in accepted]
+        # Of the others those nearest to the limit; the limit and the stored likelihoods tell of the rest.
+        rejected.sort(key=lambda beam: (abs(scores[beam] - (limit or 0.0)), repr(beam.values)))
+        for beam in rejected[:EXAMPLES]:
+            tied = "; chance chose among equal scores" if scores[beam] == limit else ""
+            decision = self._decision(LIKELIHOOD, beam, distribution, False, f"not {reason}{tied}")
+            self.decisions.append(replace(decision, score=scores[beam], threshold=limit))
+
+    def finish(self) -> None:
+        """Add the decisions that led to the complete substitutions, for `why`."""
+        ancestors: dict[Distribution, set[tuple[Value, ...]]] = {name: set() for name in self.settings.distributions}
+        for beam in self.beams:
+            for distribution in beam.distributions:
+                for length in range(1, len(beam.values) + 1):
+                    ancestors[distribution].add(beam.values[:length])
+        for distribution, values, decision in self._kept_decisions:
+            if values in ancestors[distribution]:
+                self.decisions.append(decision)
+        self._kept_decisions.clear()
 
     def _advance(self, left: _Kept) -> None:
         """Go to the next step with the kept beams, in the order they came."""
@@ -495,7 +570,7 @@ def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat
         return released_literals(rule, names)
 
     def is_ranked(literal: Literal) -> bool:
-        is_asked = library.signature(literal.atom.indicator).kind in ASKED
+        is_asked = library.signature(literal.atom.indicator).kind in ASKED_KINDS
         return is_asked and not literal.negated and not rule.is_information(literal)
 
     literals = [*rule.literals, rule.conclusion] if compat else filter(is_ranked, rule.literals)
@@ -510,22 +585,47 @@ def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], com
         return released_text(literals, library, rule, bound)
     if literals:
         return sentence(" and ".join(literal_text(literal, library, bound, rule.generic) for literal in literals))
-    newest = list(bound)[-1]
-    data_type = next(variable.data_type for variable in rule.searched if variable.name == newest)
-    return type_claim(str(bound[newest].value), data_type)
+    by_name = {variable.name: variable for variable in rule.searched}
+    variables = [by_name[name] for name in bound if name in by_name]
+    claimed = [variables[place] for place in _claimed_places(rule, variables, library, compat)]
+    values = [bound[variable.name].value for variable in claimed]
+    return _type_claims(values, [variable.data_type for variable in claimed])
 
 
-def origin_of(literal: Literal, library: Library) -> Origin:
-    """Source of the literal's truth. A predicate that is both asked and derived is asked."""
-    indicator = literal.atom.indicator
-    signature = library.signature(indicator)
-    if indicator in library.derived and not (signature.declared and signature.kind in ASKED):
-        return Origin.DERIVED
-    if signature.kind is PredicateKind.COMPUTED:
-        return Origin.COMPUTED
-    if signature.kind is PredicateKind.GIVEN and indicator in library.generating:
-        return Origin.DERIVED  # further facts follow by its declared properties
-    return Origin.GIVEN if signature.kind is PredicateKind.GIVEN else Origin.MODEL
+def _claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, compat: str | None) -> list[int]:
+    """Places of the variables by whose types a beam is ranked: the newest.
+
+    Where no premise needs a model, ranking waits until all given values are joined, so that all texts count.
+    """
+    newest = [len(variables) - 1]
+    if compat or len(variables) == 1:
+        return newest
+    literals = [literal for literal in rule.literals if not rule.is_information(literal)]
+    for definition in relevant_library(library, goals=[literal.atom.indicator for literal in literals]).rules:
+        literals += definition.literals
+    if any(origin_of(literal, library) is Origin.MODEL for literal in literals):
+        return newest
+    return [place for place, variable in enumerate(variables) if not library.is_numeric(variable.data_type)] or newest
+
+
+def _type_claims(values: Sequence[Value], types: Sequence[str]) -> str:
+    """The values' types, joined: `Oslo is a city. Norway is a country.`"""
+    return CLAIMS.join(type_claim(str(value), data_type) for value, data_type in zip(values, types, strict=True))
+
+
+def ranked_parts(text: str) -> list[str]:
+    """The sentences of a ranked text that a model scores apart, so that each value's claim is scored once."""
+    return text.split(CLAIMS)
+
+
+def joined_scores(texts: Iterable[str], scores: Mapping[str, float]) -> dict[str, float]:
+    """Scores of ranked texts by those of their parts: the mean. A text with an unscored part has none."""
+    joined: dict[str, float] = {}
+    for text in texts:
+        parts = [scores[part] for part in ranked_parts(text) if part in scores]
+        if len(parts) == len(ranked_parts(text)):
+            joined[text] = sum(parts) / len(parts)
+    return joined
 
 
 def _substituted(atom: Atom, bound: Mapping[str, Value]) -> Atom:

@@ -224,6 +224,19 @@ COMPUTED = Gate(
     },
     in_tables=False,
 )
+GIVEN = Gate(
+    "given",
+    {
+        Subject.BEAMS: Wording(
+            "can the premises that need no model hold?",
+            "given facts",
+            "No given fact, or none that the comparisons allow, completes the premise.",
+            rejections_only=True,
+        )
+    },
+    in_tables=False,
+    in_card=False,
+)
 DERIVED = Gate(
     "derived",
     {
@@ -246,7 +259,7 @@ LIKELIHOOD = Gate(
     switch="Rank at random (ablation).",
 )
 
-GATES: tuple[Gate, ...] = (PARSER, AGREEMENT, TYPE, CRITIC, CONSISTENCY, COMPUTED, DERIVED, LIKELIHOOD)
+GATES: tuple[Gate, ...] = (PARSER, AGREEMENT, TYPE, CRITIC, CONSISTENCY, COMPUTED, GIVEN, DERIVED, LIKELIHOOD)
 
 REORDERED: Mapping[str | None, tuple[Gate, ...]] = {"released": (CRITIC, TYPE)}
 """Gates that take each other's places in this order under `--compat`: LINK's released code asks for the fact first."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from hapax.engine.search.inquiry import atom_values
-from hapax.grammar.arithmetic import holds
+from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import Property
 from hapax.grammar.rules import Library, PredicateKind
@@ -14,21 +15,54 @@ from hapax.grammar.terms import Atom, Constant, Term, Value
 from hapax.kb.records import DenialRecord, FactRecord, Source, TypeFact
 from hapax.kb.store import KnowledgeBase
 
-Facts = dict[tuple[Value, ...], FactRecord]
+Row = tuple[Value, ...]
+"""The arguments of a fact."""
+
+Facts = dict[Row, FactRecord]
 """Facts of one predicate, by their arguments."""
+
+
+class FactTable:
+    """Rows of one predicate, by the values at some of their positions. An index is made when it is first used."""
+
+    def __init__(self, rows: Collection[Row]) -> None:
+        self._rows = rows
+        self._indexes: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rows(self, positions: tuple[int, ...], key: Row) -> Collection[Row]:
+        """The rows with these values at these positions, in their order."""
+        if not positions:
+            return self._rows
+        index = self._indexes.get(positions)
+        if index is None:
+            index = self._indexes[positions] = {}
+            for row in self._rows:
+                index.setdefault(tuple(row[position] for position in positions), []).append(row)
+        return index.get(key, ())
+
+    def values(self, atom: Atom, name: str) -> list[Value]:
+        """Values of the variable `name` for which the atom is a row, whatever its other variables are."""
+        constants = {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
+        rows = self.rows(tuple(constants), tuple(constants.values()))
+        matches = (_bindings(atom.arguments, row) for row in rows)
+        return list(dict.fromkeys(_shortest(bindings[name]) for bindings in matches if bindings is not None))
 
 
 @dataclass(slots=True)
 class _PredicateFacts:
     """Facts of one predicate: all, the given ones, and those that this run found.
 
-    `supports`: ids of the candidates behind a fact of this run, by fact id.
+    `supports`: ids of the candidates behind a fact of this run, by fact id. `table`: of the given facts, once needed.
     """
 
     facts: Facts
     given: Facts
     found: Facts = field(default_factory=dict)
     supports: dict[str, set[str]] = field(default_factory=dict)
+    table: FactTable | None = None
 
 
 class KnownFacts:
@@ -58,8 +92,14 @@ class KnownFacts:
 
     def given(self, atom: Atom, name: str) -> list[Value]:
         """Values of the variable `name` for which the atom is a given fact, whatever its other variables are."""
-        matches = (_bindings(atom.arguments, arguments) for arguments in self._of(atom.indicator).given)
-        return list(dict.fromkeys(bindings[name] for bindings in matches if bindings is not None))
+        return self.table(atom.indicator).values(atom, name)
+
+    def table(self, indicator: str) -> FactTable:
+        """The predicate's given facts as a table."""
+        known = self._of(indicator)
+        if known.table is None:
+            known.table = FactTable(known.given)
+        return known.table
 
     def given_rows(self, indicator: str) -> list[tuple[Value, ...]]:
         """The arguments of the predicate's given facts."""
@@ -98,6 +138,7 @@ class KnownFacts:
                 known.facts[fact.arguments] = fact
                 if fact.source is Source.GIVEN:
                     known.given[fact.arguments] = fact
+                    known.table = None
                 known.found[fact.arguments] = fact
             known.supports.setdefault(fact.id, set()).add(fact.candidate_id or "")
 
@@ -140,7 +181,8 @@ class KnownFacts:
             if current is not None and current.candidate_id == fact.candidate_id and not supports:
                 self._kb.retract_fact(fact.id)
                 del known.facts[fact.arguments]
-                known.given.pop(fact.arguments, None)
+                if known.given.pop(fact.arguments, None) is not None:
+                    known.table = None
                 known.found.pop(fact.arguments, None)
 
     def retract(self, facts: Iterable[FactRecord]) -> None:
@@ -171,6 +213,14 @@ class KnownFacts:
             given = {arguments: fact for arguments, fact in facts.items() if fact.source is Source.GIVEN}
             known = self._predicates[indicator] = _PredicateFacts(facts, given)
         return known
+
+
+def _shortest(value: Value) -> Value:
+    """The value as inference writes it: 2 for 2.0."""
+    if not isinstance(value, Decimal):
+        return value
+    written = assigned(Constant(value), {})
+    return value if written is None else written
 
 
 def _bindings(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:

@@ -12,7 +12,8 @@ from math import ceil
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search import gates
-from hapax.engine.search.beams import Beam, Origin, RuleSearch, origin_of, ranked_literals
+from hapax.engine.search.beams import Beam, RuleSearch, joined_scores, ranked_literals, ranked_parts
+from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.expectation import (
     FUNCTIONAL,
     KEYED,
@@ -26,6 +27,7 @@ from hapax.engine.search.expectation import (
 )
 from hapax.engine.search.inquiry import Inquiry
 from hapax.engine.search.oracle import Oracle, journaled, model_name
+from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.report import Unanswerable
 from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, unanswerable
 from hapax.engine.search.settings import SearchSettings
@@ -60,7 +62,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
-    """One step. `known`: the questions that the journal answers; `calls`, `claims`, `texts`: what would be sent."""
+    """One step. `known`: the questions that the journal answers; `calls`, `claims`, `texts`: what would be sent.
+
+    `values`: partial substitutions that pass the step's tests, before the beam and the share cut them.
+    """
 
     variable: str
     asks: str
@@ -69,6 +74,7 @@ class StepEstimate:
     calls: Range = Range()
     claims: Range = Range()
     texts: Range = Range()
+    values: Range = Range()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +165,12 @@ def plan_run(
         oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal)
         oracle.finished = kb
         habits = LARGE if models.knowledge.identity.knows is None else LIMITED
-        common = _Common(oracle, settings, Experience(habits, settings), kb.most_candidates())
+        # What follows by rules is estimated: deriving it here would take as long as the search.
+        facts = None if settings.compat else DecidableFacts(oracle.known, library, lambda _: None)
+        common = _Common(oracle, settings, Experience(habits, settings), kb.most_candidates(), facts=facts)
         estimates = []
         for rule in rules:
-            reason = unanswerable(rule, library, models)
+            reason = unanswerable(rule, library, models, settings.plan)
             if reason is not None:
                 estimates.append(RuleEstimate(rule.name, rule.generic_text, skipped=reason))
                 continue
@@ -199,6 +207,8 @@ class _Common:
     most_stored: int
     """Values of the finished question that has most: a search with other settings may have allowed more."""
     usage: _Usage = field(default_factory=_Usage)
+    facts: DecidableFacts | None = None
+    """Given facts, which are tested before anything is ranked; None under `--compat`."""
     shared: SharedQuestions = field(default_factory=SharedQuestions)
     asked: set[Inquiry] = field(default_factory=set)
     claims: set[Atom] = field(default_factory=set)
@@ -214,11 +224,11 @@ class _RuleEstimator:
     def __init__(self, common: _Common, rule_plan: SearchPlan) -> None:
         self.common, self.plan, self.settings = common, rule_plan, common.settings
         self.oracle = common.oracle
-        self.search = RuleSearch(rule_plan, self.oracle.library, self.settings, "")
+        self.search = RuleSearch(rule_plan, self.oracle.library, self.settings, "", facts=common.facts)
         self.rows = ExpectedBeams(self.settings)
         # Every search begins with one beam without values.
         self.most, self.unknown = 1, False
-        self.width = self.settings.beam * len(self.settings.distributions)
+        self.width = self.settings.width * len(self.settings.distributions)
 
     def estimate(self) -> RuleEstimate:
         steps = tuple(self._step(number, step) for number, step in enumerate(self.plan.steps))
@@ -249,6 +259,8 @@ class _RuleEstimator:
         self.most = self._most_beams(step)
         # Checks come before the ranking, as in the search: it cuts only the beams that passed.
         self._close(step, counts)
+        passed = len(self.search.beams) + round(self.rows.together)
+        counts.values = Range(passed, max(passed, self.most) if self.unknown else passed)
         self._rank(step, counts)
         return counts.estimate()
 
@@ -352,8 +364,12 @@ class _RuleEstimator:
     def _close(self, step: SearchStep, counts: _StepCounts) -> None:
         """Count the claims of the step's literals: one for each beam whose atom nobody has judged yet."""
         self.search.compare()
+        self.search.test()
         self.rows.compare(step)
         for literal in self.search.checked():
+            if self.common.facts is not None and self.common.facts.is_tabled(literal):
+                self.rows.pass_through(VERIFIED)
+                continue
             if origin_of(literal, self.oracle.library) is Origin.DERIVED:
                 self._derive(literal, counts)
             elif self.settings.critic:
@@ -414,8 +430,9 @@ class _RuleEstimator:
         pool = self.most
         if ranks and self.settings.likelihood == "model":
             texts = search.texts()
-            scores = self.oracle.log_likelihoods(texts.values())
-            missing = {text for text in texts.values() if text not in scores}
+            parts = {part for text in set(texts.values()) for part in ranked_parts(text)}
+            scores = self.oracle.log_likelihoods(parts)
+            missing = {part for part in parts if part not in scores}
             ranked = ranked_literals(self.plan.rule, self.oracle.library, search.names, self.settings.compat)
             if ranked:
                 expected = self.rows.keys(set().union(*map(_names, ranked)))
@@ -428,7 +445,7 @@ class _RuleEstimator:
             self.common.texts |= missing
             self.unknown = self.unknown or bool(missing)
             if not missing and not self.rows.together:
-                search.rank(texts, scores)
+                search.rank(texts, joined_scores(texts.values(), scores))
             else:
                 search.advance_unranked()
         elif ranks:
@@ -438,7 +455,7 @@ class _RuleEstimator:
             search.rank(texts, dict.fromkeys(texts.values(), 0.0))
         else:
             search.advance_unranked()
-        self.rows.rank(max(0, self.settings.beam - len(search.beams) // len(self.settings.distributions)), ranks)
+        self.rows.rank(max(0, self.settings.width - len(search.beams) // len(self.settings.distributions)), ranks)
         self.most = min(self.width, self.most) if self.unknown else len(search.beams)
 
 
@@ -454,9 +471,11 @@ class _StepCounts:
     calls: Range = Range()
     claims: Range = Range()
     texts: Range = Range()
+    values: Range = Range()
 
     def estimate(self) -> StepEstimate:
-        return StepEstimate(self.variable, self.asks, self.questions, self.known, self.calls, self.claims, self.texts)
+        counts = (self.questions, self.known, self.calls, self.claims, self.texts, self.values)
+        return StepEstimate(self.variable, self.asks, *counts)
 
 
 def _names(literal: Literal) -> set[str]:

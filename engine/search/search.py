@@ -11,24 +11,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import chain
 
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive_statements, relevant_library
-from hapax.engine.inference.session import PrologSession, PrologTerm
-from hapax.engine.inference.theory import Theory
-from hapax.engine.search.beams import Origin, RuleSearch, origin_of
+from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
+from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.search.beams import RuleSearch, joined_scores, ranked_parts
+from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED, LastVerdicts
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
+from hapax.engine.search.known_facts import Row
 from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, journaled, model_name
+from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter, SearchProgress
 from hapax.engine.search.report import PackedStatements, RuleReport, SearchReport, Unanswerable
-from hapax.grammar.dependencies import SearchPlan, plan
+from hapax.grammar.dependencies import Preset, SearchPlan, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
-from hapax.grammar.terms import Atom, Constant, Literal, Value
+from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
 from hapax.kb.records import (
     Decision,
     Distribution,
@@ -43,6 +47,9 @@ from hapax.llm_oracle.protocols import KNOWLEDGE, Models
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
 """Limits of what one step asks for derived predicates. A run is limited by its journal's budget."""
+
+TABLE_LIMITS = replace(BULK_LIMITS, seconds=60.0, answers=500_000)
+"""Limits of deriving all rows of a predicate; beyond them its atoms are asked for as beams need them."""
 
 ROWS_PER_GOAL = 200
 """Atoms in one goal about a derived predicate; the text of a goal is limited to 100 kB."""
@@ -118,8 +125,11 @@ def run_record(job: SearchJob) -> RunRecord:
     return RunRecord(fingerprint, "search", stored, fingerprint, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def unanswerable(rule: Rule, library: Library, models: Models) -> Unanswerable | None:
-    """The reason why the models cannot answer the rule; None if it is within the limits that they state."""
+def unanswerable(rule: Rule, library: Library, models: Models, preset: Preset = "cheapest") -> Unanswerable | None:
+    """The reason why the models cannot answer the rule; None if it is within the limits that they state.
+
+    `preset`: of the search plan, which says what types of values are asked for.
+    """
     literals = [literal for literal in rule.literals if not rule.is_information(literal)]
     for other_rule in relevant_library(library, rule).rules:
         literals += other_rule.literals
@@ -127,7 +137,9 @@ def unanswerable(rule: Rule, library: Library, models: Models) -> Unanswerable |
     # Dictionaries, not sets: the report names what is unknown in the order of the rule.
     predicates = dict.fromkeys(literal.atom.indicator for literal in asked)
     types = dict.fromkeys(
-        variable.data_type for variable in rule.searched if not library.is_numeric(variable.data_type)
+        variable.data_type
+        for variable in _asked_variables(rule, library, preset)
+        if not library.is_numeric(variable.data_type)
     )
     for model, remedy in (
         (models.knowledge, "Choose a model that knows them with --knowledge and --critic."),
@@ -145,6 +157,23 @@ def unanswerable(rule: Rule, library: Library, models: Models) -> Unanswerable |
     return None
 
 
+def _asked_variables(rule: Rule, library: Library, preset: Preset) -> list[Variable]:
+    """The rule's variables whose values a model proposes. Those of given facts and equations are never asked for."""
+    try:
+        steps = plan(rule, library, preset).steps
+    except HapaxError:  # it has no search order, which the search reports
+        return list(rule.searched)
+    asked: list[Variable] = []
+    for step in steps:
+        if step.assignment is not None:
+            continue
+        origin = origin_of(step.generators[0], library)
+        # Rules may need models for the facts behind a derived value.
+        if origin in (Origin.MODEL, Origin.DERIVED) or rule.is_information(step.generators[0]):
+            asked.append(step.variable)
+    return asked
+
+
 @dataclass
 class _SearchRun:
     """One run of a job. Its rules are searched in groups, each group step by step.
@@ -158,13 +187,33 @@ class _SearchRun:
     _sent: set[Inquiry] = field(default_factory=set)
     _counts: dict[RuleSearch, _Counts] = field(default_factory=dict)
 
+    @cached_property
+    def facts(self) -> DecidableFacts:
+        """The facts that decide premises without a model."""
+        return DecidableFacts(self.oracle.known, self.job.library, self._derived_rows)
+
+    def _derived_rows(self, indicator: str) -> list[Row] | None:
+        """All rows of a predicate that rules derive from given facts; None if they are too many or take too long."""
+        name, _, arity = indicator.rpartition("/")
+        names = [f"V{place}" for place in range(int(arity))]
+        theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
+        try:
+            answers = run_query(theory, f"{name}({', '.join(names)})", TABLE_LIMITS, session=self.session)
+        except LimitExceeded:
+            return None
+        if answers.truncated:
+            return None
+        # A compound term is no value of a rule's variable.
+        rows = [[cell for cell in row if not isinstance(cell, PrologTerm)] for row in answers.rows]
+        return [tuple(row) for row in rows if len(row) == len(names)]
+
     def report(self) -> SearchReport:
         """Search all rules that the models can answer."""
         library, settings = self.job.library, self.job.settings
         plans: list[SearchPlan] = []
         reports: dict[str, RuleReport] = {}
         for rule in self.job.rules:
-            reason = unanswerable(rule, library, self.oracle.models)
+            reason = unanswerable(rule, library, self.oracle.models, settings.plan)
             if reason is None:
                 plans.append(plan(rule, library, settings.plan))
             else:
@@ -210,7 +259,10 @@ class _SearchRun:
     def _search_together(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Take the rules through all steps of their plans; rules with short plans wait for the others."""
         library, settings = self.job.library, self.job.settings
-        searches = [RuleSearch(rule_plan, library, settings, self.oracle.run_id) for rule_plan in plans]
+        # LINK tests a premise once all its variables have values.
+        facts = None if settings.compat else self.facts
+        run_id = self.oracle.run_id
+        searches = [RuleSearch(rule_plan, library, settings, run_id, facts=facts) for rule_plan in plans]
         self._counts = {rule_search: _Counts() for rule_search in searches}
         while active := [rule_search for rule_search in searches if rule_search.step is not None]:
             self._extend(active)
@@ -221,6 +273,10 @@ class _SearchRun:
                 decisions += rule_search.decisions
                 rule_search.decisions.clear()
             self.job.kb.add_decisions(decisions)
+        for rule_search in searches:
+            rule_search.finish()
+            self.job.kb.add_decisions(rule_search.decisions)
+            rule_search.decisions.clear()
         reports = [self._report(rule_search) for rule_search in searches]
         self._counts.clear()
         return reports
@@ -247,10 +303,17 @@ class _SearchRun:
                     given = {atom: self.oracle.known.given(atom, name) for atom in dict.fromkeys(atoms.values())}
                     rule_search.extend_with({beam: given[atom] for beam, atom in atoms.items()})
                 case Origin.DERIVED:
-                    name, atoms = rule_search.names[-1], rule_search.open_atoms()
-                    derived = self._derived(rule_search, list(dict.fromkeys(atoms.values())))
-                    values = {atom: list(dict.fromkeys(row[name] for row in rows)) for atom, rows in derived.items()}
-                    rule_search.extend_with({beam: values[atom] for beam, atom in atoms.items()})
+                    self._extend_derived(rule_search)
+
+    def _extend_derived(self, rule_search: RuleSearch) -> None:
+        name, atoms, literal = rule_search.names[-1], rule_search.open_atoms(), rule_search.generator
+        if rule_search.facts is not None and rule_search.facts.is_tabled(literal):
+            tabled = {atom: rule_search.facts.values(literal, atom, name) for atom in dict.fromkeys(atoms.values())}
+            rule_search.extend_with({beam: tabled[atom] for beam, atom in atoms.items()})
+            return
+        derived = self._derived(rule_search, list(dict.fromkeys(atoms.values())))
+        values = {atom: list(dict.fromkeys(row[name] for row in rows)) for atom, rows in derived.items()}
+        rule_search.extend_with({beam: values[atom] for beam, atom in atoms.items()})
 
     def _close(self, active: Sequence[RuleSearch]) -> None:
         """Drop the beams for which a comparison or a premise that has all its values now does not hold."""
@@ -258,7 +321,10 @@ class _SearchRun:
         derived: list[tuple[RuleSearch, Literal]] = []
         for rule_search in active:
             rule_search.compare()  # first, because arithmetic costs no call
+            rule_search.test()
             for literal in rule_search.checked():
+                if rule_search.facts is not None and rule_search.facts.is_tabled(literal):
+                    continue  # the test has decided it
                 is_derived = origin_of(literal, self.job.library) is Origin.DERIVED
                 (derived if is_derived else judged).append((rule_search, literal))
         self._judge(judged)
@@ -319,11 +385,13 @@ class _SearchRun:
         }
         batch: dict[str, None] = {}
         for by_beam in texts.values():
-            batch.update(dict.fromkeys(by_beam.values()))
+            for text in dict.fromkeys(by_beam.values()):
+                batch.update(dict.fromkeys(ranked_parts(text)))
         scores = dict.fromkeys(batch, 0.0) if ranker == "random" else self.oracle.log_likelihoods(batch)
         for rule_search in active:
             if rule_search in texts:
-                rule_search.rank(texts[rule_search], scores)
+                own = texts[rule_search]
+                rule_search.rank(own, joined_scores(dict.fromkeys(own.values()), scores))
             else:
                 rule_search.advance_unranked()
 
@@ -353,7 +421,9 @@ class _SearchRun:
                         values[name] = cell
                 if isinstance(number, int) and len(values) == len(names):
                     found[group[number]].append(values)
-        return self._of_declared_types(found)
+        # Given values are of whatever type their facts and rules say.
+        is_given = bool(atoms) and self.facts.needs_no_model(Literal(atoms[0]))
+        return found if is_given else self._of_declared_types(found)
 
     def _of_declared_types(self, found: Mapping[Atom, list[Bindings]]) -> dict[Atom, list[Bindings]]:
         """The rows whose values are of the variables' types. A derived predicate may join values of every type."""

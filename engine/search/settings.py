@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
@@ -32,7 +33,8 @@ LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
 class SearchSettings:
     """Settings of a search. The defaults are Hapax's own; `compat` follows LINK's paper or LINK's released code.
 
-    `beam`: partial substitutions kept at each step and distribution. `keep_share`: share of a step's beams that the
+    `beam`: partial substitutions kept at each step and distribution; None: all, and then the share cuts nothing either.
+    `keep_share`: share of a step's beams that the
     likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
     `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
@@ -42,7 +44,7 @@ class SearchSettings:
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
-    beam: int = BEAM
+    beam: int | None = BEAM
     keep_share: float = KEEP_SHARE
     calls_per_question: int = 4
     values_per_call: int = 50
@@ -63,6 +65,8 @@ class SearchSettings:
     def __post_init__(self) -> None:
         for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
             number = getattr(self, name)
+            if name == "beam" and number is None:
+                continue
             if not isinstance(number, int) or number < 1:
                 raise HapaxError(f"{name} is {number!r}. Set it to a whole number from 1.")
         for name, kind in (("likelihood", Ranker), ("compat", Compat), ("plan", Preset)):
@@ -90,6 +94,11 @@ class SearchSettings:
             raise HapaxError(f"compat {self.compat} has LINK's own thresholds. Leave out either it or the thresholds.")
         if self.fact_threshold and self.threshold_cap != 1.0:
             raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
+
+    @property
+    def width(self) -> int:
+        """Partial substitutions kept at most at each step and distribution."""
+        return sys.maxsize if self.beam is None else self.beam
 
     @property
     def is_released(self) -> bool:

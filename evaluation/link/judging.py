@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hapax.engine.search.beams import Origin, origin_of
 from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.search.origin import Origin, origin_of
 from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION, vote_balance
 from hapax.grammar.arithmetic import holds
 from hapax.grammar.rules import Library

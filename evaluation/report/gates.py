@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from hapax.engine.search.account import StepAccount
 from hapax.engine.search.gates import (
     CRITIC,
+    LIKELIHOOD,
     ROSE,
     Gate,
     Subject,
@@ -231,6 +233,7 @@ def gate_report(kb: KnowledgeBase, run: RunRecord, library: Library, rejected: i
     tally = _Tally(rejected)
     for row in streamed(kb, _DECISIONS, (run.id,)):
         tally.add(_GateRow(*row))
+    _count_beams(tally, run)
     compat = run.settings.get("compat")
     order = gates_in_order(compat if isinstance(compat, str) else None)
     labels = {"passed": "passed", "stopped": "stopped"}
@@ -244,6 +247,38 @@ def gate_report(kb: KnowledgeBase, run: RunRecord, library: Library, rejected: i
 
 
 # -- counts
+
+
+def _count_beams(tally: _Tally, run: RunRecord) -> None:
+    """Count the partial substitutions by the run's account: of those rejected only examples have decisions.
+
+    Runs of older versions, whose account has no cuts, and unfinished runs are counted by their decisions.
+    """
+    steps = _steps(run)
+    if not any(step.cuts for step in steps):
+        return
+    reasons: dict[str, Counter[str]] = {}
+    for step in steps:
+        for premise, loss in step.failed.items():
+            reasons.setdefault(loss.gate, Counter())[f"{premise} does not hold"] += loss.count
+    counts = {gate: by_reason.total() for gate, by_reason in reasons.items()}
+    cuts = [cut for step in steps for cut in step.cuts.values()]
+    counts[LIKELIHOOD.name] = sum(cut.ranked - cut.kept for cut in cuts)
+    tally.accepted[Subject.BEAMS, LIKELIHOOD.name] = sum(cut.kept for cut in cuts)
+    for gate, count in counts.items():
+        tally.rejected[Subject.BEAMS, gate] = count
+        nearest = tally.examples.get(_Kind(gate, Subject.BEAMS))
+        if nearest is not None:
+            nearest.count = count
+            nearest.reasons = reasons.get(gate, Counter())
+
+
+def _steps(run: RunRecord) -> list[StepAccount]:
+    """The steps of all rules of the run; empty where another program or an older version stored something else."""
+    try:
+        return [StepAccount.from_json(step) for line in run.summary["rules"] for step in line["account"]]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
 
 
 def _lines(tally: _Tally, order: Sequence[Gate]) -> Iterator[GateLine]:

@@ -27,6 +27,7 @@ from pydantic import (
 
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.ablation import VARIANTS, AblationVariant
+from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS
@@ -136,7 +137,7 @@ class InstructionBaseline(_Part):
 class SearchOptions(_Part):
     """Options of `hapax search`; the serialization aliases are the fields of `SearchSettings`."""
 
-    beam: StrictInt = Field(default=_SEARCH.beam, ge=1, le=1_000_000, description="a whole number from 1")
+    beam: StrictInt = Field(default=BEAM, ge=1, le=1_000_000, description="a whole number from 1")
     calls: StrictInt = Field(
         default=_SEARCH.calls_per_question,
         ge=1,
