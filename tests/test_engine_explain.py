@@ -56,10 +56,10 @@ borders(Place A, Place B) -> reaches(Place A, Place B).
 @name onward
 borders(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C).
 """
-ASKED_KINDS = Question((AtomPattern("is_ingredient_in", (None, "paella")),), "Ingredient")
+ASKED = Question((AtomPattern("is_ingredient_in", (None, "paella")),), "Ingredient")
 CALL = CallRecord("call-1", "knowledge", "tiny", {"prompt": "Give me 50 values of A"}, {"text": "1. shrimp\n2. chalk"})
-SHRIMP = Candidate(ASKED_KINDS.id, "shrimp", "1. shrimp", "call-1", 0)
-CHALK = Candidate(ASKED_KINDS.id, "chalk", "2. chalk", "call-1", 1)
+SHRIMP = Candidate(ASKED.id, "shrimp", "1. shrimp", "call-1", 0)
+CHALK = Candidate(ASKED.id, "chalk", "2. chalk", "call-1", 1)
 CLAIM = Assessment("Shrimp is an ingredient in paella.", "probability", "tiny", 0.97)
 
 
@@ -72,7 +72,7 @@ def library() -> Library:
 def kb(fresh_kb: KnowledgeBase) -> KnowledgeBase:
     """One call, two candidates: shrimp was accepted, chalk rejected."""
     fresh_kb.record_calls([CALL])
-    fresh_kb.set_question_states([(ASKED_KINDS, QuestionState(1, 0, exhausted=True))])
+    fresh_kb.set_question_states([(ASKED, QuestionState(1, 0, exhausted=True))])
     fresh_kb.add_candidates([SHRIMP, CHALK])
     fresh_kb.add_assessments([CLAIM])
     fresh_kb.add_decisions(

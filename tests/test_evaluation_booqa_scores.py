@@ -307,7 +307,7 @@ def sentence(index: int, relation: str, document: str = "", subject: str = "Ann"
     )
 
 
-ASKED_KINDS = Proposition(Mention("(visit.1,visit.2)", "Ann", "Paris", *TYPES), SLICE, 0, True)
+ASKED = Proposition(Mention("(visit.1,visit.2)", "Ann", "Paris", *TYPES), SLICE, 0, True)
 
 
 def test_premises_are_of_the_same_two_in_the_slice() -> None:
@@ -322,14 +322,14 @@ def test_premises_are_of_the_same_two_in_the_slice() -> None:
         sentence(6, "(love.1,love.2)", slice="2008_04-24_04-26"),
         sentence(7, "(love.1,love.2)", subject="Bob"),
     ]
-    (question,) = ask([ASKED_KINDS], corpus, PremiseSettings())
+    (question,) = ask([ASKED], corpus, PremiseSettings())
 
     assert [(premise.premise.predicate, premise.swapped) for premise in question.pairs] == [
         ("tour", False),
         ("welcome", True),
     ]
     assert question.occurrences == 2
-    assert len(ask([ASKED_KINDS], corpus, PremiseSettings(most=1))[0].pairs) == 1
+    assert len(ask([ASKED], corpus, PremiseSettings(most=1))[0].pairs) == 1
 
 
 def test_contexts_show_sentences() -> None:
@@ -344,14 +344,14 @@ def test_contexts_show_sentences() -> None:
     def shown(context: Context) -> list[str]:
         return [
             premise.premise.sentence
-            for premise in ask([ASKED_KINDS], corpus, PremiseSettings(context=context))[0].pairs
+            for premise in ask([ASKED], corpus, PremiseSettings(context=context))[0].pairs
         ]
 
     assert shown(Context.TRIPLE) == ["Ann tour Paris"]
     assert shown(Context.SENTENCE) == ["She toured it."]
     assert shown(Context.DOCUMENTS) == ["They visit Paris in spring."]
     with pytest.raises(HapaxError, match="has no text"):
-        ask([ASKED_KINDS], [sentence(1, "(tour.1,tour.2)", text="")], PremiseSettings(context=Context.SENTENCE))
+        ask([ASKED], [sentence(1, "(tour.1,tour.2)", text="")], PremiseSettings(context=Context.SENTENCE))
 
 
 def test_documents_like_a_question() -> None:
@@ -390,7 +390,7 @@ class Table:
 def asked(*premises: str, occurrences: int = 0) -> QuestionWithPremises:
     alone = EntailmentPair(ANYTHING, Triple("a", "h", "b"), True)
     pairs = (EntailmentPair(Triple("a", premise, "b"), alone.hypothesis, True) for premise in premises)
-    return QuestionWithPremises(ASKED_KINDS, alone, tuple(pairs), occurrences)
+    return QuestionWithPremises(ASKED, alone, tuple(pairs), occurrences)
 
 
 def test_the_best_premise_answers() -> None:

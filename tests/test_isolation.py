@@ -64,7 +64,7 @@ SCRIPTED = ("-m", "scripted:models.json")
 SMALL = ("world.rules", "--rule", "repair", *SIMULATED, "--evaluator", "frequency", "--values", "3")
 ENTAILS = ("evaluate", "entailment")
 WINOGRAD = ("evaluate", "winograd")
-ASKED_KINDS = ("--db", "winograd.db")
+ASKED = ("--db", "winograd.db")
 EDGES = ("--db", "entailments.db")
 LATER = ("--review", "later")
 ANT = ("The ant could not lift the crumb because it was too heavy.", "-o", "ant", "-o", "crumb")
@@ -111,13 +111,13 @@ ENTAILMENTS = (
 )
 SCHEMAS = (
     (*WINOGRAD, "data", "schemas.csv"),
-    (*WINOGRAD, "ask", "schemas.csv", *SCRIPTED, "--limit", "1", *ASKED_KINDS),
-    (*WINOGRAD, "tables", *ASKED_KINDS),
-    (*WINOGRAD, "cases", "schemas.csv", "--first", "zero-shot", "--second", "zero-shot", *ASKED_KINDS),
-    (*WINOGRAD, "generate", "schemas.csv", *SCRIPTED, "--prompt", "1", "--out", "reversed.jsonl", *ASKED_KINDS),
-    (*WINOGRAD, "sheets", "schemas.csv", "--annotator", "ann", "--out", "schemas", *ASKED_KINDS),
-    (*WINOGRAD, "import", "schemas.csv", "schemas/schemas-ann.csv", *ASKED_KINDS),
-    (*WINOGRAD, "judged", "schemas.csv", *ASKED_KINDS),
+    (*WINOGRAD, "ask", "schemas.csv", *SCRIPTED, "--limit", "1", *ASKED),
+    (*WINOGRAD, "tables", *ASKED),
+    (*WINOGRAD, "cases", "schemas.csv", "--first", "zero-shot", "--second", "zero-shot", *ASKED),
+    (*WINOGRAD, "generate", "schemas.csv", *SCRIPTED, "--prompt", "1", "--out", "reversed.jsonl", *ASKED),
+    (*WINOGRAD, "sheets", "schemas.csv", "--annotator", "ann", "--out", "schemas", *ASKED),
+    (*WINOGRAD, "import", "schemas.csv", "schemas/schemas-ann.csv", *ASKED),
+    (*WINOGRAD, "judged", "schemas.csv", *ASKED),
     (*WINOGRAD, "export", "schemas.csv"),
     (*WINOGRAD, "rules", "schemas.csv"),
     (*WINOGRAD, "prove", *ANT),

@@ -39,7 +39,7 @@ from hapax.llm_oracle.protocols import ModelIdentity
 
 VOCABULARY = 40
 CONTEXT = 48
-ASKED_KINDS = [5, 6, 7]
+ASKED = [5, 6, 7]
 
 ENDS: dict[str, Any] = {"initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
 LLAMA_LIKE: dict[str, Any] = {
@@ -141,11 +141,11 @@ def test_scores_are_those_of_plain_passes(name: str) -> None:
     @given(text_sets(), st.sampled_from([40, 150, 10_000]), st.integers(1, 2))
     def check(texts: list[tuple[int, ...]], room: int, lead: int) -> None:
         logits = [alone(model, text) for text in texts]
-        found = CausalScorer(model, room).next_logits(texts, ASKED_KINDS)
+        found = CausalScorer(model, room).next_logits(texts, ASKED)
         longer = [place for place, text in enumerate(texts) if len(text) > lead]
         scored = CausalScorer(model, room).log_likelihoods([texts[place] for place in longer], lead)
 
-        assert torch.allclose(torch.tensor(found), torch.stack([rows[-1, ASKED_KINDS] for rows in logits]), atol=1e-5)
+        assert torch.allclose(torch.tensor(found), torch.stack([rows[-1, ASKED] for rows in logits]), atol=1e-5)
         assert [sum(scores) / len(texts[place]) for place, scores in zip(longer, scored, strict=True)] == pytest.approx(
             [summed(logits[place], texts[place], lead) / len(texts[place]) for place in longer], abs=1e-5
         )
@@ -177,7 +177,7 @@ def counted(model: LoadedModel) -> Iterator[SimpleNamespace]:
 def tried(model: LoadedModel, **options: Any) -> CausalScorer:
     """A scorer that has tried its network, so that only what is asked counts."""
     scorer = CausalScorer(model, **options)
-    scorer.next_logits([(3, 4)], ASKED_KINDS)
+    scorer.next_logits([(3, 4)], ASKED)
     return scorer
 
 
@@ -206,7 +206,7 @@ def test_what_saves_less_than_a_pass_is_not_shared() -> None:
     model = network("llama")
     scorer = tried(model)
     with counted(model) as seen:
-        scorer.next_logits([(3, 4, 5, 6, 7), (3, 4, 5, 8, 9)], ASKED_KINDS)
+        scorer.next_logits([(3, 4, 5, 6, 7), (3, 4, 5, 8, 9)], ASKED)
 
     assert (seen.tokens, seen.widths) == (10, [5])
 
@@ -218,7 +218,7 @@ def test_network_with_another_past_runs_plainly(name: str) -> None:
     model = network(name)
     scorer = tried(model)
     with counted(model) as seen:
-        scorer.next_logits(TEXTS, ASKED_KINDS)
+        scorer.next_logits(TEXTS, ASKED)
 
     assert sum(seen.heads) == len(TEXTS)
     assert seen.tokens == sum(map(len, TEXTS))
@@ -231,9 +231,9 @@ def test_sliding_window_forbids_what_it_would_cut() -> None:
     scorer = tried(model)
     short = [(*range(3, 11), end) for end in range(20, 26)]
     with counted(model) as within:
-        scorer.next_logits(short, ASKED_KINDS)
+        scorer.next_logits(short, ASKED)
     with counted(model) as beyond:
-        scorer.next_logits(TEXTS, ASKED_KINDS)
+        scorer.next_logits(TEXTS, ASKED)
 
     assert within.tokens == 8 + 6
     assert beyond.tokens == sum(map(len, TEXTS))
@@ -261,7 +261,7 @@ def test_logits_are_made_where_they_are_read() -> None:
     model = network("llama")
     scorer = tried(model)
     with counted(model) as seen:
-        scorer.next_logits(TEXTS, ASKED_KINDS)
+        scorer.next_logits(TEXTS, ASKED)
 
     assert sum(seen.heads) == len(TEXTS)
 
@@ -271,7 +271,7 @@ def test_longest_come_first() -> None:
     model = network("llama")
     scorer = tried(model, sharing=False, room=60)
     with counted(model) as seen:
-        scorer.next_logits([(3,) * length for length in (2, 30, 7, 15, 29, 3)], ASKED_KINDS)
+        scorer.next_logits([(3,) * length for length in (2, 30, 7, 15, 29, 3)], ASKED)
 
     assert seen.widths == [30, 15]
 
@@ -325,7 +325,7 @@ def test_single_text_that_does_not_fit_is_an_error() -> None:
         crowded(model.network.base_model, 20, OUT_OF_MEMORY[0]),
         pytest.raises(HapaxError, match=r"not enough memory for a single request.*smaller model.*--dtype bfloat16"),
     ):
-        scorer.next_logits(TEXTS, ASKED_KINDS)
+        scorer.next_logits(TEXTS, ASKED)
 
 
 def test_other_faults_are_not_taken_for_full_memory() -> None:
@@ -336,7 +336,7 @@ def test_other_faults_are_not_taken_for_full_memory() -> None:
         crowded(model.network.base_model, 20, RuntimeError("mat1 and mat2 shapes cannot be multiplied")),
         pytest.raises(RuntimeError, match="mat1"),
     ):
-        scorer.next_logits(TEXTS, ASKED_KINDS)
+        scorer.next_logits(TEXTS, ASKED)
 
 
 def test_encoder_runs_equal_prompts_once_and_halves_too() -> None:
@@ -344,9 +344,9 @@ def test_encoder_runs_equal_prompts_once_and_halves_too() -> None:
     torch.manual_seed(1)
     config = T5Config(vocab_size=VOCABULARY, d_model=16, d_kv=8, d_ff=32, num_layers=1, decoder_start_token_id=0)
     model = LoadedModel(T5ForConditionalGeneration(config).eval(), SimpleNamespace(pad_token_id=2), ModelIdentity("t5"))
-    expected = [_EncodedPrompts(model, 1).next_logits([text], ASKED_KINDS)[0] for text in TEXTS]
+    expected = [_EncodedPrompts(model, 1).next_logits([text], ASKED)[0] for text in TEXTS]
     with crowded(model.network.encoder, 100, OUT_OF_MEMORY[0]) as asked:
-        found = _EncodedPrompts(model, 10_000).next_logits([*TEXTS, *TEXTS], ASKED_KINDS)
+        found = _EncodedPrompts(model, 10_000).next_logits([*TEXTS, *TEXTS], ASKED)
 
     assert torch.allclose(torch.tensor(found), torch.tensor([*expected, *expected]), atol=1e-5)
     assert sum(size for size in asked if size <= 100) == sum(map(len, TEXTS))

@@ -15,7 +15,7 @@ from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccoun
 from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
 from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
-from hapax.engine.search.origin import ASKED_KINDS, Origin, origin_of
+from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.ranking import (
     PERSON,
     equal_texts,
@@ -29,7 +29,7 @@ from hapax.engine.search.released import FIRST_VALUES, first_calls, released_lit
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Substitution, Term, Value, Variable
 from hapax.grammar.verbalize import literal_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
