@@ -59,6 +59,13 @@ def m003_profiles(db: Database) -> None:
     )
 
 
+@migrations()
+def m005_sources(db: Database) -> None:
+    """The source on which a score rests, and the source that states a fact."""
+    for table in ("assessments", "facts"):
+        db.conn.execute(f"ALTER TABLE {table} ADD COLUMN basis TEXT")
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

@@ -292,12 +292,8 @@ class GridRun:
         return accuracies
 
     def _models(self, entry: ModelEntry) -> Models:
-        opened = self._opened
-        return Models(
-            open_shared(opened, entry.knowledge, KNOWLEDGE),
-            open_shared(opened, entry.critic or entry.knowledge, CRITIC),
-            open_shared(opened, entry.likelihood or entry.knowledge, LIKELIHOOD),
-            open_shared(opened, self.config.evaluator, EVALUATOR),
+        return open_roles(
+            self._opened, entry.knowledge, entry.critic, entry.likelihood, self.config.evaluator
         )
 
 
