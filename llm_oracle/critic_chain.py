@@ -21,9 +21,7 @@ class CriticChain:
         self.price = price
         names = [critic.identity.name for critic in critics]
         revisions = [critic.identity.revision for critic in critics]
-        self.identity = ModelIdentity(
-            ",".join(names), "; ".join(revisions), self._union("knows"), self._union("types")
-        )
+        self.identity = ModelIdentity(",".join(names), "; ".join(revisions), self._union("knows"), self._union("types"))
 
     def _union(self, limit: str) -> tuple[str, ...] | None:
         """All that the critics declare to know; None if one of them declares no limit."""

@@ -459,7 +459,9 @@ class Oracle:
             call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
             self.kb.add_assessments(
                 # A chain's score is that of the critic that decided.
-                Assessment(claim, measure, score.judge or name, score.probability, 0, call_ids.get(claim), _basis(score))
+                Assessment(
+                    claim, measure, score.judge or name, score.probability, 0, call_ids.get(claim), _basis(score)
+                )
                 for claim, score in known.items()
             )
             self._sources.update((claim, score.basis) for claim, score in known.items() if _supports(score))
@@ -553,7 +555,9 @@ class Oracle:
         run_id = self.run_id or None
         # Without a source no claim is worded.
         basis = self._sources.get(self.claim(atom)) if self._sources else None
-        return FactRecord(atom.predicate, atom_values(atom), types, Source.MODEL, probability, candidate_id, run_id, basis)
+        return FactRecord(
+            atom.predicate, atom_values(atom), types, Source.MODEL, probability, candidate_id, run_id, basis
+        )
 
 
 NOT_COVERED = "no critic covers it"

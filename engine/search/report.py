@@ -138,7 +138,8 @@ class RuleReport:
 class SearchReport:
     """The closing table: a line per rule, and the requests by role.
 
-    `status`: done or budget. `budget`: message of the budget that was reached.
+    `status`: done or budget. `budget`: message of the budget that was reached. `sourced`: facts of the knowledge base
+    that a source states, such as a reference; `proposed`: all its facts that models proposed.
     """
 
     run_id: str
@@ -146,6 +147,8 @@ class SearchReport:
     statistics: Mapping[str, CallStatistics] = field(default_factory=dict)
     status: str = "done"
     budget: str | None = None
+    sourced: int = 0
+    proposed: int = 0
 
     @property
     def searched(self) -> tuple[RuleReport, ...]:
@@ -183,6 +186,7 @@ class SearchReport:
         return {
             "statements": {**counts, "in_both": sum(rule.in_both for rule in self.rules)},
             "mean_delta": self.mean_delta,
+            "facts": {"proposed": self.proposed, "sourced": self.sourced},
             "rules": [rule.to_json() for rule in self.rules],
             "skipped": [rule.rule for rule in self.skipped],
             "cut": list(self.cut),

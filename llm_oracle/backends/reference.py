@@ -45,7 +45,9 @@ def _paths(argument: str) -> tuple[Path, ...]:
         if name == ALL:
             installed = installed_references()
             if not installed:
-                raise HapaxError("No data of a shipped reference is installed. Run `pip install 'hapax-kb[references]'`.")
+                raise HapaxError(
+                    "No data of a shipped reference is installed. Run `pip install 'hapax-kb[references]'`."
+                )
             paths += [SHIPPED / f"{known}.yaml" for known in installed]
         elif name in shipped_names():
             paths.append(SHIPPED / f"{name}.yaml")
@@ -53,7 +55,9 @@ def _paths(argument: str) -> tuple[Path, ...]:
             paths.append(Path(name).absolute())
         else:
             known = ", ".join((*shipped_names(), ALL))
-            raise HapaxError(f"reference:{name}: there is no such file, and no such mapping ships. Name a file or {known}.")
+            raise HapaxError(
+                f"reference:{name}: there is no such file, and no such mapping ships. Name a file or {known}."
+            )
     return tuple(dict.fromkeys(paths))
 
 

@@ -5,6 +5,7 @@ A loader returns rows as dicts. A cell with several names is a list. Names are t
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -83,12 +84,19 @@ def cities() -> Iterator[Row]:
     for row in rows:
         # Three letters of an airport are no name of its city.
         aliases = [name for name in row["alternatenames"] if len(name) > 3 or not name.isupper()]
+        plain = _without_marks(row["name"])
         yield {
-            "name": row["name"],
+            # English prose drops the marks of most cities, and GeoNames says of which.
+            "name": plain if plain in aliases else row["name"],
             "aliases": aliases,
             "country": table[row["countrycode"]]["name"].strip(),
             "population": row["population"],
         }
+
+
+def _without_marks(name: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", name.replace("ø", "o").replace("ł", "l"))
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
 
 
 def currencies() -> Iterator[Row]:
@@ -106,13 +114,13 @@ def currencies() -> Iterator[Row]:
 
 
 def official_languages() -> Iterator[Row]:
-    """Countries with a language that is official in all of them, by law or in fact, by the Unicode CLDR."""
+    """Countries with a language that is official there or in a region, by law or in fact, by the Unicode CLDR."""
     with extras_named():
         from babel import Locale
         from babel.languages import get_official_languages
     english = Locale("en")
     for code, row in _countries().items():
-        for language in get_official_languages(code, de_facto=True):
+        for language in get_official_languages(code, regional=True, de_facto=True):
             name = english.languages.get(language.partition("_")[0])
             if name:
                 yield {"country": row["name"].strip(), "language": name}

@@ -94,7 +94,7 @@ class PredicateSection(_Section):
     """Facts of a predicate: the column of each argument.
 
     `homonyms`: rows that contradict each other are about different bearers of a name. `symmetric`: a row also holds
-    with its two arguments exchanged.
+    with its two arguments exchanged. `typed`: the arguments are values of the predicate's data types.
     """
 
     table: str
@@ -103,6 +103,7 @@ class PredicateSection(_Section):
     closedness: Closedness = Closedness.OPEN
     homonyms: bool = False
     symmetric: bool = False
+    typed: bool = True
 
 
 class Mapping(_Section):

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from hapax.grammar.terms import Value
 
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe"})
+"""Letters that Unicode does not take apart into a plain letter and a mark."""
+
 _MARKS = re.compile(r"[^\w\s]|_")
 
 
@@ -17,7 +20,7 @@ def name_key(name: str) -> str:
 
     A name that consists of marks alone is its own key.
     """
-    decomposed = unicodedata.normalize("NFKD", name.casefold())
+    decomposed = unicodedata.normalize("NFKD", name.casefold().translate(_LETTERS))
     letters = "".join(character for character in decomposed if not unicodedata.combining(character))
     # An apostrophe or full stop joins (D.C.), any other mark separates (Guinea-Bissau).
     joined = letters.replace("'", "").replace("’", "").replace("ʼ", "").replace(".", "")
@@ -57,6 +60,12 @@ class NameIndex:
             keys = self._aliases.setdefault(name_key(alias), [])
             if key not in keys:
                 keys.append(key)
+
+    def meanings(self, name: str) -> list[str]:
+        """Keys of all entities that bear a name, be it their canonical one or an alias; none if it is unknown."""
+        key = name_key(name)
+        own = [key] if key in self.entities else []
+        return [*own, *(other for other in self._aliases.get(key, ()) if other != key)]
 
     def keys(self, name: str) -> list[str]:
         """Keys of the entities that a name can mean, none if it is unknown. A canonical name means its own entity."""

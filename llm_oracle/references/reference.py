@@ -135,10 +135,11 @@ class Reference:
         """
         known = list(self.mapping.types)
         for indicator in self.predicates:
-            known += self._argument_types(indicator)
+            if self.mapping.predicates[indicator].typed:
+                known += self._argument_types(indicator)
         types = {type_key(data_type): data_type for data_type in known}
-        for lower, upper in self.library.subtypes:
-            if type_key(lower) in types:
+        for _, upper in self.library.subtypes:
+            if any(self._is_a(lower, upper) for lower in known):
                 types.setdefault(type_key(upper), upper)
         return tuple(types.values())
 
@@ -174,14 +175,17 @@ class Reference:
     # -- judging
 
     def judge(self, indicator: str, arguments: Sequence[Value]) -> Verdict:
-        """Truth of a ground atom. A name that can mean several entities is covered only if all agree."""
+        """Truth of a ground atom: true if it is so of any bearers of the names, false if it is so of none."""
         if indicator not in self.predicates:
             return NOT_COVERED
         relation = self.relation(indicator)
         types = self._argument_types(indicator)
         meanings = [self._meanings(value, data_type) for value, data_type in zip(arguments, types, strict=True)]
         verdicts = [relation.verdict(keys) for keys in product(*meanings)]
-        return verdicts[0] if len({verdict.truth for verdict in verdicts}) == 1 else NOT_COVERED
+        true = next((verdict for verdict in verdicts if verdict.truth), None)
+        if true is not None:
+            return true
+        return NOT_COVERED if any(verdict.truth is None for verdict in verdicts) else verdicts[0]
 
     def judge_type(self, value: Value, data_type: str) -> Verdict:
         """Truth of a claim of a data type: true where it or a subtype lists the name, false where it is closed."""
@@ -203,6 +207,8 @@ class Reference:
     def _type_by_arguments(self, value: Value, data_type: str) -> Verdict:
         """True for an argument of a row, whose type is that of its predicate."""
         for indicator in self.predicates:
+            if not self.mapping.predicates[indicator].typed:
+                continue
             for position, own_type in enumerate(self._argument_types(indicator)):
                 if not self._is_a(own_type, data_type) or self.names(own_type) is not None:
                     continue  # a mapped type has its own list of names
@@ -221,7 +227,7 @@ class Reference:
         for place, value in enumerate(pattern):
             if value is None:
                 continue
-            meanings = self._meanings(value, types[place])
+            meanings = self._meanings(value, types[place], canonical_first=True)
             if len(meanings) != 1:
                 return {}  # an ambiguous name is no question that a table can answer
             bound[place] = meanings[0]
@@ -257,15 +263,20 @@ class Reference:
                 found.update((key, names.entities[key].name) for key in keys if names is not None)
         return next(iter(found.values())) if len(found) == 1 else None
 
-    def _meanings(self, value: Value, data_type: str) -> list[Value]:
-        """Keys of all that an argument can mean; an unknown name means itself."""
+    def _meanings(self, value: Value, data_type: str, *, canonical_first: bool = False) -> list[Value]:
+        """Keys of all that an argument can mean; an unknown name means itself.
+
+        `canonical_first`: a canonical name means nothing else.
+        """
         if not isinstance(value, str):
             return [value]
         if self.library.is_numeric(data_type):
             number = parse_number(value, data_type)
             return [value_key(value) if number is None else number]
         names = self.names(data_type)
-        keys: list[Value] = list(names.keys(value)) if names is not None else []
+        keys: list[Value] = []
+        if names is not None:
+            keys += names.keys(value) if canonical_first else names.meanings(value)
         return keys or [value_key(value)]
 
     def _is_a(self, lower: str, upper: str) -> bool:
@@ -353,7 +364,14 @@ class Reference:
                 faults.add(row, f"column {column!r} has {text[:40]!r}, which is not a {data_type}")
             return number
         names = self.names(data_type)
-        return (names.canonical(text) if names is not None else None) or text
+        if names is None:
+            return text
+        # The table's own name is renamed even where other entities bear it, too.
+        return self._section(data_type).rename.get(text) or names.canonical(text) or text
+
+    def _section(self, data_type: str) -> TypeSection:
+        key = type_key(data_type)
+        return next(section for name, section in self.mapping.types.items() if type_key(name) == key)
 
 
 class _Faults:
