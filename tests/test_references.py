@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from cli_fixture import invoke
 
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
@@ -29,7 +30,7 @@ from hapax.llm_oracle.references.model import ReferenceModel
 from hapax.llm_oracle.registry import chain_parts, open_model, open_models
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "airports"
-LIBRARY = parse_library((EXAMPLE / "airports.rules").read_text(encoding="utf-8"), "airports.rules")
+LIBRARY = parse_library([("airports.rules", (EXAMPLE / "airports.rules").read_text(encoding="utf-8"))])
 
 
 @pytest.fixture
@@ -262,3 +263,30 @@ def test_shipped_mappings_are_well_formed(name):
 
     assert mapping.source.name
     assert mapping.source.licence
+
+
+# --- the page
+
+
+def test_the_mapping_of_the_page_is_that_of_the_example():
+    """The references page shows the example's mapping as it is."""
+    page = (EXAMPLE.parents[1] / "references.md").read_text(encoding="utf-8")
+
+    assert (EXAMPLE / "airports.yaml").read_text(encoding="utf-8") in page
+
+
+def test_the_search_of_the_page_finds_the_high_airports(tmp_path):
+    """The page's search over the example's rules tells who may feel the height where."""
+    result = invoke(
+        "search",
+        EXAMPLE / "airports.rules",
+        "-m",
+        f"reference:{EXAMPLE / 'airports.yaml'}",
+        "--db",
+        tmp_path / "kb.db",
+        "--no-progress",
+    )
+
+    assert result.exit_code == 0
+    assert "may feel the height at El Alto" in result.stdout
+    assert "have a source" in result.stdout

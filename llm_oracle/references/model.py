@@ -25,7 +25,7 @@ from hapax.llm_oracle.protocols import (
 from hapax.llm_oracle.references.mapping import read_mapping
 from hapax.llm_oracle.references.names import NameIndex, name_key
 from hapax.llm_oracle.references.reference import NOT_COVERED, Reference, Verdict
-from hapax.llm_oracle.sentence_reader import SentenceReader, SentenceReading, is_placeholder
+from hapax.llm_oracle.sentence_reader import SentenceReader, SentenceReading
 
 MOST_NAME_WORDS = 6
 """Words of a name that is looked for in a text."""
@@ -40,6 +40,9 @@ CACHED_VALUES = 4096
 """Questions whose values are remembered between the calls about them."""
 
 _TYPE_CLAIM = re.compile(r"(?P<value>.{1,400}) is an? (?P<type>[^.]{1,100})\.?", re.DOTALL)
+_OPEN = re.compile(r"\[\w+\]|[A-Z]\w*[a-z][A-Z]\d*")
+"""`[B]` or `PersonX`, but no abbreviation such as `USA`, which tables have as aliases."""
+
 _ONE_SENTENCE_END = re.compile(r"\.$")
 _WORDS = re.compile(r"\w+")
 
@@ -127,7 +130,7 @@ class ReferenceModel:
         if reading is None or reading.denied or slot not in reading.slots:
             return None
         position = reading.slots.index(slot)
-        pattern = [None if is_placeholder(text) else self._value(text) for text in reading.slots]
+        pattern = [None if _OPEN.fullmatch(text) else self._value(text) for text in reading.slots]
         values: dict[Value, float] | None = None
         for reference in self.references:
             if reading.signature.indicator in reference.predicates:
@@ -146,7 +149,7 @@ class ReferenceModel:
         words = _ONE_SENTENCE_END.sub("", stated_claim(claim).strip())
         reading = self._best(words)
         if reading is not None:
-            if any(is_placeholder(text) for text in reading.slots):
+            if any(_OPEN.fullmatch(text) for text in reading.slots):
                 return NOT_COVERED
             arguments = [self._value(text) for text in reading.slots]
             verdict = self._first(
