@@ -88,9 +88,10 @@ def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_onl
     later()(schema.m001_initial)
     later()(schema.m002_inference)
     later()(schema.m003_profiles)
+    later()(schema.m005_sources)
 
     @later()
-    def m004_notes(db: Database) -> None:
+    def m999_notes(db: Database) -> None:
         db.table("notes").create({"id": int})
 
     monkeypatch.setattr(connection.schema, "migrations", later)
@@ -107,7 +108,7 @@ def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     broken()(schema.m003_profiles)
 
     @broken()
-    def m004_broken(db: Database) -> None:
+    def m999_broken(db: Database) -> None:
         db.table("notes").create({"id": int})
         db.execute("SELECT * FROM nowhere")
 

@@ -232,7 +232,7 @@ def test_faulty_mappings_are_refused_with_their_place(tmp_path, change, message)
 
 def test_unknown_references_are_named():
     """A reference that neither ships nor is a file is an error that lists what ships."""
-    with pytest.raises(HapaxError, match="reference:nowhere: there is no such file.*geo"):
+    with pytest.raises(HapaxError, match=r"reference:nowhere: there is no such file.*geo"):
         open_model("reference:nowhere", CRITIC, OpeningOptions(library=LIBRARY))
     with pytest.raises(HapaxError, match="the rules use none of its predicates"):
         open_model(f"reference:{SHIPPED / 'elements.yaml'}", CRITIC, OpeningOptions(library=LIBRARY))

@@ -29,7 +29,7 @@ def covering_references(library: Library) -> tuple[str, ...]:
 
 
 def _missing(mapping: Mapping) -> tuple[str, ...]:
-    """What a mapping needs and is not installed."""
+    """Modules and files that a mapping needs and that are not installed."""
     missing = []
     for need in mapping.needs:
         is_there = Path(need).exists() if need.startswith("/") else find_spec(need) is not None
@@ -83,6 +83,6 @@ BACKEND = Backend(
     open=_open,
     argument="FILE",
     roles=ALL_ROLES,
-    abilities=f"reference tables by a mapping file, or {', '.join((*shipped_names(), ALL))}; true, false or not covered",
+    abilities=f"tables by a mapping file, or {', '.join((*shipped_names(), ALL))}: true, false or not covered",
     price=FREE,
 )
