@@ -101,7 +101,8 @@ def test_a_migration_keeps_every_row(old: Path, read_only: bool) -> None:
 
     after = rows(old)
     assert {row[-1] for row in after["facts"]} == {None}
-    assert [row[:-1] for row in after["facts"]] == before["facts"]
+    width = len(before["facts"][0])
+    assert sorted((row[:width] for row in after["facts"]), key=repr) == before["facts"]
     assert after["statements"] == before["statements"]
 
 

@@ -193,7 +193,7 @@ CREATE TABLE "facts" (
    "candidate_id" TEXT REFERENCES "candidates"("id"),
    "run_id" TEXT REFERENCES "runs"("id")
 , basis TEXT) STRICT;
-INSERT INTO "facts" VALUES('595eeb62e920410f66f14dfc78b29361','is_a_city_in','["Oslo","Norway"]','["City","Country"]','model',0.95,'47bb4678e6e669fb08a8a3c6a3f18291','ec568bc50df71828d568011ead2d4b93',NULL);
+INSERT INTO "facts" VALUES('595eeb62e920410f66f14dfc78b29361','is_a_city_in','["Oslo","Norway"]','["City","Country"]','model',0.95,'47bb4678e6e669fb08a8a3c6a3f18291','ec568bc50df71828d568011ead2d4b93','GeoNames 3.0.2, cities row 700: is_a_city_in(Oslo, Norway)');
 INSERT INTO "facts" VALUES('bafc76bc73e5dad3b72566c8d76c54bf','is_a_city_in','["Lyon","France"]','["City","Country"]','model',0.95,'17c81f505a3a22735170f700e9488123','ec568bc50df71828d568011ead2d4b93',NULL);
 INSERT INTO "facts" VALUES('a70d8168fde6a53e9fe177f18894387f','is_a_city_in','["Banjul","The Gambia"]','["City","Country"]','model',0.95,'5f20e9a9ff9b6bb4290004b290de1fa6','ec568bc50df71828d568011ead2d4b93',NULL);
 INSERT INTO "facts" VALUES('567e5d429140033232720213318ba3c8','uses_currency','["Norway","Norwegian krone"]','["Country","Currency"]','model',0.95,'646dd60c61e294df608225b79bd5c92a','ec568bc50df71828d568011ead2d4b93',NULL);
@@ -203,7 +203,6 @@ INSERT INTO "facts" VALUES('20e8a94181da13579c4a57b0668b3af1','lives_in','["Ada"
 INSERT INTO "facts" VALUES('29faf78135108582ded92da8014bfba0','was_born_in','["Ada",1815]','[]','given',NULL,NULL,NULL,NULL);
 INSERT INTO "facts" VALUES('2b5680d6279b9d153741de8cffe05de4','wrote','["O''Brien; DROP TABLE facts --","1984"]','[]','given',NULL,NULL,NULL,NULL);
 INSERT INTO "facts" VALUES('fe1345bee56f4bf7c7687d89888bdfda','weighs','["Ada",{"decimal":"55.50"}]','[]','given',NULL,NULL,NULL,NULL);
-INSERT INTO "facts" VALUES('c9e586183670b937cfa936d2745d4676','uses_currency','["Spain","euro"]','["Country","Currency"]','model',1.0,NULL,NULL,'CLDR by Babel 2.18.0, currencies row 68: uses_currency(Spain, euro)');
 CREATE TABLE instances_1 (id INTEGER PRIMARY KEY, v1 INTEGER, v2 INTEGER, v3 INTEGER, p1 INTEGER, p2 INTEGER);
 INSERT INTO "instances_1" VALUES(1,2,4,14,1,4);
 INSERT INTO "instances_1" VALUES(2,6,8,16,2,5);
