@@ -291,8 +291,9 @@ def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
     """The critic of the default model: the installed references that cover predicates of the rules, then itself."""
     from hapax.llm_oracle.backends.reference import covering_references
 
-    if options["critic"] or options["compat"] or options["no_critic"] or not _is_default_model():
-        return options["critic"]
+    critic: str | None = options["critic"]
+    if critic or options["compat"] or options["no_critic"] or not _is_default_model():
+        return critic
     references = covering_references(library)
     return f"reference:{','.join(references)},{options['knowledge']}" if references else None
 

@@ -120,9 +120,11 @@ class Mapping(_Section):
 
     @model_validator(mode="after")
     def _fitting(self) -> Mapping:
-        for title, section in (*self.types.items(), *self.predicates.items()):
-            if section.table not in self.tables:
-                raise ValueError(f"{title} names the table {section.table!r}, which `tables` does not have")
+        named = {title: section.table for title, section in self.types.items()}
+        named.update((title, section.table) for title, section in self.predicates.items())
+        for title, table in named.items():
+            if table not in self.tables:
+                raise ValueError(f"{title} names the table {table!r}, which `tables` does not have")
         for indicator, predicate in self.predicates.items():
             arity = int(indicator.partition("/")[2])
             if len(predicate.arguments) != arity:
