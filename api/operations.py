@@ -291,7 +291,9 @@ def open_models(
         raise HapaxError(f"open_models has no option {', '.join(unknown)}. Its options are {', '.join(known)}.")
     opening = OpeningOptions(**options)
     models = open_by_name(knowledge, critic, likelihood, evaluator, options=opening)
-    return BudgetedModels(models.knowledge, models.critic, models.likelihood, models.evaluator, budget, opening.journal)
+    return BudgetedModels(
+        models.knowledge, models.critic, models.likelihood, models.evaluator, models.names, budget, opening.journal
+    )
 
 
 def journal_of(kb: KnowledgeBase, models: Models) -> Journal:

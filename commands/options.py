@@ -191,7 +191,12 @@ with_opening = together(
 
 with_models = together(
     click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
-    click.option("--critic", default=None, help="Model that judges; default: the knowledge model."),
+    click.option(
+        "--critic",
+        default=None,
+        help="Model that judges, or several with commas, of which the first that covers a claim decides; default: the "
+        "knowledge model.",
+    ),
     click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
     click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
     with_opening,

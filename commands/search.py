@@ -155,8 +155,9 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         print_estimate(estimate_run(library, rules, options), options["as_json"])
         return
     settings = search_settings(options)
+    options["critic"] = _default_critic(library, options)
     executor = Executor(library, options)
-    _explain_default()
+    _explain_default(options)
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
@@ -177,6 +178,7 @@ def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any
     from hapax.llm_oracle.registry import price_table
 
     # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
+    options["critic"] = _default_critic(library, options)
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
         models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
@@ -281,16 +283,38 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
         err.print(escape(report.budget))
 
 
-def _explain_default() -> None:
-    """Say what the embedded model is if it searches because no model was named."""
+def _is_default_model() -> bool:
+    """True if no knowledge model was named."""
     source = click.get_current_context().get_parameter_source("knowledge")
-    if source is click.core.ParameterSource.DEFAULT:
-        err.print(
-            "Searching with the embedded model: small, for trying Hapax out; it knows only the facts of its atlas. "
-            "Name another with -m, such as smollm2, hf:NAME or openai:MODEL (`hapax models`).",
-            soft_wrap=True,
-            highlight=False,
+    return source is click.core.ParameterSource.DEFAULT
+
+
+def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
+    """The critic of the default model: the installed references that cover predicates of the rules, then itself."""
+    from hapax.llm_oracle.backends.reference import covering_references
+
+    critic: str | None = options["critic"]
+    if critic or options["compat"] or options["no_critic"] or not _is_default_model():
+        return critic
+    references = covering_references(library)
+    return f"reference:{','.join(references)},{options['knowledge']}" if references else None
+
+
+def _explain_default(options: dict[str, Any]) -> None:
+    """Say what the embedded model is if it searches because no model was named, and what judges beside it."""
+    if not _is_default_model():
+        return
+    lines = [
+        "Searching with the embedded model: small, for trying Hapax out; it knows only the facts of its atlas. "
+        "Name another with -m, such as smollm2, hf:NAME or openai:MODEL (`hapax models`)."
+    ]
+    if options["critic"] is None:
+        lines.append(
+            "No reference table judges its facts. For geography and the elements: `pip install 'hapax-kb[references]'`."
         )
+    elif options["critic"].startswith("reference:"):
+        lines.append(f"Critics: {options['critic']}. What the tables cover, they decide.")
+    err.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
 def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
@@ -411,6 +435,8 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
         f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}. "
         "The table counts answers of the knowledge model; `hapax stats` shows those of all runs."
     )
+    if report.sourced:
+        out.print(f"{report.sourced} of {counted(report.proposed, 'fact')} have a source, which `hapax why` names.")
     refused = {role: statistics.refused for role, statistics in report.statistics.items() if statistics.refused}
     if refused:
         requests = counted(sum(refused.values()), "request was", "requests were")

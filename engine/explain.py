@@ -268,7 +268,8 @@ def _fact_line(story: FactStory) -> str:
         return f"fact {story.fact.id}, given by the user"
     probability = story.fact.probability
     sure = "" if probability is None else f", P(yes) {probability:.3f}"
-    return f"fact {story.fact.id}{sure}, run {story.fact.run_id or 'unknown'}"
+    source = f", source: {story.fact.basis}" if story.fact.basis else ""
+    return f"fact {story.fact.id}{sure}, run {story.fact.run_id or 'unknown'}{source}"
 
 
 def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:
@@ -311,6 +312,8 @@ def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
     call = kb.call(assessment.call_id) if assessment.call_id else None
     refused = call.response.get(REFUSED) if call else None
     refusal = f", which refused it: {_quote(refused)}" if refused else ""
+    if assessment.basis:
+        refusal += f": {assessment.basis}"
     return Story(f"{score} for {_quote(assessment.text)} by the {model}{refusal}", "assessment")
 
 

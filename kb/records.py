@@ -144,6 +144,8 @@ class Assessment:
     score: float
     token_count: int = 0
     call_id: str | None = None
+    basis: str | None = None
+    """The source on which the score rests, such as a row of a reference."""
 
     @property
     def id(self) -> str:
@@ -202,6 +204,8 @@ class FactRecord:
     probability: float | None = None
     candidate_id: str | None = None
     run_id: str | None = None
+    basis: str | None = None
+    """The source that states the fact, such as a row of a reference; None if a model alone says so."""
 
     @property
     def id(self) -> str:

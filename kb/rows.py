@@ -398,6 +398,7 @@ ASSESSMENTS = TableSchema(
         "score": REAL,
         "token_count": INTEGER,
         "call_id": TEXT,
+        "basis": TEXT,
     },
     {"id": lambda assessment: assessment.id},
     disagreement="score",
@@ -433,6 +434,7 @@ FACTS = TableSchema(
         "probability": REAL,
         "candidate_id": TEXT,
         "run_id": TEXT,
+        "basis": TEXT,
     },
     {"id": lambda fact: fact.id},
     preferred=("-source", "probability", "types", "candidate_id", "-run_id"),  # "given" < "model"

@@ -60,6 +60,13 @@ def m003_profiles(db: Database) -> None:
 
 
 @migrations()
+def m005_sources(db: Database) -> None:
+    """The source on which a score rests, and the source that states a fact."""
+    for table in ("assessments", "facts"):
+        db.conn.execute(f"ALTER TABLE {table} ADD COLUMN basis TEXT")
+
+
+@migrations()
 def m006_conflicts(db: Database) -> None:
     """Atoms that a critic denied for sure, and facts that broke a declaration."""
     denials = db.table("denials").create(

@@ -272,6 +272,12 @@ class KnowledgeBase(RecordStore):
         sql = "SELECT predicate, json_array_length(arguments), count(*) FROM facts GROUP BY 1, 2 ORDER BY 1, 2"
         return {f"{name}/{arity}": count for name, arity, count in self.query(sql)}
 
+    def sourced_facts(self) -> tuple[int, int]:
+        """Number of facts that a source states, such as a reference, and of all facts that models proposed."""
+        sql = "SELECT count(basis), count(*) FROM facts WHERE source = 'model'"
+        ((sourced, all_facts),) = self.query(sql)
+        return sourced, all_facts
+
     def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
         """The fact, if it is stored. Raises `ValueRefused` for arguments that no fact can have."""
         rows.VALUES.encode(tuple(arguments))

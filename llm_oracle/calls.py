@@ -177,10 +177,26 @@ class JournaledCritic(JournaledModel[Critic, CriticScore]):
     def _stored(self, answer: CriticScore) -> StoredAnswer:
         if not 0.0 <= answer.probability <= 1.0:  # false for NaN, too
             raise self._unusable(f"a probability of {answer.probability}")
-        return StoredAnswer({"probability": answer.probability, **_refusal(answer)}, answer.usage)
+        response: dict[str, Any] = {"probability": answer.probability, **_refusal(answer)}
+        # Only what differs from most critics: older journals have the probability alone.
+        if not answer.covered:
+            response["covered"] = False
+        if answer.basis:
+            response["basis"] = _storable(answer.basis)
+        if answer.judge:
+            response["judge"] = answer.judge
+        return StoredAnswer(response, answer.usage)
 
     def _read(self, record: CallRecord) -> CriticScore:
-        return CriticScore(record.response["probability"], _usage(record), record.response.get(REFUSED, ""))
+        response = record.response
+        return CriticScore(
+            response["probability"],
+            _usage(record),
+            response.get(REFUSED, ""),
+            response.get("covered", True),
+            response.get("basis", ""),
+            response.get("judge", ""),
+        )
 
 
 class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):

@@ -92,11 +92,18 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class CriticScore:
-    """P(yes) after softmax over the yes and no answers alone. A refused claim gets 0.5: nothing is known about it."""
+    """P(yes) after softmax over the yes and no answers alone. A refused claim gets 0.5: nothing is known about it.
+
+    `covered` False: the critic has no opinion, which is neither yes nor no; a chain asks the next one. `basis`: the
+    source on which the score rests, such as a row of a table. `judge`: the member of a chain that decided.
+    """
 
     probability: float
     usage: Usage = field(default_factory=Usage)
     refused: str = ""
+    covered: bool = True
+    basis: str = ""
+    judge: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +280,24 @@ class Structuring(Protocol):
         ...
 
 
+@runtime_checkable
+class NameAuthority(Protocol):
+    """Knows the canonical names of values, whatever their spelling."""
+
+    def canonical(self, value: str, data_type: str) -> str | None:
+        """The canonical name of a value of this data type; None if it is unknown or ambiguous."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a run by role. The evaluator measures delta; it should not be the ranker (LINK, section 3.2)."""
+    """The models of a run by role. The evaluator measures delta; it should not be the ranker (LINK, section 3.2).
+
+    `names`: give values that other models propose their canonical names, the first that knows one.
+    """
 
     knowledge: Generator
     critic: Critic
     likelihood: LikelihoodModel
     evaluator: LikelihoodModel
+    names: tuple[NameAuthority, ...] = ()

@@ -6,7 +6,7 @@ in the same way and only when a model string needs them, so that nothing heavy i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
 from hapax.llm_oracle.backends.identities import ForecastModel
 from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.critic_chain import CriticChain
 from hapax.llm_oracle.protocols import (
     CRITIC,
     EVALUATOR,
@@ -23,6 +24,7 @@ from hapax.llm_oracle.protocols import (
     Generator,
     LikelihoodModel,
     Models,
+    NameAuthority,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ BACKENDS: Mapping[str, str] = {
     "openai": "hapax.llm_oracle.backends.servers:OPENAI",
     "frequency": "hapax.llm_oracle.backends.frequency:BACKEND",
     "counts": "hapax.llm_oracle.backends.counts:BACKEND",
+    "reference": "hapax.llm_oracle.backends.reference:BACKEND",
     "vectors": "hapax.llm_oracle.backends.vectors:BACKEND",
     "scripted": "hapax.llm_oracle.scripted:BACKEND",
     "simulated": "hapax.llm_oracle.simulated:BACKEND",
@@ -75,13 +78,31 @@ def open_models(
 
     Raises HapaxError for an unknown string, a role that a model cannot play, and anything that is not installed.
     """
-    opened = OpenedModels(options or OpeningOptions())
+    return open_roles(OpenedModels(options or OpeningOptions()), knowledge, critic, likelihood, evaluator)
+
+
+def open_roles(
+    opened: OpenedModels, knowledge: str, critic: str | None, likelihood: str | None, evaluator: str
+) -> Models:
+    """As `open_models`, sharing what is already opened."""
+    proposing = open_shared(opened, knowledge, KNOWLEDGE)
+    judging = open_shared(opened, critic or knowledge, CRITIC)
     return Models(
-        open_shared(opened, knowledge, KNOWLEDGE),
-        open_shared(opened, critic or knowledge, CRITIC),
+        proposing,
+        judging,
         open_shared(opened, likelihood or knowledge, LIKELIHOOD),
         open_shared(opened, evaluator, EVALUATOR),
+        _authorities((proposing, *getattr(judging, "critics", (judging,)))),
     )
+
+
+def _authorities(models: Iterable[Any]) -> tuple[NameAuthority, ...]:
+    """The models that know canonical names, each once."""
+    authorities: list[NameAuthority] = []
+    for model in models:
+        if isinstance(model, NameAuthority) and model not in authorities:
+            authorities.append(model)
+    return tuple(authorities)
 
 
 def open_model(model: str, role: str, options: OpeningOptions | None = None) -> Any:
@@ -91,6 +112,9 @@ def open_model(model: str, role: str, options: OpeningOptions | None = None) -> 
 
 def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
     """As `open_model`, sharing what is already opened: a checkpoint is loaded once for all its roles."""
+    parts = chain_parts(model) if role == CRITIC else [model]
+    if len(parts) > 1:
+        return CriticChain([open_shared(opened, part, role) for part in parts], _chain_price(parts))
     name, colon, argument = model.partition(":")
     backend = find_backend(name)
     if backend is None or not backend.accepts(colon, argument):
@@ -107,6 +131,28 @@ def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
         )
     opened.learn_price(found.identity.name, getattr(found, "price", None) or backend.price)
     return found
+
+
+def chain_parts(model: str) -> list[str]:
+    """The model strings of a chain such as `reference:geo,smollm2`, which begin with names of backends.
+
+    Any other comma belongs to the string before it, as in `reference:geo,elements`.
+    """
+    parts: list[str] = []
+    for piece in model.split(","):
+        name, colon, argument = piece.partition(":")
+        backend = find_backend(name)
+        if parts and (backend is None or not backend.accepts(colon, argument)):
+            parts[-1] += f",{piece}"
+        else:
+            parts.append(piece)
+    return parts
+
+
+def _chain_price(parts: Sequence[str]) -> Price | None:
+    """The price of a chain's last critic, which the others only save."""
+    backend = find_backend(parts[-1].partition(":")[0])
+    return backend.price if backend else None
 
 
 def _opened(backend: Backend, request: ModelRequest) -> Any:

@@ -9,23 +9,18 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, type_key
-from hapax.grammar.terms import Atom, Value, Variable
-from hapax.grammar.verbalize import template_of
+from hapax.grammar.terms import Value
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import parse_number
+from hapax.llm_oracle.sentence_reader import SentenceReader, is_placeholder
 
 FIRST_NUMBER, NUMBER_STEP = 1400, 3
 """A numeric type holds FIRST_NUMBER and every third number after it, which can be read as years."""
-
-MOST_WORDS_LENGTH = 4000
-"""Characters of a clause that is read; no template yields a longer one."""
 
 MOST_DENSITY = 0.5
 """Most true atoms of a predicate, as a share, in a world with few entities."""
@@ -33,9 +28,6 @@ MOST_DENSITY = 0.5
 FINGERPRINT_DIGITS = 12
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
-_SLOT = re.compile(r"\[(\d{1,3})\]")
-_PLACEHOLDER = re.compile(r"\[\w+\]|[A-Z]\w*[A-Z]\d*")
-"""`[B]`, or `PersonX` as `verbalize` writes generic variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,42 +58,6 @@ class SentenceAtom:
     arguments: tuple[Value | None, ...]
     slots: tuple[str, ...]
     denied: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SentencePattern:
-    """A template of a predicate as a regular expression, with the argument position of each of its slots."""
-
-    template: str
-    expression: re.Pattern[str]
-    signature: PredicateSignature
-    positions: tuple[int, ...]
-    denied: bool
-
-
-class PatternIndex:
-    """Patterns by their rarest word, so that a clause is compared with few of them."""
-
-    def __init__(self, patterns: Sequence[SentencePattern]) -> None:
-        self._patterns = patterns
-        fixed_words = []
-        for pattern in patterns:
-            fixed_words.append([word for word in pattern.template.casefold().split() if "[" not in word])
-        counts: Counter[str] = Counter()
-        for words in fixed_words:
-            counts.update(words)
-        self._numbers: dict[str, list[int]] = {}
-        for number, words in enumerate(fixed_words):
-            rarest = min(words, key=lambda word: (counts[word], word), default="")
-            self._numbers.setdefault(rarest, []).append(number)
-
-    def candidates(self, clause: str) -> Iterator[SentencePattern]:
-        """Patterns that the clause may match, in order. Every pattern that it does match is among them."""
-        numbers: list[int] = []
-        for word in {"", *clause.casefold().split()}:  # "": patterns that are all slots
-            numbers += self._numbers.get(word, [])
-        # Back in the order of the patterns, which the words' sets have lost.
-        return (self._patterns[number] for number in sorted(numbers))
 
 
 @dataclass(frozen=True)
@@ -240,35 +196,15 @@ class SimulatedWorld:
         return int.from_bytes(digest[:7]) / 2**56  # seven bytes: a float has 53 bits
 
     @cached_property
-    def _patterns(self) -> PatternIndex:
-        """Affirmative and negated templates of all predicates, longer ones first, since they are more specific."""
-        patterns = []
-        for signature in self.library.completed().signatures:
-            variables = [Variable(f"V{place}", data_type) for place, data_type in enumerate(signature.argument_types)]
-            atom = Atom(signature.name, tuple(variables))
-            for denied in (False, True):
-                template = template_of(atom, self.library, "negated" if denied else "affirmative")
-                positions = tuple(int(slot) - 1 for slot in _SLOT.findall(template))
-                pieces = [re.escape(piece) for piece in _SLOT.split(template)[::2]]
-                # Limited and lazy, so that a long clause cannot make the match explode.
-                expression = re.compile("(.{1,400}?)".join(pieces), re.IGNORECASE | re.DOTALL)
-                patterns.append(SentencePattern(template, expression, signature, positions, denied))
-        return PatternIndex(sorted(patterns, key=lambda pattern: -len(pattern.template)))
+    def _reader(self) -> SentenceReader:
+        return SentenceReader(self.library)
 
     def read(self, clause: str) -> list[SentenceAtom]:
         """All readings of a clause as an atom of the library."""
-        if len(clause) >= MOST_WORDS_LENGTH:
-            return []
         readings = []
-        for pattern in self._patterns.candidates(clause):
-            match = pattern.expression.fullmatch(clause)
-            if match is None:
-                continue
-            slots = [""] * len(pattern.signature.argument_types)
-            for position, text in zip(pattern.positions, match.groups(), strict=True):
-                slots[position] = text
-            values = tuple(None if _PLACEHOLDER.fullmatch(text) else self.named(text) for text in slots)
-            readings.append(SentenceAtom(pattern.signature, values, tuple(slots), pattern.denied))
+        for reading in self._reader.readings(clause):
+            values = tuple(None if is_placeholder(text) else self.named(text) for text in reading.slots)
+            readings.append(SentenceAtom(reading.signature, values, reading.slots, reading.denied))
         return readings
 
     def fits(self, reading: SentenceAtom) -> bool:

@@ -118,7 +118,7 @@ if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
     fi
 fi
 project '"\n".join(file["dependency-groups"]["dev"])' > .venv/dev.txt
-pip install --editable '.[local,evaluation]' --requirement .venv/dev.txt ||
+pip install --editable '.[local,evaluation,references]' --requirement .venv/dev.txt ||
     fail "pip could not install the Python packages; its messages are above. Fix what they name, then run this again."
 touch .venv/installed
 say "done"

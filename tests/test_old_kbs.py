@@ -50,9 +50,11 @@ def test_an_old_file_opens_and_keeps_every_row(old: Path, read_only: bool) -> No
         kept = [*kb.facts(), *kb.statements(), *kb.votes(), *kb.predicates()]
 
     after = rows(old)
-    assert {name: found for name, found in after.items() if name in before and name != "_sqlite_migrations"} == {
-        name: found for name, found in before.items() if name != "_sqlite_migrations"
-    }
+    del before["_sqlite_migrations"]
+    for name, old_rows in before.items():
+        # A migration may append columns.
+        width = len(old_rows[0]) if old_rows else 0
+        assert sorted((row[:width] for row in after[name]), key=repr) == [row[:width] for row in old_rows]
     assert len(kept) > 20
 
 
@@ -99,7 +101,8 @@ def test_a_migration_keeps_every_row(old: Path, read_only: bool) -> None:
 
     after = rows(old)
     assert {row[-1] for row in after["facts"]} == {None}
-    assert [row[:-1] for row in after["facts"]] == before["facts"]
+    width = len(before["facts"][0])
+    assert sorted((row[:width] for row in after["facts"]), key=repr) == before["facts"]
     assert after["statements"] == before["statements"]
 
 

@@ -186,6 +186,7 @@ def routed(models: Models, owners: Owners) -> Models:
         RoutedCritic(models.critic.identity, owners),
         RoutedLikelihood(models.likelihood.identity, owners, LIKELIHOOD),
         RoutedLikelihood(models.evaluator.identity, owners, EVALUATOR),
+        models.names,
     )
 
 
@@ -196,4 +197,4 @@ def budgeted(models: Models, opened: Models) -> Models:
         return models
     assert isinstance(models.critic, RoutedCritic)  # noqa: S101  # `routed` made it
     reserving = ReservingCritic(models.critic.identity, models.critic.owners, critic)
-    return Models(models.knowledge, reserving, models.likelihood, models.evaluator)
+    return Models(models.knowledge, reserving, models.likelihood, models.evaluator, models.names)

@@ -8,7 +8,7 @@ thresholds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from typing import NamedTuple, TypeVar
 
@@ -44,6 +44,7 @@ from hapax.kb.records import (
     content_id,
 )
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.answers import ParsedValue
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
@@ -54,6 +55,7 @@ from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
     Critic,
+    CriticScore,
     Generation,
     GenerationParameters,
     GenerationRequest,
@@ -128,7 +130,8 @@ def journaled(models: Models, journal: Journal) -> Models:
         knowledge = JournaledGenerator(knowledge, journal, GENERATION_BATCH)
     if not isinstance(critic, JournaledCritic):
         critic = JournaledCritic(critic, journal)
-    return Models(knowledge, critic, scorer(models.likelihood, LIKELIHOOD), scorer(models.evaluator, EVALUATOR))
+    likelihood, evaluator = scorer(models.likelihood, LIKELIHOOD), scorer(models.evaluator, EVALUATOR)
+    return Models(knowledge, critic, likelihood, evaluator, models.names)
 
 
 def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolerance | None = None) -> AskedQuestion:
@@ -169,6 +172,8 @@ class Oracle:
         self.on_round: Callable[[RoundResult], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}
         self._probabilities: dict[Atom, float | None] = {}
+        self._sources: dict[str, str] = {}
+        """By claim, the source that states it, for the facts that are made of the claims."""
         self._samples: dict[Question, int] = {}
         """Under `released`, numbers of samples of questions with one right value."""
         self._counted: set[str] = set()
@@ -369,8 +374,8 @@ class Oracle:
             wanted = asker.inquiry.question
             if wanted.functional and self.settings.released:
                 self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
-            reply = self._read(asker.inquiry, generation)
-            replies[asker].append(ParsedGeneration(call.id, reply.entries))
+            entries = self._canonical(self._read(asker.inquiry, generation).entries, wanted.data_type)
+            replies[asker].append(ParsedGeneration(call.id, entries))
         return replies
 
     def _read(self, inquiry: Inquiry, generation: Generation) -> Reply:
@@ -383,6 +388,21 @@ class Oracle:
         if self.settings.link_exclusion:
             return read_strictly(generation.text, asked)
         return read_reply(self.settings.profile.own_part(generation.text), asked, generation.finish_reason)
+
+    def _canonical(self, entries: Sequence[ParsedValue], data_type: str) -> list[ParsedValue]:
+        """The values under their canonical names, where a reference knows them; `raw` keeps the model's spelling."""
+        if not self.models.names or self.settings.link_exclusion:
+            return list(entries)
+        return [self._renamed(entry, data_type) for entry in entries]
+
+    def _renamed(self, entry: ParsedValue, data_type: str) -> ParsedValue:
+        if entry.rejected is not None or not isinstance(entry.value, str):
+            return entry
+        for authority in self.models.names:
+            name = authority.canonical(entry.value, data_type)
+            if name is not None:
+                return replace(entry, value=name)
+        return entry
 
     @property
     def most_samples(self) -> int:
@@ -457,9 +477,13 @@ class Oracle:
             refused = [claim for claim, score in known.items() if score.refused]
             call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
             self.kb.add_assessments(
-                Assessment(claim, measure, name, score.probability, call_id=call_ids.get(claim))
+                # A chain's score is that of the critic that decided.
+                Assessment(
+                    claim, measure, score.judge or name, score.probability, 0, call_ids.get(claim), _basis(score)
+                )
                 for claim, score in known.items()
             )
+            self._sources.update((claim, score.basis) for claim, score in known.items() if _supports(score))
             found[measure] = {claim: score.probability for claim, score in known.items()}
         return found
 
@@ -568,7 +592,24 @@ class Oracle:
         self, atom: Atom, types: tuple[str, ...], probability: float | None, candidate_id: str | None
     ) -> FactRecord:
         run_id = self.run_id or None
-        return FactRecord(atom.predicate, atom_values(atom), types, Source.MODEL, probability, candidate_id, run_id)
+        # Without a source no claim is worded.
+        basis = self._sources.get(self.claim(atom)) if self._sources else None
+        return FactRecord(
+            atom.predicate, atom_values(atom), types, Source.MODEL, probability, candidate_id, run_id, basis
+        )
+
+
+NOT_COVERED = "no critic covers it"
+"""Basis of the score of a claim that is neither true nor false by any critic."""
+
+
+def _basis(score: CriticScore) -> str | None:
+    return score.basis or (None if score.covered else NOT_COVERED)
+
+
+def _supports(score: CriticScore) -> bool:
+    """True if a source states the claim."""
+    return bool(score.basis) and score.probability == 1.0
 
 
 def _lowest(probabilities: Mapping[str, float], claims: Sequence[str]) -> float | None:

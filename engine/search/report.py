@@ -140,6 +140,8 @@ class SearchReport:
 
     `status`: done or budget. `budget`: message of the budget that was reached. `conflicts`: conflicts that the
     consistency gate decided, None if the rule files declare nothing or the gate is off; `facts`: facts that came to it.
+    `sourced`: facts of the knowledge base that a source states, such as a reference; `proposed`: all its facts that
+    models proposed.
     """
 
     run_id: str
@@ -149,6 +151,8 @@ class SearchReport:
     budget: str | None = None
     conflicts: int | None = None
     facts: int = 0
+    sourced: int = 0
+    proposed: int = 0
 
     @property
     def conflicts_per_thousand(self) -> float:
@@ -191,6 +195,7 @@ class SearchReport:
         return {
             "statements": {**counts, "in_both": sum(rule.in_both for rule in self.rules)},
             "mean_delta": self.mean_delta,
+            "facts": {"proposed": self.proposed, "sourced": self.sourced},
             "rules": [rule.to_json() for rule in self.rules],
             "skipped": [rule.rule for rule in self.skipped],
             "cut": list(self.cut),

@@ -240,6 +240,7 @@ class _SearchRun:
             "budget" if reached else "done",
             str(reached) if reached else None,
             *self._conflicts(),
+            *self.oracle.kb.sourced_facts(),
         )
 
     def _conflicts(self) -> tuple[int | None, int]:

@@ -31,8 +31,8 @@ from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Models
-from hapax.llm_oracle.registry import open_shared
+from hapax.llm_oracle.protocols import CRITIC, Models
+from hapax.llm_oracle.registry import open_roles, open_shared
 
 FULL = VARIANTS[0]
 
@@ -292,13 +292,7 @@ class GridRun:
         return accuracies
 
     def _models(self, entry: ModelEntry) -> Models:
-        opened = self._opened
-        return Models(
-            open_shared(opened, entry.knowledge, KNOWLEDGE),
-            open_shared(opened, entry.critic or entry.knowledge, CRITIC),
-            open_shared(opened, entry.likelihood or entry.knowledge, LIKELIHOOD),
-            open_shared(opened, self.config.evaluator, EVALUATOR),
-        )
+        return open_roles(self._opened, entry.knowledge, entry.critic, entry.likelihood, self.config.evaluator)
 
 
 def _counts(statements: Sequence[StatementRecord]) -> dict[Distribution, int]:

@@ -1,0 +1,82 @@
+"""Critics in a row: the first that covers a claim decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from hapax.llm_oracle.budget import Price, estimated_tokens
+from hapax.llm_oracle.calls import TokenReserving
+from hapax.llm_oracle.protocols import Critic, CriticScore, ModelIdentity, Stream, Streaming, Usage
+
+BATCH = 128
+"""Claims that a critic without batching of its own gets at once."""
+
+
+class CriticChain:
+    """A critic made of several. A claim that none of them covers stays uncovered, which is neither yes nor no."""
+
+    def __init__(self, critics: Sequence[Critic], price: Price | None = None) -> None:
+        self.critics = tuple(critics)
+        self.price = price
+        names = [critic.identity.name for critic in critics]
+        revisions = [critic.identity.revision for critic in critics]
+        self.identity = ModelIdentity(",".join(names), "; ".join(revisions), self._union("knows"), self._union("types"))
+
+    def _union(self, limit: str) -> tuple[str, ...] | None:
+        """All that the critics declare to know; None if one of them declares no limit."""
+        known: dict[str, None] = {}
+        for critic in self.critics:
+            declared = getattr(critic.identity, limit)
+            if declared is None:
+                return None
+            known.update(dict.fromkeys(declared))
+        return tuple(known)
+
+    def reserved(self, claim: str) -> Usage:
+        """The most that one of the critics uses for a claim."""
+        usages = [
+            critic.reserved(claim) if isinstance(critic, TokenReserving) else Usage(estimated_tokens(claim), 1)
+            for critic in self.critics
+        ]
+        return max(usages, key=lambda usage: (usage.requests, usage.prompt_tokens + usage.completion_tokens))
+
+    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        scores: dict[int, CriticScore] = {}
+        for group in self.stream(claims):
+            scores.update(group)
+        return [scores[position] for position in range(len(claims))]
+
+    def stream(self, asked: Sequence[str]) -> Stream[CriticScore]:
+        """Scores as the critics decide; each is asked for what those before it do not cover."""
+        waiting = list(range(len(asked)))
+        last = len(self.critics) - 1
+        for number, critic in enumerate(self.critics):
+            uncovered: list[int] = []
+            for group in self._scored(critic, [asked[position] for position in waiting]):
+                decided: list[tuple[int, CriticScore]] = []
+                for place, score in group:
+                    position = waiting[place]
+                    if score.covered or number == last:
+                        decided.append((position, replace(score, judge=_title(critic) if score.covered else "")))
+                    else:
+                        uncovered.append(position)
+                if decided:
+                    yield decided
+            waiting = sorted(uncovered)
+            if not waiting:
+                return
+
+    @staticmethod
+    def _scored(critic: Critic, claims: Sequence[str]) -> Iterator[Sequence[tuple[int, CriticScore]]]:
+        if isinstance(critic, Streaming):
+            yield from critic.stream(claims)
+            return
+        for start in range(0, len(claims), BATCH):
+            yield list(enumerate(critic.probabilities(claims[start : start + BATCH]), start))
+
+
+def _title(critic: Critic) -> str:
+    """Name and revision of a critic, as scores are stored under them."""
+    identity = critic.identity
+    return f"{identity.name}@{identity.revision}" if identity.revision else identity.name
