@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -31,6 +32,9 @@ _SIDE_NAMES = re.compile(
 )
 _CARRIERS = ("arguments", "parameters", "input", "function", "output", "data", "response", "properties", "tool_input")
 """Names of the parts of a call of a tool that carry what it is called with."""
+_BEGIN = re.compile(r"(?:^|[:：\]])[ \t]*(?=[\[{]\s*[\"'{\[])|^[ \t]*(?=[\[{])", re.MULTILINE)
+MOST_BEGINNINGS = 5
+"""Brackets at which data is looked for."""
 _FENCED = re.compile(r"(?:```|~~~)(?P<language>[\w+-]*)[ \t]*\n(?P<inside>.*?)(?:\n[ \t]*(?:```|~~~)|\Z)", re.DOTALL)
 _RULE_ROW = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
 _CELL_BREAK = re.compile(r"(?<!\\)\|")
@@ -86,10 +90,16 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
             node = _yaml(match["inside"])
         if node is not None:
             return DataPart(text[: match.start()], tuple(_values(node, wanted)), text[match.end() :])
-    begin = re.search(r"^[ \t]*(?=[\[{])|(?<=[:：])[ \t]*(?=[\[{]\s*[\"'{\[])", text, re.MULTILINE)
-    if begin is None:
-        return None
-    inside = text[begin.end() :]
+    for begin in islice(_BEGIN.finditer(text), MOST_BEGINNINGS):
+        part = _data_at(text, begin.end(), wanted)
+        if part is not None:
+            return part
+    return None
+
+
+def _data_at(text: str, begin: int, wanted: WantedName) -> DataPart | None:
+    """The values of the data that begins at a position; None if none does."""
+    inside = text[begin:]
     node, end = _decoded(inside)
     # `[B]`, a link or a footnote is no data.
     if not isinstance(node, list | dict) or not node:
@@ -103,7 +113,7 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
         and not wanted.numeric
     ):
         return None
-    return DataPart(text[: begin.end()], tuple(_values(node, wanted)), inside[end:])
+    return DataPart(text[:begin], tuple(_values(node, wanted)), inside[end:])
 
 
 def _decoded(inside: str) -> tuple[Any, int]:
@@ -197,7 +207,8 @@ def _values(node: Any, wanted: WantedName) -> list[str]:
     if isinstance(node, list):
         values: list[str] = []
         for part in node:
-            values += [_picked(part, wanted)] if isinstance(part, dict) else _values(part, wanted)
+            is_record = isinstance(part, dict) and _carried(part) is None
+            values += [_picked(part, wanted)] if is_record else _values(part, wanted)
         return [value for value in values if value]
     if isinstance(node, dict):
         return _values_of_object(node, wanted)
@@ -205,13 +216,15 @@ def _values(node: Any, wanted: WantedName) -> list[str]:
 
 
 def _values_of_object(node: Mapping[str, Any], wanted: WantedName) -> list[str]:
+    carried = _carried(node)
+    if carried is not None:
+        return _values(carried, wanted)
     chosen = _list_in(node, wanted)
     if chosen is not None:
         return _values(chosen, wanted)
-    inner = {name: part for name, part in node.items() if isinstance(part, dict)}
-    carried = [part for name, part in inner.items() if name.casefold() in _CARRIERS]
-    if carried or (len(node) == 1 and inner):
-        return _values_of_object(carried[0] if carried else next(iter(inner.values())), wanted)
+    inner = [part for part in node.values() if isinstance(part, dict)]
+    if len(node) == 1 and inner:
+        return _values_of_object(inner[0], wanted)
     # Numbered keys may bear a word: `1`, `value_2`.
     if all(re.fullmatch(r"\D*\d+", str(name)) for name in node):
         return _values(list(node.values()), wanted)
@@ -220,6 +233,16 @@ def _values_of_object(node: Mapping[str, Any], wanted: WantedName) -> list[str]:
     if wanted.numeric:
         return [str(part) for part in node.values() if parse_number(str(part), wanted.data_type) is not None]
     return [str(name) for name in node]
+
+
+def _carried(node: Mapping[str, Any]) -> Any:
+    """The data with which an object calls a tool, which may stand in a string; None if it calls none."""
+    for name, part in node.items():
+        if str(name).casefold() in _CARRIERS:
+            data = _parsed(part.strip()) if isinstance(part, str) else part
+            if isinstance(data, list | dict) and data:
+                return data
+    return None
 
 
 def _list_in(node: Mapping[str, Any], wanted: WantedName) -> list[Any] | None:

@@ -22,6 +22,16 @@ _SIGNS = {"%": " percent", "°": " degrees ", "²": " square", "′": " feet"}
 _FACTORS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _DIMENSIONS = frozenset("tall long high deep wide old away in length height width depth of above sea level per".split())
 
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+_WORDS = re.compile(
+    rf"\b(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_ONES[1:10])}))?|(?P<small>{'|'.join(_ONES)}))\b",
+    re.IGNORECASE,
+)
+
 _SIZE = r"[-−+]?\d[\d,]*(?:\.\d+)?"
 _LEADING = re.compile(
     rf"(?P<number>{_SIZE})(?![\d.,]*\d)(?P<bc>\s+BC(?:E)?\b)?\s*(?:[,.;(–—]|by\b|in\b|when\b|and\b|after\b|with\b|$)"
@@ -52,6 +62,7 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
     plain = ascii_digits(text.replace("**", "").replace("__", "")).strip().strip("*_$`")
     first = without_opening(first_sentence(plain))
     bold = _BOLD.match(text)
+    first = _spelled(first) if not re.search(r"\d", _PARENTHESES.sub("", first)) else first
     readings = [first, *_slot_readings(first, question)]
     readings.append(ascii_digits(bold["text"]).rstrip(":") if bold else "")
     readings += _broken(first)
@@ -118,7 +129,16 @@ def stated_number(text: str, question: ReplyQuestion) -> Value | None:
     return _scaled(match["number"], match["factor"], question)
 
 
+def _from_words(match: re.Match[str]) -> str:
+    if match["small"]:
+        return str(_ONES.index(match["small"].casefold()))
+    return str(_TENS[match["tens"].casefold()] + (_ONES.index(match["ones"].casefold()) if match["ones"] else 0))
+
+
 def _spelled(text: str) -> str:
+    """The text with the names of signs, and with digits if its only numbers are words: `eight legs`."""
+    if not any(map(str.isdigit, _PARENTHESES.sub("", text))):
+        text = _WORDS.sub(_from_words, _PARENTHESES.sub("", text))
     for sign, word in _SIGNS.items():
         text = text.replace(sign, word)
     return text

@@ -192,7 +192,7 @@ LEAD_IN = re.compile(
 _COPULA = re.compile(
     r"\s+(?:(?:is|are|was|were)(?:\s+(?:called|named|known\s+as|typically|usually|generally|probably|likely))?|"
     r"(?:would|could|might|may|can|must|will)\s+be|includes?|included|comprises?|remains?|"
-    r"ist|sind|war|waren|est|sont|était|es|son|fue|era|è|sono|é|são|zijn)"
+    r"(?-i:ist|sind|est|sont|es|fue|è|sono|é|são|zijn))"
     r"(?:\s*:)?\s+",
     re.IGNORECASE,
 )
@@ -218,7 +218,12 @@ _OPENING = re.compile(
     r"hence|indeed|overall|in\s+(?:short|summary|conclusion))[,.!:]+\s*)+",
     re.IGNORECASE,
 )
-_DATED = re.compile(r"\s+(?:in|on|around|since|by)\s+(?:(?:the\s+)?year\s+)?\d{3,4}\b.*$", re.DOTALL)
+_DATED = re.compile(
+    r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:year\s+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}\b.*$|"
+    r",?\s+(?:because|which|where|when|who|since|although|while|though)\s.*$",
+    re.DOTALL,
+)
+"""The time and the clause behind a value."""
 MOST_DESCRIBING = 12
 """Words before the verb of a sentence that states values."""
 _NOT_A_NAME = re.compile(
@@ -228,13 +233,31 @@ _NOT_A_NAME = re.compile(
 )
 
 
+_ADVERBS = re.compile(
+    r"\s+(?:also|commonly|often|typically|usually|famously|widely|generally|always|sometimes|can|may|will|must)$"
+)
+_NO_SLOT = re.compile(
+    r":\s|\b(?:that|which|who|to|is|are|was|were|has|have|does|do|did|not|of|and)$|^(?:no|none|nobody|nothing)\b|"
+    r"\b(?:is|are|was|were|has|have)\b",
+    re.IGNORECASE,
+)
+"""The words before a verb that are no name, but a part of another sentence."""
+
+
 def in_template(text: str, question: ReplyQuestion) -> str | None:
     """The value in a sentence that repeats the question's template; None if it does not."""
     plain = _plain(text).strip('"“”` ')
+    is_before = question.sentence.startswith(f"[{question.variable}]")
     for pattern in question.templates:
         match = pattern.match(plain)
-        if match:
-            return match[1].strip()
+        if match is None:
+            continue
+        slot = match[1].strip()
+        if not is_before:
+            return slot
+        slot = _ADVERBS.sub("", slot)
+        if len(slot.split()) <= MOST_DESCRIBING and not _NO_SLOT.search(slot):
+            return slot
     return None
 
 
@@ -356,7 +379,7 @@ def _is_enclosed(text: str) -> bool:
 def _parts(text: str) -> list[str]:
     """The parts between commas that stand outside parentheses and quotation marks."""
     hidden = re.sub(
-        r"\([^()]*\)|（[^（）]*）|\"[^\"]*\"|“[^“”]*”|«[^«»]*»", lambda match: "\0" * len(match.group()), text
+        r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{4}\b|\([^()]*\)|（[^（）]*）|\"[^\"]*\"|“[^“”]*”|«[^«»]*»", lambda match: "\0" * len(match.group()), text
     )
     parts: list[str] = []
     begin = 0

@@ -14,7 +14,7 @@ from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
 from hapax.llm_oracle.drop_reasons import DropReason
 from hapax.llm_oracle.reply_data import WantedName, read_csv, read_elements, read_json, read_table, without_elements
-from hapax.llm_oracle.reply_lines import Mark, ReplyLine, read_lines
+from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading, read_lines
 from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
     ReplyQuestion,
@@ -62,6 +62,7 @@ _OPENERS = re.compile(
     re.IGNORECASE,
 )
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
+_ARTICLE = re.compile(r"^(?:an?|the)\s+(?=\S)")
 _VERDICTS = frozenset(("yes", "no", "true", "false", "ok", "okay", "maybe"))
 MOST_CHARACTERS = 1_000_000
 """Characters of a reply that are read."""
@@ -368,6 +369,8 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         values = [named]
     if len(values) == 1 and named == body:
         values = [sentence]
+    if not question.is_of_titles:
+        values = [_ARTICLE.sub("", value) for value in values]
     return [ReplyPart(sentence, value, marked=False) for value in values]
 
 
@@ -391,7 +394,10 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
 _NOTES = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?)\b", re.IGNORECASE
 )
-_NOTE = re.compile(r"\W*(?:please\s+)?note\**\s*[:：]", re.IGNORECASE)
+_NOTE = re.compile(
+    r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|caveats?|explanation|reasoning)\**\s*[:：]",
+    re.IGNORECASE,
+)
 
 
 def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
@@ -512,6 +518,8 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int]) -> list[int]
     if apart:
         return list(marked)
     groups = [position for position in outer if lines[position].body.rstrip("*_ ").endswith((":", "："))]
+    if not groups and _are_group_names(lines, outer, below):
+        groups = list(outer)
     if (
         groups
         and len(groups) >= 0.5 * len(outer)
@@ -520,6 +528,17 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int]) -> list[int]
         singles = [position for position in outer if position not in groups]
         return sorted([*_outer_items(lines, below), *singles])
     return list(outer)
+
+
+def _are_group_names(lines: Sequence[ReplyLine], outer: Sequence[int], below: Sequence[int]) -> bool:
+    """True if the outer lines are in bold without more, and above each stand two names or more instead of details."""
+    for position, following in zip(outer, [*outer[1:], len(lines)], strict=True):
+        inner = [lines[number].body for number in below if position < number < following]
+        if not is_heading(lines[position].body) or len(inner) < 2:
+            return False
+        if any(len(body.split()) > 4 or ":" in body or body.endswith(".") for body in inner):
+            return False
+    return len(outer) > 1
 
 
 def _are_explanations(bodies: Sequence[str]) -> bool:

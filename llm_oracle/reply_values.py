@@ -97,7 +97,7 @@ _NOTHING = frozenset(
     ]
 )
 _REFUSAL = re.compile(
-    r"(?:i['’]?m\s+(?:very\s+|so\s+|truly\s+|really\s+)?sorry|i\s+am\s+(?:very\s+|so\s+|truly\s+)?sorry|sorry,|my\s+apologies|i\s+(?:do\s+)?apologi[sz]e|apologies|"
+    r"(?:as\s+of\s+[^,]{3,40},\s+)?(?:no(?:body|\s?one)?\s+(?:[^\W\d_]+\s+){0,4}(?:has|have|is|are|was|were|can|could|exists?)\b|i['’]?m\s+(?:very\s+|so\s+|truly\s+|really\s+)?sorry|i\s+am\s+(?:very\s+|so\s+|truly\s+)?sorry|sorry,|my\s+apologies|i\s+(?:do\s+)?apologi[sz]e|apologies|"
     r"unfortunately|i\s+(?:can(?:no|['’])t|can\s+not|cannot|could\s?n['’]t|could\s+not|won['’]t|will\s+not|must\s+decline|am\s+(?:not\s+able|unable)|am\s+not\s+sure|am\s+not\s+aware|do\s+not|don['’]t|have\s+no)|"
     r"i['’]m\s+(?:not|unable|afraid)|as\s+an?\s+(?:ai|large|language|artificial)|there\s+(?:is|are|was|were)\s+(?:no|not|none|currently\s+no)\b|there\s+(?:isn|aren)['’]t|"
     r"no\s+(?:countr|valu|answer|such|known|example|correct)\w*\s+\w+|none\s+of\s+\w+|it\s+is\s+not\s+(?:possible|appropriate)|it['’]s\s+not\s+(?:possible|appropriate)|"
