@@ -32,7 +32,7 @@ _SIDE_NAMES = re.compile(
 )
 _CARRIERS = ("arguments", "parameters", "input", "function", "output", "data", "response", "properties", "tool_input")
 """Names of the parts of a call of a tool that carry what it is called with."""
-_BEGIN = re.compile(r"(?:^|[:：\]])[ \t]*(?=[\[{]\s*[\"'{\[])|^[ \t]*(?=[\[{])", re.MULTILINE)
+_BEGIN = re.compile(r"(?:^|[:：=\]]|(?<=\s))[ \t]*(?=[\[{]\s*[\"'{\[])|^[ \t]*(?=[\[{])", re.MULTILINE)
 MOST_BEGINNINGS = 5
 """Brackets at which data is looked for."""
 _FENCED = re.compile(r"(?:```|~~~)(?P<language>[\w+-]*)[ \t]*\n(?P<inside>.*?)(?:\n[ \t]*(?:```|~~~)|\Z)", re.DOTALL)
@@ -225,6 +225,8 @@ def _values_of_object(node: Mapping[str, Any], wanted: WantedName) -> list[str]:
     inner = [part for part in node.values() if isinstance(part, dict)]
     if len(node) == 1 and inner:
         return _values_of_object(inner[0], wanted)
+    if all(isinstance(part, bool) for part in node.values()):
+        return [str(name) for name, part in node.items() if part]
     # Numbered keys may bear a word: `1`, `value_2`.
     if all(re.fullmatch(r"\D*\d+", str(name)) for name in node):
         return _values(list(node.values()), wanted)

@@ -98,6 +98,9 @@ def _line(raw: str) -> ReplyLine:
     if number is not None:
         value, end = number
         rest = inner[end:]
+        again = _number_mark(rest)
+        if again is not None and again[0] == value:
+            rest = rest[again[1] :]
         # The bold sign before the number still closes after the item: `**1. Tango**`.
         closed = opened and rest.count(opened) % 2 == 1
         return ReplyLine(raw, (opened if closed else "") + rest.strip(), Mark.NUMBER, value, indent)

@@ -18,7 +18,7 @@ _UNITS = {
     "feet": "foot", "metre": "meter", "kilometre": "kilometer", "centimetre": "centimeter", "litre": "liter",
     "percent": "percentage", "sq": "square", "c": "celsius", "f": "fahrenheit",
 }  # fmt: skip
-_SIGNS = {"%": " percent", "°": " degrees ", "²": " square", "′": " feet"}
+_SIGNS = {"°C": " celsius", "° C": " celsius", "°F": " fahrenheit", "° F": " fahrenheit", "%": " percent", "°": " degrees ", "²": " square", "′": " feet"}
 _FACTORS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _DIMENSIONS = frozenset("tall long high deep wide old away in length height width depth of above sea level per".split())
 
@@ -50,6 +50,11 @@ _RANGE = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_BOUND = re.compile(
+    r"[<>≥≤]|\b(?:(?:more|less|fewer|greater|higher|lower|larger|older|longer|taller)\s+than|at\s+(?:least|most)|up\s+to|"
+    r"(?:over|under|above|below|beyond)\s+(?=\d)|between)\b",
+    re.IGNORECASE,
+)
 _YEAR = re.compile(r"(?<![\d.,])\d{3,4}(?![\d.,]*\d)(?!s)")
 _BREAK = re.compile(r"\s*[:：]\s*|\s*——?\s*|\s+[-–−=→]+>?\s+|\s*–\s+|\s+–\s*|\t+")
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]")
@@ -187,7 +192,7 @@ def _measured(text: str, question: ReplyQuestion) -> Value | None:
         with_unit += bool(names & units)
         if names & wanted:
             values.add((match["number"], match["factor"]))
-    if with_unit < len(_DIGITS.findall(text)) or _RANGE.search(text) or re.search(r"[<>≥≤]", text):
+    if with_unit < len(_DIGITS.findall(text)) or _RANGE.search(text) or _BOUND.search(text):
         return None  # a range, a bound, or another number
     if len(values) != 1:
         return None

@@ -57,16 +57,29 @@ class ReplyQuestion:
     numeric: bool = False
     forbidden: tuple[Value, ...] = ()
 
+    @property
+    def _sides(self) -> tuple[list[str], list[str]] | None:
+        """The words of the template before and after its slot; None if it has no slot."""
+        before, slot, after = self.sentence.partition(f"[{self.variable}]")
+        return (before.split(), after.split(f"[{self.variable}]")[0].split()) if slot else None
+
+    @cached_property
+    def whole_templates(self) -> tuple[re.Pattern[str], ...]:
+        """Patterns of sentences that repeat the whole template; group 1 is the slot."""
+        if self._sides is None:
+            return ()
+        head, tail = self._sides
+        # The sentence may go on: `Iron is magnetic at room temperature`.
+        ends = (r"\W*$", r"\b") if tail else (r"\W*$",)
+        return tuple(_template(head, tail, end) for end in ends)
+
     @cached_property
     def templates(self) -> tuple[re.Pattern[str], ...]:
         """Patterns of sentences that repeat the template, the whole one first; group 1 is the slot."""
-        before, slot, after = self.sentence.partition(f"[{self.variable}]")
-        if not slot:
+        if self._sides is None:
             return ()
-        head, tail = before.split(), after.split(f"[{self.variable}]")[0].split()
-        patterns = [_template(head, tail, r"\W*$")]
-        if tail:
-            patterns.append(_template(head, tail, r"\b"))  # `Iron is magnetic at room temperature`
+        head, tail = self._sides
+        patterns = list(self.whole_templates)
         # The part of the template beside the slot may go on otherwise: `Pizza is a dish from Naples`.
         if not head and sum(not _is_article(word) for word in tail[:-1]) > 1:
             patterns.append(_template(head, tail[:-1], r"\b"))
@@ -138,7 +151,7 @@ def stems(text: str) -> frozenset[str]:
 
 # --- sentences
 
-_STOP = re.compile(r"[.!?]+[\"”’»)*]*\s+(?=[\"“‘«(*]*(?P<next>[^\W_]+))|[。！？]+")
+_STOP = re.compile(r"[.!?]+[\"”’»)*]*\s+(?=\W{0,6}(?P<next>[^\W_]+))|[。！？]+")
 _SHORTENED = re.compile(
     r"(?:^|[\s(\"“.*_])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Mt|Ft|Jr|Sr|Prof|Gen|Col|Lt|Capt|Sgt|Rev|Hon|No|Nr|Nos|Vol|Op|Fig|vs|"
     r"etc|ca|approx|Inc|Ltd|Co|Corp|Bros|e\.g|i\.e|U\.S|U\.K|D\.C)$"
@@ -207,6 +220,8 @@ _SUCH_AS = re.compile(
     r"(?:,?\s+(?:such\s+as|including|namely|like|e\.g\.,?|for\s+(?:example|instance),?)\s*:?|[:：])\s*(?P<rest>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
+_INTRODUCED = re.compile(r"(?P<before>[^:：]{3,200}[^\W\d])[:：]\s*(?P<rest>[^:：]*[,，、;]\s*[^:：]*)", re.DOTALL)
+_INSTEAD = re.compile(r"not\s+[^,]+?,?\s+but\s+(?:rather\s+)?(?P<rest>.+)", re.DOTALL)
 _VAGUE = re.compile(
     r"(?:(?:in|from|by|through|at|to)\s+)?(?:many|several|various|some|a\s+(?:number|variety|few|range)\s+of|numerous|"
     r"different|multiple|most|other|certain|all|both|the\s+following|these|the)\b",
@@ -244,11 +259,11 @@ _NO_SLOT = re.compile(
 """The words before a verb that are no name, but a part of another sentence."""
 
 
-def in_template(text: str, question: ReplyQuestion) -> str | None:
-    """The value in a sentence that repeats the question's template; None if it does not."""
+def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str | None:
+    """The value in a sentence that repeats the question's template; None if it does not. `whole`: no part may differ."""
     plain = _plain(text).strip('"“”` ')
     is_before = question.sentence.startswith(f"[{question.variable}]")
-    for pattern in question.templates:
+    for pattern in question.whole_templates if whole else question.templates:
         match = pattern.match(plain)
         if match is None:
             continue
@@ -285,6 +300,9 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
     lead = LEAD_IN.fullmatch(plain) or _CONTRACTED.fullmatch(plain)
     if slot is not None or lead:
         return slot if lead is None else lead["rest"]
+    introduced = _INTRODUCED.fullmatch(plain)
+    if introduced and stems(introduced["before"]) & question.known_stems and not question.is_of_titles:
+        return introduced["rest"]
     return _complement(plain, question) or _enumerated(plain, question)
 
 
@@ -304,6 +322,8 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
         left, right = text[: match.start()].strip(), _DATED.sub("", text[match.end() :].strip())
         if len(left.split()) > MOST_DESCRIBING:
             return None
+        instead = _INSTEAD.match(right)
+        right = instead["rest"] if instead else right
         passive = _PASSIVE.match(right)
         described_left = len(stems(left) & question.known_stems)
         described_right = len(stems(right) & question.known_stems)
@@ -344,6 +364,8 @@ _JOINS = re.compile(
     re.IGNORECASE,
 )
 _PAIR = re.compile(r"\s+(?:and|or|und|oder|et|as\s+well\s+as|&)\s+|(?<=[\u4e00-\u9fff])[和与及](?=[\u4e00-\u9fff])")
+_LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|и|та|i|ja)\s+")
+"""Before the last of three or more values; between two, single letters may belong to a name."""
 _EXPLAINING = re.compile(
     r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
     r"e\.g\.|i\.e\.|which|where|who|whose|because|although|though|but|while|with|when|so|it|they|each|all|an?|the\s+\w+"
@@ -395,7 +417,7 @@ def _pair(text: str, question: ReplyQuestion, in_list: bool) -> list[str]:
         return [text]
     if question.has_compounds and not in_list:
         return [text]
-    parts = [part.strip() for part in _PAIR.split(text)]
+    parts = [part.strip() for part in (_LAST_PAIR if in_list else _PAIR).split(text)]
     if len(parts) < 2 or any(len(part.split()) > 4 or not part for part in parts):
         return [text]
     return parts

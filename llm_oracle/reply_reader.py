@@ -20,13 +20,14 @@ from hapax.llm_oracle.reply_prose import (
     ReplyQuestion,
     are_names,
     in_template,
+    is_titled,
     listed,
     novel_name,
     sentences,
     stated,
     without_opening,
 )
-from hapax.llm_oracle.reply_values import is_refusal, is_sentence, style_of, tidy, values_of
+from hapax.llm_oracle.reply_values import broken, is_refusal, is_sentence, style_of, tidy, values_of
 
 __all__ = ["READER_VERSION", "DropReason", "Reply", "ReplyQuestion", "read_reply", "read_strictly"]
 
@@ -42,7 +43,8 @@ _TURN_ENDS = re.compile(
 )
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
 _NEXT_PROMPT = re.compile(
-    r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant)\s?\d*\s?:|"
+    r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant|exercise|problem|task|example|sentence|"
+    r"statement|context|passage|topic)\s?\d*\s?:|"
     r"give me \d|list \d+\s|give me the correct)",
     re.IGNORECASE,
 )
@@ -62,7 +64,12 @@ _OPENERS = re.compile(
     re.IGNORECASE,
 )
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
+_ADJUNCT = re.compile(r"(?<=\w)\s+(?:to|in|for|at|on|into|as|from|with|by)\s.*$", re.DOTALL)
 _ARTICLE = re.compile(r"^(?:an?|the)\s+(?=\S)")
+_DECLINES = re.compile(
+    r"\bI(?:['’]d|\s+would)?\s+(?:rather\s+not|prefer\s+not|can(?:no|['’])t|cannot|won['’]t|am\s+(?:unable|not)|do\s+not|don['’]t)\s+[a-z]"
+)
+"""Words with which a sentence gives no answer, wherever they stand."""
 _VERDICTS = frozenset(("yes", "no", "true", "false", "ok", "okay", "maybe"))
 MOST_CHARACTERS = 1_000_000
 """Characters of a reply that are read."""
@@ -252,7 +259,7 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
         return [ReplyPart(lines[0].raw, lines[0].raw.replace("*", "").strip().rstrip(".)"), marked=False)]  # `1912.`
     if len(lines) == 1 and lines[0].number is not None and lines[0].number > 1 and question.numeric:
         return _prose(lines[0].raw, question, cut and not text.endswith("\n"))  # `1912. The ship hit an iceberg.`
-    final = _final_answer(lines, question)
+    final = _final_answer(lines[: _own_end(lines)], question)
     if final:
         return final
     if len(lines) == 1 and lines[0].mark in (Mark.NONE, Mark.HEADING):
@@ -336,10 +343,10 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
     refused = False
     own = sentences(text.strip()[:LONGEST_LIST_LINE])
     for position, sentence in enumerate(own):
-        is_direct = in_template(tidy(sentence), question) is not None
+        is_direct = in_template(tidy(sentence), question, whole=has_values) is not None
         if has_values and not is_direct:
             parts.append(ReplyPart(sentence, sentence, DropReason.EXPLANATION))
-        elif not is_direct and is_refusal(sentence):
+        elif not is_direct and (is_refusal(sentence) or _DECLINES.search(sentence)):
             refused = True
             parts.append(ReplyPart(sentence, sentence, DropReason.REFUSAL))
         else:
@@ -360,11 +367,14 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         bodies = numbers_listed(body, question) or [body]
         return [ReplyPart(sentence, number, marked=False) for number in bodies]
     named = stated(body, question)
+    is_bare = named is None
     if named is None and not refused:
-        named = _bare(body, question) or novel_name(body, question)
+        named = novel_name(body, question) or _bare(body, question)
     if named is None:
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
     values = listed(named, question)
+    if len(values) > 1 and not is_bare and not any(_ADJUNCT.search(value) for value in values[:-1]):
+        values[-1] = _ADJUNCT.sub("", values[-1])  # `malaria, dengue and Zika to humans`
     if len(values) > 1 and not are_names(values, 8):
         values = [named]
     if len(values) == 1 and named == body:
@@ -384,6 +394,8 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     if opener:
         plain = plain[opener.end() :]
     values = listed(plain, question)
+    if _PRONOUN.match(plain) and not is_titled(plain):
+        return None
     if not plain.strip() or _is_talk(ReplyLine(plain, plain), question) and len(values) < 3:
         return None
     if len(values) > 1 and (not are_names(values) or is_sentence(values[0])):
@@ -391,6 +403,7 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     return plain
 
 
+_PRONOUN = re.compile(r"(?:it|this|that|these|those|they|he|she|we|i|you|there|here)\b", re.IGNORECASE)
 _NOTES = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?)\b", re.IGNORECASE
 )
@@ -547,7 +560,10 @@ def _are_explanations(bodies: Sequence[str]) -> bool:
     telling = 0
     for body in bodies:
         plain = body.replace("*", "").replace("_", " ").strip()
-        label = re.split(r"[:：]\s", plain)[0].casefold()
+        label, _, explained = broken(plain)
+        label = label.casefold()
+        if explained and label not in labels and len(label.split()) <= 4:
+            continue  # `Manchego: a hard cheese.`
         long = len(plain.split()) > 2 and plain.endswith(".")
         telling += label in labels or is_sentence(plain) or long or len(plain.split()) > 7
     return telling > 0.5 * len(bodies)
