@@ -37,6 +37,7 @@ MOST_BEGINNINGS = 5
 """Brackets at which data is looked for."""
 _FENCED = re.compile(r"(?:```|~~~)(?P<language>[\w+-]*)[ \t]*\n(?P<inside>.*?)(?:\n[ \t]*(?:```|~~~)|\Z)", re.DOTALL)
 _RULE_ROW = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+_QUANTITY = re.compile(r"[^\w\s]{0,2}\s*[-−]?\d[\d.,]*\s*(?:[^\d\s][^\d]{0,20})?(?:\(.*\))?")
 _CELL_BREAK = re.compile(r"(?<!\\)\|")
 
 
@@ -104,7 +105,7 @@ def _data_at(text: str, begin: int, wanted: WantedName) -> DataPart | None:
     # `[B]`, a link or a footnote is no data.
     if not isinstance(node, list | dict) or not node:
         return None
-    if isinstance(node, list) and len(node) == 1 and inside[end : end + 1] == "(":
+    if isinstance(node, list) and len(node) == 1 and (inside[end : end + 1] == "(" or inside[1:2].isalnum()):
         return None
     if (
         isinstance(node, list)
@@ -132,7 +133,9 @@ def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
     text = re.sub(r"^[^\W\d]\w{0,40}\s*=\s*(?=[\[{])", "", text)
     if not text.startswith(("[", "{")):
         return None
-    for candidate in (text, re.sub(r",\s*(?=[\]}])", "", text)):
+    without_ends = re.sub(r",\s*(?=[\]}])", "", text)
+    with_commas = re.sub(r"(?<=[\"\]}])[ \t]*\n\s*(?=[\"\[{])", ",\n", without_ends)
+    for candidate in (text, without_ends, with_commas):
         try:
             node = json.loads(candidate)
         except (ValueError, RecursionError):
@@ -452,7 +455,7 @@ def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: 
         texts = [_bare(row[column]) for row in data if column < len(row)]
         if column < len(header) and header[column].casefold().strip(". ") in _ORDER_NAMES:
             continue
-        are_numbers = all(parse_number(text, wanted.data_type) is not None for text in texts)
+        are_numbers = all(_QUANTITY.fullmatch(text) for text in texts)
         if wanted.numeric and are_numbers:
             return column
         counts_rows = texts == [str(number) for number in range(1, len(texts) + 1)]

@@ -17,6 +17,9 @@ _TITLES = frozenset(
     "film movie book novel game album song show series title play opera work painting poem story musical documentary "
     "episode comic manga anime magazine podcast".split()
 )
+_PHRASES = frozenset(
+    "proverb saying quote quotation slogan motto idiom phrase sentence question lyric headline joke excuse reason".split()
+)
 _COMPOUNDS = _TITLES | frozenset(
     "dish food meal recipe snack dessert sandwich cocktail drink company firm brand shop store band duo couple pair "
     "county region province".split()
@@ -90,7 +93,12 @@ class ReplyQuestion:
     @cached_property
     def is_of_titles(self) -> bool:
         """True if the data type has titles as values, which may hold colons and commas."""
-        return bool(self.type_words & _TITLES)
+        return bool(self.type_words & (_TITLES | _PHRASES))
+
+    @cached_property
+    def is_of_phrases(self) -> bool:
+        """True if the data type has sentences as values."""
+        return bool(self.type_words & _PHRASES)
 
     @cached_property
     def has_compounds(self) -> bool:
@@ -111,13 +119,23 @@ class ReplyQuestion:
 
 def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
     slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
-    begin = r"^\W*" + "".join(_word(text) + r"\s+" if not _is_article(text) else _ARTICLE_BEFORE for text in head)
-    closing = "".join(r"\s+" + _word(text) if not _is_article(text) else _ARTICLE_AFTER for text in tail)
+    begin = r"^\W*" + "".join(
+        _ARTICLE_BEFORE if _is_article(text) else _word(text) + r"\s+" + _FILLING for text in head
+    )
+    closing = "".join(
+        _ARTICLE_AFTER if _is_article(text) else r"\s+" + (_FILLING if number else "") + _word(text)
+        for number, text in enumerate(tail)
+    )
     return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
 
 
 _ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
 """Articles of a template may be absent."""
+_FILLING = (
+    r"(?:(?:also|commonly|often|typically|usually|frequently|generally|widely|sometimes|regularly|can|may|their|its|his|"
+    r"her|own)\s+)?"
+)
+"""A word that a sentence may have more than the template."""
 _SAME_FORMS = ({"is", "are"}, {"was", "were"}, {"has", "have"}, {"does", "do"})
 
 
@@ -292,14 +310,13 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
     It is the slot of the template, or the side of the verb that the words of the question do not describe, in whichever
     order: `The capital of Australia is Canberra` and `Canberra is the capital of Australia`.
     """
-    slot = in_template(text, question)
-    if slot is not None:
-        return _enumerated(slot, question) or slot
     plain = without_opening(_plain(text))
     slot = in_template(plain, question)
+    if slot is not None:
+        return _enumerated(slot, question) or slot
     lead = LEAD_IN.fullmatch(plain) or _CONTRACTED.fullmatch(plain)
-    if slot is not None or lead:
-        return slot if lead is None else lead["rest"]
+    if lead:
+        return lead["rest"]
     introduced = _INTRODUCED.fullmatch(plain)
     if introduced and stems(introduced["before"]) & question.known_stems and not question.is_of_titles:
         return introduced["rest"]
@@ -364,11 +381,11 @@ _JOINS = re.compile(
     re.IGNORECASE,
 )
 _PAIR = re.compile(r"\s+(?:and|or|und|oder|et|as\s+well\s+as|&)\s+|(?<=[\u4e00-\u9fff])[和与及](?=[\u4e00-\u9fff])")
-_LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|и|та|i|ja)\s+")
+_LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|та|i|ja|ve|và|și|dan)\s+")
 """Before the last of three or more values; between two, single letters may belong to a name."""
 _EXPLAINING = re.compile(
     r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
-    r"e\.g\.|i\.e\.|which|where|who|whose|because|although|though|but|while|with|when|so|it|they|each|all|an?|the\s+\w+"
+    r"e\.g\.|i\.e\.|which|where|who|whose|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
     r"\s+(?:of|in))\b",
     re.IGNORECASE,
 )
@@ -400,12 +417,17 @@ def _is_enclosed(text: str) -> bool:
 
 def _parts(text: str) -> list[str]:
     """The parts between commas that stand outside parentheses and quotation marks."""
+    return _split(_COMMA, text)
+
+
+def _split(separator: re.Pattern[str], text: str) -> list[str]:
+    """The parts between separators that stand outside dates, parentheses and quotation marks."""
     hidden = re.sub(
         r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{4}\b|\([^()]*\)|（[^（）]*）|\"[^\"]*\"|“[^“”]*”|«[^«»]*»", lambda match: "\0" * len(match.group()), text
     )
     parts: list[str] = []
     begin = 0
-    for match in _COMMA.finditer(hidden):
+    for match in separator.finditer(hidden):
         parts.append(text[begin : match.start()])
         begin = match.end()
     return [part.strip() for part in (*parts, text[begin:]) if part.strip()]
@@ -417,7 +439,7 @@ def _pair(text: str, question: ReplyQuestion, in_list: bool) -> list[str]:
         return [text]
     if question.has_compounds and not in_list:
         return [text]
-    parts = [part.strip() for part in (_LAST_PAIR if in_list else _PAIR).split(text)]
+    parts = _split(_LAST_PAIR if in_list else _PAIR, text)
     if len(parts) < 2 or any(len(part.split()) > 4 or not part for part in parts):
         return [text]
     return parts

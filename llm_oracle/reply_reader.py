@@ -65,7 +65,7 @@ _OPENERS = re.compile(
 )
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
 _ADJUNCT = re.compile(r"(?<=\w)\s+(?:to|in|for|at|on|into|as|from|with|by)\s.*$", re.DOTALL)
-_ARTICLE = re.compile(r"^(?:an?|the)\s+(?=\S)")
+_ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
 _DECLINES = re.compile(
     r"\bI(?:['’]d|\s+would)?\s+(?:rather\s+not|prefer\s+not|can(?:no|['’])t|cannot|won['’]t|am\s+(?:unable|not)|do\s+not|don['’]t)\s+[a-z]"
 )
@@ -259,7 +259,7 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
         return [ReplyPart(lines[0].raw, lines[0].raw.replace("*", "").strip().rstrip(".)"), marked=False)]  # `1912.`
     if len(lines) == 1 and lines[0].number is not None and lines[0].number > 1 and question.numeric:
         return _prose(lines[0].raw, question, cut and not text.endswith("\n"))  # `1912. The ship hit an iceberg.`
-    final = _final_answer(lines[: _own_end(lines)], question)
+    final = _final_answer(lines[: _own_end(lines, question)], question)
     if final:
         return final
     if len(lines) == 1 and lines[0].mark in (Mark.NONE, Mark.HEADING):
@@ -328,7 +328,7 @@ def _final_answer(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[R
 
 def _paragraphs(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The parts of a reply in sentences: the values of the first line that states any, and of each template."""
-    end = _own_end(lines)
+    end = _own_end(lines, question)
     parts: list[ReplyPart] = []
     for position, line in enumerate(lines[:end]):
         is_last = position + 1 == len(lines)
@@ -437,7 +437,7 @@ def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
 
 def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropReason | None]:
     """For each line the reason why it is not an item, None for an item."""
-    end = _own_end(lines)
+    end = _own_end(lines, question)
     own = list(lines[:end])
     items = _item_positions(own, question)
     first = min(items, default=len(own))
@@ -458,11 +458,12 @@ def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropRe
     return [*reasons, *[DropReason.REMARK] * (len(lines) - end)]
 
 
-def _own_end(lines: Sequence[ReplyLine]) -> int:
+def _own_end(lines: Sequence[ReplyLine], question: ReplyQuestion) -> int:
     """Position of the line where a base model goes on with the next prompt; their number if it does not."""
     for position, line in enumerate(lines):
         is_marked = line.mark not in (Mark.NONE, Mark.HEADING)
-        has_slot = line.after_blank and re.search(r"\[[A-Z]\d?\]", line.body) is not None
+        slots = re.findall(r"\[([A-Z]\d?)\]", line.body)
+        has_slot = bool(slots) and (line.after_blank or slots[0] != question.variable)
         if position and not is_marked and (has_slot or _NEXT_PROMPT.match(line.body)):
             return position
     return len(lines)

@@ -48,8 +48,12 @@ _ROMAN = re.compile(r"[IVX]{1,4}|\d?[+-]")
 _CHEMICAL = re.compile(r"(?:poly|bis|tris|tetrakis)$", re.IGNORECASE)
 _BYLINE = re.compile(r",?\s+by\s+(?=[^\W\d_a-z])[^\d]{2,60}$")
 _BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*")
-_ARTICLE = re.compile(r"(?:an?|the)\s+(?=\S)")
+_ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
 _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
+_YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad|bce|ce))?")
+_APPOSITION = re.compile(
+    r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$", re.DOTALL
+)
 _ACRONYM = re.compile(r"(?:^|[\s(,])(?:[^\W\d_]\.){2,}$")
 _ABBREVIATIONS = frozenset(("inc.", "jr.", "sr.", "ltd.", "co.", "corp.", "bros.", "st.", "mt."))
 
@@ -109,10 +113,15 @@ _PLACEHOLDER = re.compile(
     r"etc|and so on|and (?:many |so many )?(?:more|others)\W*|others|_{2,}|\.{2,}|…",
     re.IGNORECASE,
 )
-_DENIED = re.compile(
-    r"~~|[❌✗✘]|\b(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE
+_DECLINED = re.compile(
+    r"\b(?:provid\w*|assist\w*|list|answer\w*|information|help|unable|model|ai|none|unknown|n/a|null|no\s+\w+s?)\b", re.IGNORECASE
 )
-"""What takes a value back: a line through it, a cross, or a negated verb."""
+"""Words that tell a refusal from a title such as `i don't wanna be you anymore`."""
+_DENIED = re.compile(
+    r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE
+)
+"""A negated verb behind the value."""
+_CROSSED = re.compile(r"~~|[❌✗✘]")
 
 _VERBS = re.compile(
     r"(?P<subject>.{1,64}?)\s+(?:is|are|was|were|has|have|can|contains?|refers?|comes?|originat\w+|belongs?|means|"
@@ -209,7 +218,9 @@ _NO_SUBJECT = frozenset(
     ]
 )
 _LEADING_TEXT = re.compile(
-    r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well)\s|[.;]\s|$)", re.DOTALL
+    r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well|so\s+that|in\s+order|to(?=\s+[a-z])|"
+    r"for(?=\s+\w+ing\b))\s|[.;]\s|$)",
+    re.DOTALL,
 )
 
 
@@ -300,6 +311,8 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
     tidied = tidy(text)
     if has_controls(text[:LONGEST_LINE]):
         return DropReason.CONTROL
+    if _CROSSED.search(text):
+        return DropReason.REMARK
     if not any(char.isalnum() for char in tidied):
         return DropReason.EMPTY
     if question.numeric:
@@ -312,7 +325,7 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 
 
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
-    if is_refusal(text):
+    if is_refusal(text) and not (marked and question.is_of_titles and not _DECLINED.search(text)):
         return DropReason.REFUSAL
     if _DENIED.search(text) and not is_titled(text):
         return DropReason.REMARK
@@ -327,7 +340,9 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
         return DropReason.REMARK
     if exact:
         return _checked(" ".join(_without_quotes(name).split()), question, style)
-    if marked and is_sentence(name) and not (question.is_of_titles and is_titled(name)):
+    if not question.is_of_titles:
+        name = _APPOSITION.sub("", name)
+    if marked and is_sentence(name) and not question.is_of_phrases and not (question.is_of_titles and is_titled(name)):
         subject = _subject(name, question, style)
         if subject is None:
             return DropReason.REMARK
@@ -396,6 +411,8 @@ def is_label(text: str, question: ReplyQuestion, style: ListStyle) -> bool:
     plain = text.strip("*_\"'`[]() ").casefold()
     if plain == question.variable.casefold() or plain in style.labels or _LABEL.fullmatch(plain):
         return True
+    if _YEARS.fullmatch(plain) and not question.is_of_titles:
+        return True  # `1903: Marie Curie`
     words = plain.rstrip("0123456789# ").split()
     return bool(words) and " ".join(words) in (question.data_type.casefold(), f"{question.data_type.casefold()}s")
 
@@ -531,6 +548,6 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | D
         return DropReason.DATA_TYPE
     if folded in _NOTHING:
         return DropReason.REFUSAL
-    if re.fullmatch(r"\d{1,2}|\d+(?:\.\d+){2,}\.?|(?:\d\W*){1,2}", value):
+    if re.fullmatch(r"\d{1,2}|\d+(?:\.\d+){2,}\.?|\d\W*|\d[.)\s]+\d[.)]?", value):
         return DropReason.EMPTY  # what is left of a list that has lost its values
     return value if len(value) <= LONGEST_VALUE else DropReason.TOO_LONG
