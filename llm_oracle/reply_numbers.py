@@ -18,7 +18,8 @@ _UNITS = {
     "feet": "foot", "metre": "meter", "kilometre": "kilometer", "centimetre": "centimeter", "litre": "liter",
     "percent": "percentage", "sq": "square", "c": "celsius", "f": "fahrenheit",
 }  # fmt: skip
-_SIGNS = {"°C": " celsius", "° C": " celsius", "°F": " fahrenheit", "° F": " fahrenheit", "%": " percent", "°": " degrees ", "²": " square", "′": " feet"}
+_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)")
+_SIGNS = {"km/h": " kilometers per hour", "mph": " miles per hour", "m/s": " meters per second", "°C": " celsius", "° C": " celsius", "°F": " fahrenheit", "° F": " fahrenheit", "%": " percent", "°": " degrees ", "²": " square", "′": " feet"}
 _FACTORS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _DIMENSIONS = frozenset("tall long high deep wide old away in length height width depth of above sea level per".split())
 
@@ -100,6 +101,9 @@ def _slot_readings(text: str, question: ReplyQuestion) -> list[str]:
     readings: list[str] = []
     slot = in_template(text, question)
     if slot is not None:
+        measured = _MEASURED.match(_spelled(slot))
+        if measured and _names(measured["unit"].casefold()) & _wanted(question) and not _RANGE.match(slot):
+            readings.append(measured.group())
         leading = _LEADING.match(slot)
         readings += [slot, f"{leading['number']}{leading['bc'] or ''}".rstrip(",") if leading else slot]
     lead = LEAD_IN.fullmatch(text) or re.fullmatch(r"(?:it|that)(?:\s+(?:is|was)|['’]s)\s+(?P<rest>.+)", text, re.I)
@@ -144,6 +148,7 @@ def _spelled(text: str) -> str:
     """The text with the names of signs, and with digits if its only numbers are words: `eight legs`."""
     if not any(map(str.isdigit, _PARENTHESES.sub("", text))):
         text = _WORDS.sub(_from_words, _PARENTHESES.sub("", text))
+    text = _THOUSANDS.sub(lambda match: re.sub(r"\s", "", match.group()), text)
     for sign, word in _SIGNS.items():
         text = text.replace(sign, word)
     return text

@@ -111,6 +111,12 @@ class ReplyQuestion:
         words = self.data_type.casefold().split()
         return frozenset((*words, *(word.removesuffix("s") for word in words)))
 
+    def without_beginning(self, text: str) -> str:
+        """A text without the last word of the template before the slot: `in May` for `... starts in [A]`."""
+        head = self._sides[0] if self._sides else []
+        word, _, rest = text.partition(" ")
+        return rest if head and rest and word.casefold() == head[-1].casefold() else text
+
     @cached_property
     def known_stems(self) -> frozenset[str]:
         """Stems of the words of the template and of the data type that carry meaning."""

@@ -58,7 +58,7 @@ _SPEAKER = re.compile(
     r"\s*(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|ai|bot|a)\s*:\s)", re.IGNORECASE
 )
 _OPENERS = re.compile(
-    r"(?:sure|certainly|of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
+    r"(?:(?:great|good|excellent|interesting)\s+(?:question|choice|topic)|sure|certainly|of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
     r"bien sûr|claro|por supuesto|certamente|natürlich|当然|好的|当然可以|もちろん)"
     r"\b[\s,!.。！]*(?:here (?:you go|they are|it is))?[\s!.。！:]*",
     re.IGNORECASE,
@@ -379,6 +379,8 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         values = [named]
     if len(values) == 1 and named == body:
         values = [sentence]
+    if len(values) > 1 and is_bare:
+        values[0] = novel_name(values[0], question) or values[0]  # `Puccini composed Tosca, Turandot and ...`
     if not question.is_of_titles:
         values = [_ARTICLE.sub("", value) for value in values]
     return [ReplyPart(sentence, value, marked=False) for value in values]
@@ -393,6 +395,7 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     opener = _OPENERS.match(plain)
     if opener:
         plain = plain[opener.end() :]
+    plain = question.without_beginning(plain)
     values = listed(plain, question)
     if _PRONOUN.match(plain) and not is_titled(plain):
         return None

@@ -548,6 +548,8 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | D
         return DropReason.DATA_TYPE
     if folded in _NOTHING:
         return DropReason.REFUSAL
+    if re.fullmatch(r"\d{1,2}", value) and style.short:
+        return value
     if re.fullmatch(r"\d{1,2}|\d+(?:\.\d+){2,}\.?|\d\W*|\d[.)\s]+\d[.)]?", value):
         return DropReason.EMPTY  # what is left of a list that has lost its values
     return value if len(value) <= LONGEST_VALUE else DropReason.TOO_LONG
