@@ -300,7 +300,9 @@ def _picked(node: Mapping[str, Any], wanted: WantedName) -> str:
 # --- elements of XML and HTML
 
 _ELEMENT = re.compile(r"<(?P<name>[A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
-_INLINE_TAGS = frozenset("b i em strong u code span br sub sup small a font mark s strike".split())
+_INLINE_TAGS = frozenset(
+    ["b", "i", "em", "strong", "u", "code", "span", "br", "sub", "sup", "small", "a", "font", "mark", "s", "strike"]
+)
 
 
 class _Elements(HTMLParser):
@@ -311,7 +313,7 @@ class _Elements(HTMLParser):
         self.leaves: list[tuple[str, str]] = []
         self._open: list[tuple[str, list[str], bool]] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002  # the names of the base class
         if tag not in _INLINE_TAGS and len(self._open) < 50:
             self._open = [(name, texts, False) for name, texts, _ in self._open]
             self._open.append((tag, [], True))
@@ -335,7 +337,8 @@ def read_elements(text: str, wanted: WantedName) -> DataPart | None:
     """The values in the innermost elements of a text in XML or HTML; None if it has no list of elements."""
     folded = text[:MOST_DATA]
     closed = [
-        match for match in _ELEMENT.finditer(folded)
+        match
+        for match in _ELEMENT.finditer(folded)
         if match["name"].casefold() not in _INLINE_TAGS and f"</{match['name']}>" in folded[match.end() :]
     ]
     if not closed:

@@ -19,15 +19,67 @@ _UNITS = {
     "percent": "percentage", "sq": "square", "c": "celsius", "f": "fahrenheit",
 }  # fmt: skip
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)")
-_SIGNS = {"km/h": " kilometers per hour", "mph": " miles per hour", "m/s": " meters per second", "°C": " celsius", "° C": " celsius", "°F": " fahrenheit", "° F": " fahrenheit", "%": " percent", "°": " degrees ", "²": " square", "′": " feet"}
+_SIGNS = {
+    "km/h": " kilometers per hour",
+    "mph": " miles per hour",
+    "m/s": " meters per second",
+    "°C": " celsius",
+    "° C": " celsius",
+    "°F": " fahrenheit",
+    "° F": " fahrenheit",
+    "%": " percent",
+    "°": " degrees ",
+    "²": " square",
+    "′": " feet",
+}
 _FACTORS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_DIMENSIONS = frozenset("tall long high deep wide old away in length height width depth of above sea level per".split())
+_DIMENSIONS = frozenset(
+    [
+        "tall",
+        "long",
+        "high",
+        "deep",
+        "wide",
+        "old",
+        "away",
+        "in",
+        "length",
+        "height",
+        "width",
+        "depth",
+        "of",
+        "above",
+        "sea",
+        "level",
+        "per",
+    ]
+)
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+_ONES = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = dict(
+    zip(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], range(20, 100, 10), strict=True)
+)
 _WORDS = re.compile(
     rf"\b(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_ONES[1:10])}))?|(?P<small>{'|'.join(_ONES)}))\b",
     re.IGNORECASE,

@@ -14,15 +14,76 @@ LONGEST_PROSE = 20_000
 """Characters of a single line that are read as sentences."""
 
 _TITLES = frozenset(
-    "film movie book novel game album song show series title play opera work painting poem story musical documentary "
-    "episode comic manga anime magazine podcast".split()
+    [
+        "film",
+        "movie",
+        "book",
+        "novel",
+        "game",
+        "album",
+        "song",
+        "show",
+        "series",
+        "title",
+        "play",
+        "opera",
+        "work",
+        "painting",
+        "poem",
+        "story",
+        "musical",
+        "documentary",
+        "episode",
+        "comic",
+        "manga",
+        "anime",
+        "magazine",
+        "podcast",
+    ]
 )
 _PHRASES = frozenset(
-    "proverb saying quote quotation slogan motto idiom phrase sentence question lyric headline joke excuse reason".split()
+    [
+        "proverb",
+        "saying",
+        "quote",
+        "quotation",
+        "slogan",
+        "motto",
+        "idiom",
+        "phrase",
+        "sentence",
+        "question",
+        "lyric",
+        "headline",
+        "joke",
+        "excuse",
+        "reason",
+    ]
 )
 _COMPOUNDS = _TITLES | frozenset(
-    "dish food meal recipe snack dessert sandwich cocktail drink company firm brand shop store band duo couple pair "
-    "county region province".split()
+    [
+        "dish",
+        "food",
+        "meal",
+        "recipe",
+        "snack",
+        "dessert",
+        "sandwich",
+        "cocktail",
+        "drink",
+        "company",
+        "firm",
+        "brand",
+        "shop",
+        "store",
+        "band",
+        "duo",
+        "couple",
+        "pair",
+        "county",
+        "region",
+        "province",
+    ]
 )
 """Data types whose names often hold `and`: `fish and chips`, `Marks and Spencer`."""
 
@@ -161,9 +222,62 @@ def _word(text: str) -> str:
 
 
 _FUNCTION_WORDS = frozenset(
-    "a an the of in on at to by for from with and or as is are was were be been has have had do does did can may will "
-    "that this which who it its his her their there one some many most all any not very also into through than "
-    "personx persony".split()
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "by",
+        "for",
+        "from",
+        "with",
+        "and",
+        "or",
+        "as",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "has",
+        "have",
+        "had",
+        "do",
+        "does",
+        "did",
+        "can",
+        "may",
+        "will",
+        "that",
+        "this",
+        "which",
+        "who",
+        "it",
+        "its",
+        "his",
+        "her",
+        "their",
+        "there",
+        "one",
+        "some",
+        "many",
+        "most",
+        "all",
+        "any",
+        "not",
+        "very",
+        "also",
+        "into",
+        "through",
+        "than",
+        "personx",
+        "persony",
+    ]
 )
 
 
@@ -181,8 +295,45 @@ _SHORTENED = re.compile(
     r"etc|ca|approx|Inc|Ltd|Co|Corp|Bros|e\.g|i\.e|U\.S|U\.K|D\.C)$"
 )
 _OPENS_SENTENCE = frozenset(
-    "It Its He She They This That These Those The There Here In On At As However Although While Since Because Note "
-    "Also Other Some Many Most Its Their His Her We You If When For Please".split()
+    [
+        "It",
+        "Its",
+        "He",
+        "She",
+        "They",
+        "This",
+        "That",
+        "These",
+        "Those",
+        "The",
+        "There",
+        "Here",
+        "In",
+        "On",
+        "At",
+        "As",
+        "However",
+        "Although",
+        "While",
+        "Since",
+        "Because",
+        "Note",
+        "Also",
+        "Other",
+        "Some",
+        "Many",
+        "Most",
+        "Its",
+        "Their",
+        "His",
+        "Her",
+        "We",
+        "You",
+        "If",
+        "When",
+        "For",
+        "Please",
+    ]
 )
 
 
@@ -284,7 +435,7 @@ _NO_SLOT = re.compile(
 
 
 def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str | None:
-    """The value in a sentence that repeats the question's template; None if it does not. `whole`: no part may differ."""
+    """The value in a sentence that repeats the question's template; None if it does not. `whole`: all of it."""
     plain = _plain(text).strip('"“”` ')
     is_before = question.sentence.startswith(f"[{question.variable}]")
     for pattern in question.whole_templates if whole else question.templates:
@@ -366,9 +517,15 @@ def novel_name(text: str, question: ReplyQuestion) -> str | None:
     if len(stems(text) & question.known_stems) < 2:
         return None
     names: list[str] = []
-    for match in re.finditer(r"(?<!\w)[^\W\d_a-z][\w'’.-]*(?:\s+(?:(?:of|the|and|de|la|von|van|der)\s+)*[^\W\d_a-z][\w'’.-]*)*", text):
+    for match in re.finditer(
+        r"(?<!\w)[^\W\d_a-z][\w'’.-]*(?:\s+(?:(?:of|the|and|de|la|von|van|der)\s+)*[^\W\d_a-z][\w'’.-]*)*", text
+    ):
         name = match.group().strip(".,")
-        if not stems(name) & question.known_stems and name.casefold() not in _FUNCTION_WORDS and name not in _OPENS_SENTENCE:
+        if (
+            not stems(name) & question.known_stems
+            and name.casefold() not in _FUNCTION_WORDS
+            and name not in _OPENS_SENTENCE
+        ):
             names.append(name)
     return names[0] if len(names) == 1 and names[0] != text.strip(". ") else None
 
@@ -429,7 +586,9 @@ def _parts(text: str) -> list[str]:
 def _split(separator: re.Pattern[str], text: str) -> list[str]:
     """The parts between separators that stand outside dates, parentheses and quotation marks."""
     hidden = re.sub(
-        r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{4}\b|\([^()]*\)|（[^（）]*）|\"[^\"]*\"|“[^“”]*”|«[^«»]*»", lambda match: "\0" * len(match.group()), text
+        r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{4}\b|\([^()]*\)|（[^（）]*）|\"[^\"]*\"|“[^“”]*”|«[^«»]*»",
+        lambda match: "\0" * len(match.group()),
+        text,
     )
     parts: list[str] = []
     begin = 0

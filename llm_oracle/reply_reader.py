@@ -29,10 +29,21 @@ from hapax.llm_oracle.reply_prose import (
 )
 from hapax.llm_oracle.reply_values import broken, is_refusal, is_sentence, style_of, tidy, values_of
 
-__all__ = ["READER_VERSION", "DropReason", "Reply", "ReplyQuestion", "read_reply", "read_strictly"]
+__all__ = [
+    "READER_VERSION",
+    "STRICT_READER_VERSION",
+    "DropReason",
+    "Reply",
+    "ReplyQuestion",
+    "read_reply",
+    "read_strictly",
+]
 
 READER_VERSION = 3
-"""Raised whenever the same reply may give other values. Version 1 is the strict reader of `answers.parse_values`."""
+"""Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
+
+STRICT_READER_VERSION = 1
+"""The reader of `answers.parse_values`, which `--compat` uses."""
 
 LENGTH = "length"
 """Finish reason of a reply that the token limit cut off."""
@@ -58,7 +69,8 @@ _SPEAKER = re.compile(
     r"\s*(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|ai|bot|a)\s*:\s)", re.IGNORECASE
 )
 _OPENERS = re.compile(
-    r"(?:(?:great|good|excellent|interesting)\s+(?:question|choice|topic)|sure|certainly|of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
+    r"(?:(?:great|good|excellent|interesting)\s+(?:question|choice|topic)|sure|certainly|"
+    r"of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
     r"bien sûr|claro|por supuesto|certamente|natürlich|当然|好的|当然可以|もちろん)"
     r"\b[\s,!.。！]*(?:here (?:you go|they are|it is))?[\s!.。！:]*",
     re.IGNORECASE,
@@ -135,7 +147,9 @@ def read_reply(text: str, question: ReplyQuestion, finish_reason: str = "stop") 
         entries.append(ParsedValue(shown, _shortened(piece.raw.strip()), position, rejected))
     if seen:  # beside values, a sentence such as `I know no others` is a remark
         entries = [
-            replace(entry, rejected=DropReason.REMARK) if entry.rejected is piece.dropped is DropReason.REFUSAL else entry
+            replace(entry, rejected=DropReason.REMARK)
+            if entry.rejected is piece.dropped is DropReason.REFUSAL
+            else entry
             for entry, piece in zip(entries, pieces, strict=True)
         ]
     return Reply(tuple(entries))
@@ -359,7 +373,7 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
 
 
 def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list[ReplyPart]:
-    """The values that a sentence states, or the sentence as a remark. `refused`: the reply has said that it has none."""
+    """The values that a sentence states, or the sentence as a remark. `refused`: the reply has declined before."""
     body = tidy(sentence)
     if body.strip(".! ").casefold() in _VERDICTS:
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
@@ -399,7 +413,7 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     values = listed(plain, question)
     if _PRONOUN.match(plain) and not is_titled(plain):
         return None
-    if not plain.strip() or _is_talk(ReplyLine(plain, plain), question) and len(values) < 3:
+    if not plain.strip() or (_is_talk(ReplyLine(plain, plain), question) and len(values) < 3):
         return None
     if len(values) > 1 and (not are_names(values) or is_sentence(values[0])):
         return None

@@ -52,7 +52,8 @@ _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
 _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
 _YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad|bce|ce))?")
 _APPOSITION = re.compile(
-    r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$", re.DOTALL
+    r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$",
+    re.DOTALL,
 )
 _ACRONYM = re.compile(r"(?:^|[\s(,])(?:[^\W\d_]\.){2,}$")
 _ABBREVIATIONS = frozenset(("inc.", "jr.", "sr.", "ltd.", "co.", "corp.", "bros.", "st.", "mt."))
@@ -114,12 +115,11 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _DECLINED = re.compile(
-    r"\b(?:provid\w*|assist\w*|list|answer\w*|information|help|unable|model|ai|none|unknown|n/a|null|no\s+\w+s?)\b", re.IGNORECASE
+    r"\b(?:provid\w*|assist\w*|list|answer\w*|information|help|unable|model|ai|none|unknown|n/a|null|no\s+\w+s?)\b",
+    re.IGNORECASE,
 )
 """Words that tell a refusal from a title such as `i don't wanna be you anymore`."""
-_DENIED = re.compile(
-    r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE
-)
+_DENIED = re.compile(r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE)
 """A negated verb behind the value."""
 _CROSSED = re.compile(r"~~|[❌✗✘]")
 
@@ -224,8 +224,11 @@ _LEADING_TEXT = re.compile(
 )
 
 
+MOST_WORDS = 8
+"""Words of a value that is neither a title nor a phrase. A longer entry is a sentence."""
 _PICTURES = "[\u2600-\u27bf\U0001f000-\U0001faff\ufe0f\u200d]+"
 _OUTER_PICTURES = re.compile(rf"^\s*{_PICTURES}\s+|\s*{_PICTURES}\s*$")
+
 
 @dataclass(frozen=True, slots=True)
 class ListStyle:
@@ -340,14 +343,23 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
         return DropReason.REMARK
     if exact:
         return _checked(" ".join(_without_quotes(name).split()), question, style)
+    shortened = _shortened(name, question, style, marked)
+    if isinstance(shortened, DropReason):
+        return shortened
+    return _checked(_cleaned(shortened, question, style), question, style)
+
+
+def _shortened(name: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> str | DropReason:
+    """The name without an apposition and, in a sentence, without the predicate."""
     if not question.is_of_titles:
         name = _APPOSITION.sub("", name)
-    if marked and is_sentence(name) and not question.is_of_phrases and not (question.is_of_titles and is_titled(name)):
-        subject = _subject(name, question, style)
-        if subject is None:
-            return DropReason.REMARK
-        name = subject
-    return _checked(_cleaned(name, question, style), question, style)
+        if len(_PARENTHESES.sub("", name).split()) > MOST_WORDS and not is_sentence(name):
+            return DropReason.TOO_LONG
+    is_name = question.is_of_phrases or (question.is_of_titles and is_titled(name))
+    if not marked or is_name or not is_sentence(name):
+        return name
+    subject = _subject(name, question, style)
+    return DropReason.REMARK if subject is None else subject
 
 
 def _leading(slot: str, question: ReplyQuestion, style: ListStyle) -> str:
@@ -362,7 +374,7 @@ def _leading(slot: str, question: ReplyQuestion, style: ListStyle) -> str:
 
 
 def _subject(sentence: str, question: ReplyQuestion, style: ListStyle) -> str | None:
-    """The value in a sentence that does not repeat the template: what the question does not describe, or its subject."""
+    """The value in a sentence without the template: the part that the question does not describe, or its subject."""
     slot = stated(sentence, question)
     if slot is not None and len(slot.split()) <= 5:
         return _leading(slot, question, style)
@@ -471,9 +483,7 @@ def _without_parentheses(text: str) -> str:
         if match.start() == 0 and re.match(r"[^\S\n]*\w", follows):
             return match.group()
         if attached and (
-            _ROMAN.fullmatch(match["inside"])
-            or re.match(r"\w", follows)
-            or _CHEMICAL.search(text[: match.start()])
+            _ROMAN.fullmatch(match["inside"]) or re.match(r"\w", follows) or _CHEMICAL.search(text[: match.start()])
         ):
             return match.group()
         return ""
