@@ -219,7 +219,7 @@ _NO_SUBJECT = frozenset(
 )
 _LEADING_TEXT = re.compile(
     r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well|so\s+that|in\s+order|to(?=\s+[a-z])|"
-    r"for(?=\s+\w+ing\b))\s|[.;]\s|$)",
+    r"for(?=\s+\w+ing\b))\s|;\s|$)",
     re.DOTALL,
 )
 
@@ -448,11 +448,8 @@ def _quoted_beginning(text: str) -> str | None:
     if match is None or re.match(r"[\w]", match["rest"]):
         return None
     inside = match[1][1:].strip()
-    return (
-        inside.rstrip(".,")
-        if match["rest"].strip() == "" and inside.endswith((".", ",")) and not inside.endswith("..")
-        else inside
-    )
+    is_whole = not match["rest"].strip() and inside.endswith((".", ",")) and not inside.endswith("..")
+    return _unstopped(inside, ListStyle()) if is_whole else inside
 
 
 def _without_quotes(text: str) -> str:

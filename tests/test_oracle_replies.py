@@ -178,7 +178,25 @@ def test_published_replies_give_the_strict_readers_values() -> None:
 # --- properties
 
 NAMES = st.sampled_from(
-    ["Pizza", "Risotto alla milanese", "São Paulo", "O'Neal", "Abdul-Jabbar", "Vitamin B12", "Mount Etna", "東京", "Copper(II) sulfate", "Dr. Seuss", "Washington, D.C.", "steel", "honey", "2-Propanol", "H&M", "Казань", "AC/DC"]
+    [
+        "Pizza",
+        "Risotto alla milanese",
+        "São Paulo",
+        "O'Neal",
+        "Abdul-Jabbar",
+        "Vitamin B12",
+        "Mount Etna",
+        "東京",
+        "Copper(II) sulfate",
+        "Dr. Seuss",
+        "Washington, D.C.",
+        "steel",
+        "honey",
+        "2-Propanol",
+        "H&M",
+        "Казань",
+        "AC/DC",
+    ]
 )
 STYLES = {
     "numbers": lambda values: "\n".join(f"{number}. {value}" for number, value in enumerate(values, 1)),
