@@ -481,7 +481,7 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
 
 
 def _enumerated(text: str, question: ReplyQuestion) -> str | None:
-    """What `such as`, `including` or a colon introduces, if a description and not a name stands before it."""
+    """The text that `such as`, `including` or a colon introduces behind a description; None behind a name."""
     match = _SUCH_AS.search(text)
     if match is None:
         return None
