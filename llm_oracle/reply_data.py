@@ -1,18 +1,27 @@
-"""Reads replies that are data: JSON, JSON lines, Python lists and Markdown tables, also when they are cut off."""
+"""Reads replies that are data: JSON, YAML, Python lists, elements of XML, tables, CSV, also when they are cut off."""
 
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html.parser import HTMLParser
+from itertools import islice
 from typing import Any
+
+import yaml
 
 from hapax.llm_oracle.answers import MOST_LINES, parse_number
 
 MOST_DATA = 200_000
 """Characters of a reply that are tried as JSON."""
+
+MOST_LOOSE = 20_000
+"""Characters of data that are tried as Python's notation or YAML, which take longer to read."""
 
 _GENERIC_NAMES = ("value", "answer", "name", "item", "result", "example", "entity", "title", "text", "label")
 _ORDER_NAMES = frozenset(("#", "no", "nr", "id", "index", "rank", "number", "position", "order", "№"))
@@ -21,8 +30,14 @@ _SIDE_NAMES = re.compile(
     r"question|prompt|sentence|format|variable",
     re.IGNORECASE,
 )
-_FENCED = re.compile(r"(?:```|~~~)[\w+-]*[ \t]*\n(?P<inside>.*?)(?:\n[ \t]*(?:```|~~~)|\Z)", re.DOTALL)
+_CARRIERS = ("arguments", "parameters", "input", "function", "output", "data", "response", "properties", "tool_input")
+"""Names of the parts of a call of a tool that carry what it is called with."""
+_BEGIN = re.compile(r"(?:^|[:：=\]]|(?<=\s))[ \t]*(?=[\[{]\s*[\"'{\[])|^[ \t]*(?=[\[{])", re.MULTILINE)
+MOST_BEGINNINGS = 5
+"""Brackets at which data is looked for."""
+_FENCED = re.compile(r"(?:```|~~~)(?P<language>[\w+-]*)[ \t]*\n(?P<inside>.*?)(?:\n[ \t]*(?:```|~~~)|\Z)", re.DOTALL)
 _RULE_ROW = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+_QUANTITY = re.compile(r"[^\w\s]{0,2}\s*[-−]?\d[\d.,]*\s*(?:[^\d\s][^\d]{0,20})?(?:\(.*\))?")
 _CELL_BREAK = re.compile(r"(?<!\\)\|")
 
 
@@ -72,17 +87,25 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
     text = text[:MOST_DATA]
     for match in _FENCED.finditer(text):
         node = _parsed(match["inside"].strip())
+        if node is None and match["language"].casefold() in ("yaml", "yml"):
+            node = _yaml(match["inside"])
         if node is not None:
             return DataPart(text[: match.start()], tuple(_values(node, wanted)), text[match.end() :])
-    begin = re.search(r"^[ \t]*(?=[\[{])|(?<=[:：])[ \t]*(?=[\[{]\s*[\"'{\[])", text, re.MULTILINE)
-    if begin is None:
-        return None
-    inside = text[begin.end() :]
+    for begin in islice(_BEGIN.finditer(text), MOST_BEGINNINGS):
+        part = _data_at(text, begin.end(), wanted)
+        if part is not None:
+            return part
+    return None
+
+
+def _data_at(text: str, begin: int, wanted: WantedName) -> DataPart | None:
+    """The values of the data that begins at a position; None if none does."""
+    inside = text[begin:]
     node, end = _decoded(inside)
     # `[B]`, a link or a footnote is no data.
     if not isinstance(node, list | dict) or not node:
         return None
-    if isinstance(node, list) and len(node) == 1 and inside[end : end + 1] == "(":
+    if isinstance(node, list) and len(node) == 1 and (inside[end : end + 1] == "(" or inside[1:2].isalnum()):
         return None
     if (
         isinstance(node, list)
@@ -91,7 +114,7 @@ def read_json(text: str, wanted: WantedName) -> DataPart | None:
         and not wanted.numeric
     ):
         return None
-    return DataPart(text[: begin.end()], tuple(_values(node, wanted)), inside[end:])
+    return DataPart(text[:begin], tuple(_values(node, wanted)), inside[end:])
 
 
 def _decoded(inside: str) -> tuple[Any, int]:
@@ -110,7 +133,9 @@ def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
     text = re.sub(r"^[^\W\d]\w{0,40}\s*=\s*(?=[\[{])", "", text)
     if not text.startswith(("[", "{")):
         return None
-    for candidate in (text, re.sub(r",\s*(?=[\]}])", "", text)):
+    without_ends = re.sub(r",\s*(?=[\]}])", "", text)
+    with_commas = re.sub(r"(?<=[\"\]}])[ \t]*\n\s*(?=[\"\[{])", ",\n", without_ends)
+    for candidate in (text, without_ends, with_commas):
         try:
             node = json.loads(candidate)
         except (ValueError, RecursionError):
@@ -121,9 +146,21 @@ def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
         return lines
     last = max(text.rfind("]"), text.rfind("}"))
     try:
-        node = ast.literal_eval(text[: last + 1][:20_000])
+        node = ast.literal_eval(text[: last + 1][:MOST_LOOSE])
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return _repaired(text)
+        # Keys without quotes are YAML.
+        return _repaired(text) or _yaml(re.sub(r"//[^\n\"]*$", "", text[: last + 1], flags=re.MULTILINE))
+    return node if isinstance(node, list | dict) else None
+
+
+def _yaml(text: str) -> list[Any] | dict[str, Any] | None:
+    """The data of a text in YAML, all scalars as texts."""
+    if len(text) > MOST_LOOSE or re.search(r"[&*]\w", text) or text.count("[") + text.count("{") > 200:
+        return None  # references could multiply it, and brackets exhaust the stack
+    try:
+        node = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  # it makes only texts, lists and objects
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
     return node if isinstance(node, list | dict) else None
 
 
@@ -173,7 +210,8 @@ def _values(node: Any, wanted: WantedName) -> list[str]:
     if isinstance(node, list):
         values: list[str] = []
         for part in node:
-            values += [_picked(part, wanted)] if isinstance(part, dict) else _values(part, wanted)
+            is_record = isinstance(part, dict) and _carried(part) is None
+            values += [_picked(part, wanted)] if is_record else _values(part, wanted)
         return [value for value in values if value]
     if isinstance(node, dict):
         return _values_of_object(node, wanted)
@@ -181,25 +219,63 @@ def _values(node: Any, wanted: WantedName) -> list[str]:
 
 
 def _values_of_object(node: Mapping[str, Any], wanted: WantedName) -> list[str]:
-    lists = {name: part for name, part in node.items() if isinstance(part, list)}
-    if lists:
-        best = max(lists, key=wanted.fit)
-        chosen: Iterable[Any] = [lists[best]] if wanted.fit(best) else lists.values()
-        values: list[str] = []
-        for part in chosen:
-            values += _values(part, wanted)
-        return values
+    carried = _carried(node)
+    if carried is not None:
+        return _values(carried, wanted)
+    chosen = _list_in(node, wanted)
+    if chosen is not None:
+        return _values(chosen, wanted)
     inner = [part for part in node.values() if isinstance(part, dict)]
     if len(node) == 1 and inner:
         return _values_of_object(inner[0], wanted)
+    if all(isinstance(part, bool) for part in node.values()):
+        return [str(name) for name, part in node.items() if part]
     # Numbered keys may bear a word: `1`, `value_2`.
-    if all(re.fullmatch(r"\D*\d+", name) for name in node):
+    if all(re.fullmatch(r"\D*\d+", str(name)) for name in node):
         return _values(list(node.values()), wanted)
-    if len(node) == 1 or max(map(wanted.fit, node), default=0):
-        return [_picked(node, wanted)]
+    if len(node) == 1 or max((wanted.fit(str(name)) for name in node), default=0):
+        return _named_values(node, wanted)
     if wanted.numeric:
         return [str(part) for part in node.values() if parse_number(str(part), wanted.data_type) is not None]
-    return list(node)
+    return [str(name) for name in node]
+
+
+def _carried(node: Mapping[str, Any]) -> Any:
+    """The data with which an object calls a tool, which may stand in a string; None if it calls none."""
+    for name, part in node.items():
+        if str(name).casefold() in _CARRIERS:
+            data = _parsed(part.strip()) if isinstance(part, str) else part
+            if isinstance(data, list | dict) and data:
+                return data
+    return None
+
+
+def _list_in(node: Mapping[str, Any], wanted: WantedName) -> list[Any] | None:
+    """The list of values in an object or in the objects in it, by the fit of its name; the first of equals."""
+    ranked: list[tuple[int, str, list[Any]]] = []
+    level = [node]
+    for depth in range(4):
+        for part in level:
+            for name, inner in part.items():
+                if isinstance(inner, list):
+                    ranked.append((10 * wanted.fit(str(name)) - depth, str(name), inner))
+        level = [inner for part in level for inner in part.values() if isinstance(inner, dict)]
+    if not ranked:
+        return None
+    best = max(ranked, key=lambda entry: entry[0])
+    if best[0] >= 10 or len(ranked) == 1:
+        return best[2]
+    main = [inner for _, name, inner in ranked if not _SIDE_NAMES.search(name)]
+    return [part for inner in main for part in inner]
+
+
+def _named_values(node: Mapping[str, Any], wanted: WantedName) -> list[str]:
+    """The value that an object names, or the values if it names them in the plural: `"values": "a, b"`."""
+    value = _picked(node, wanted)
+    name = next((str(name) for name, part in node.items() if str(part) == value), "")
+    if name.casefold().endswith("s") and re.search(r"[,;\n]", value) and not wanted.numeric:
+        return [part.strip() for part in re.split(r"\s*[;\n]\s*|,\s+(?:and\s+)?", value) if part.strip()]
+    return [value] if value else []
 
 
 def _picked(node: Mapping[str, Any], wanted: WantedName) -> str:
@@ -219,6 +295,74 @@ def _picked(node: Mapping[str, Any], wanted: WantedName) -> str:
         return scalars[best]
     main = [name for name in scalars if name.casefold() not in _ORDER_NAMES and not _SIDE_NAMES.search(name)]
     return scalars[main[0]] if main else ""
+
+
+# --- elements of XML and HTML
+
+_ELEMENT = re.compile(r"<(?P<name>[A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
+_INLINE_TAGS = frozenset(
+    ["b", "i", "em", "strong", "u", "code", "span", "br", "sub", "sup", "small", "a", "font", "mark", "s", "strike"]
+)
+
+
+class _Elements(HTMLParser):
+    """Collects the texts of the innermost elements, with their names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leaves: list[tuple[str, str]] = []
+        self._open: list[tuple[str, list[str], bool]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002  # the names of the base class
+        if tag not in _INLINE_TAGS and len(self._open) < 50:
+            self._open = [(name, texts, False) for name, texts, _ in self._open]
+            self._open.append((tag, [], True))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in [name for name, _, _ in self._open]:
+            return
+        while self._open:
+            name, texts, is_innermost = self._open.pop()
+            if is_innermost:
+                self.leaves.append((name, "".join(texts).strip()))
+            if name == tag:
+                break
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self._open[-1][1].append(data)
+
+
+def read_elements(text: str, wanted: WantedName) -> DataPart | None:
+    """The values in the innermost elements of a text in XML or HTML; None if it has no list of elements."""
+    folded = text[:MOST_DATA]
+    closed = [
+        match
+        for match in _ELEMENT.finditer(folded)
+        if match["name"].casefold() not in _INLINE_TAGS and f"</{match['name']}>" in folded[match.end() :]
+    ]
+    if not closed:
+        return None
+    parser = _Elements()
+    parser.feed(folded)
+    names = Counter(name for name, inside in parser.leaves if inside.strip())
+    if not names:
+        return None
+    rows = [name for name in names if name not in ("td", "th")] or list(names)
+    best = max(rows, key=lambda name: (wanted.fit(name), not _SIDE_NAMES.search(name), names[name]))
+    values = tuple(inside for name, inside in parser.leaves if name == best and inside.strip())
+    if best in ("p", "div") or any("\n" in value for value in values) or len(values) < 2:
+        return None  # the text in the elements is read without them
+    end = max(folded.rfind(f"</{match['name']}>") + len(match["name"]) + 3 for match in closed)
+    return DataPart(text[: closed[0].start()], values, text[end:])
+
+
+def without_elements(text: str) -> str:
+    """A text without the tags of elements that enclose parts of it; a name in `<...>` without an end stays."""
+    for name in {match["name"] for match in _ELEMENT.finditer(text[:MOST_DATA])} - _INLINE_TAGS:
+        if f"</{name}>" in text:
+            text = re.sub(rf"</?{name}(?:\s[^<>]{{0,200}})?>", "\n", text)
+    return text
 
 
 # --- tables
@@ -248,6 +392,32 @@ def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
         result += _table(rows, wanted)
         position += len(rows)
     return result if tables else None
+
+
+def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:
+    """The rows of a text in CSV whose first line names the columns; None if it is no such text."""
+    fenced = _FENCED.search(text[:MOST_DATA])
+    inside = fenced["inside"] if fenced else text[:MOST_DATA]
+    lines = [line for line in inside.splitlines() if line.strip()][: MOST_LINES + 1]
+    is_named = fenced is not None and fenced["language"].casefold() in ("csv", "tsv")
+    for delimiter in ",;\t":
+        if len(lines) < 2 or not all(delimiter in line for line in lines):
+            continue
+        rows = [row for line in lines for row in csv.reader([line], delimiter=delimiter, skipinitialspace=True)]
+        if len(rows) != len(lines) or len({len(row) for row in rows}) > 1:
+            continue
+        has_header = any(wanted.fit(_bare(cell)) > 1 and len(cell.split()) <= 3 for cell in rows[0])
+        if not (has_header or is_named):
+            continue
+        header = rows[0] if has_header else []
+        column = _value_column([_bare(cell) for cell in header], rows[len(header) > 0 :], wanted)
+        around = text[: fenced.start()].splitlines() if fenced else []
+        result = [TableLine(line, None) for line in around if line.strip()]
+        for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
+            result.append(TableLine(line, None if number == 0 and has_header else row[column]))
+        after = text[fenced.end() :].splitlines() if fenced else []
+        return [*result, *(TableLine(line, None) for line in after if line.strip())]
+    return None
 
 
 def _row_lines(lines: Sequence[str], begin: int) -> list[str]:
@@ -288,7 +458,7 @@ def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: 
         texts = [_bare(row[column]) for row in data if column < len(row)]
         if column < len(header) and header[column].casefold().strip(". ") in _ORDER_NAMES:
             continue
-        are_numbers = all(parse_number(text, wanted.data_type) is not None for text in texts)
+        are_numbers = all(_QUANTITY.fullmatch(text) for text in texts)
         if wanted.numeric and are_numbers:
             return column
         counts_rows = texts == [str(number) for number in range(1, len(texts) + 1)]

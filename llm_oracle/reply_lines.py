@@ -45,7 +45,7 @@ _DECORATION = re.compile(r"(?:>\s+)+")
 _CHECKBOX = re.compile(r"\[[ xX✓]\]\s+")
 
 # A point directly before a digit is a decimal point, unless a blank follows: `1.5` has no mark, `1. 5` has.
-_NUMBERED = re.compile(r"[(（]?(?P<number>\d{1,4})(?:[.)、．）]|\ufe0f?\u20e3)\**(?:\s+|(?=[^\d\s.])|$)")
+_NUMBERED = re.compile(r"[(（]?(?P<number>\d{1,4})(?:[.)][-–]|[.)、．）]|\ufe0f?\u20e3)\**(?:\s+|(?=[^\d\s.])|$)")
 _IDEOGRAPHIC = re.compile(r"[(（]?(?P<number>[一二三四五六七八九十]{1,3})[、.．)）]\s*")
 _CIRCLED = re.compile(r"(?P<number>[①-⑳➀-➉❶-❿])\s*")
 _BULLETED = re.compile(r"(?:[-*+–—−⁃→➤]|[•‣◦▪▫●○■□▸►▶✓✔✅☑·∙]\ufe0f?(?=\s?))\ufe0f?\s+|[•‣◦▪▫●○■□▸►▶✓✔✅☑]\ufe0f?")
@@ -58,7 +58,7 @@ _LETTERED = re.compile(r"\(?(?P<number>[A-Za-z])[.)]\s+")
 _ROMAN = re.compile(r"\(?(?P<number>[ivx]{1,5}|[IVX]{1,5})[.)]\s+")
 _BRACKETED = re.compile(r"\[(?P<number>\d{1,3})\]\s+")
 _LOOSE_NUMBER = re.compile(
-    r"\**(?:(?P<label>[#№]|[^\W\d_]{1,12}\.?(?=\s*\d))\s*)?(?P<number>\d{1,3})\**(?:\s*[:：\]]\**\s*|\s+[-–—]\s+|\s+)"
+    r"\**(?:(?P<label>[#№]|[^\W\d_]{1,12}\.?(?=\s*\d))\s*)?(?P<number>\d{1,3})\**(?:\s*[:：\]]\**\s*|\s*[-–—]\s+|\s+)"
 )
 _INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s:：;,，(]))\(?(?P<number>\d{1,2})[.)]\s*(?=[^\s\d.]|\d{3}|(?<=\s)\d)")
 _CHINESE_DIGITS = {digit: number for number, digit in enumerate("一二三四五六七八九", 1)}
@@ -98,6 +98,9 @@ def _line(raw: str) -> ReplyLine:
     if number is not None:
         value, end = number
         rest = inner[end:]
+        again = _number_mark(rest)
+        if again is not None and again[0] == value:
+            rest = rest[again[1] :]
         # The bold sign before the number still closes after the item: `**1. Tango**`.
         closed = opened and rest.count(opened) % 2 == 1
         return ReplyLine(raw, (opened if closed else "") + rest.strip(), Mark.NUMBER, value, indent)

@@ -9,28 +9,41 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
 from hapax.llm_oracle.drop_reasons import DropReason
-from hapax.llm_oracle.reply_data import WantedName, read_json, read_table
-from hapax.llm_oracle.reply_lines import Mark, ReplyLine, read_lines
-from hapax.llm_oracle.reply_values import (
-    LEAD_IN,
+from hapax.llm_oracle.reply_data import WantedName, read_csv, read_elements, read_json, read_table, without_elements
+from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading, read_lines
+from hapax.llm_oracle.reply_numbers import numbers_listed
+from hapax.llm_oracle.reply_prose import (
     ReplyQuestion,
+    are_names,
     in_template,
-    is_refusal,
-    is_sentence,
-    style_of,
-    tidy,
-    values_of,
+    is_titled,
+    listed,
+    novel_name,
+    sentences,
+    stated,
+    without_opening,
 )
+from hapax.llm_oracle.reply_values import broken, is_refusal, is_sentence, style_of, tidy, values_of
 
-__all__ = ["READER_VERSION", "DropReason", "Reply", "ReplyQuestion", "read_reply", "read_strictly"]
+__all__ = [
+    "READER_VERSION",
+    "STRICT_READER_VERSION",
+    "DropReason",
+    "Reply",
+    "ReplyQuestion",
+    "read_reply",
+    "read_strictly",
+]
 
-READER_VERSION = 2
-"""Raised whenever the same reply may give other values. Version 1 is the strict reader of `answers.parse_values`."""
+READER_VERSION = 3
+"""Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
+
+STRICT_READER_VERSION = 1
+"""The reader of `answers.parse_values`, which `--compat` uses."""
 
 LENGTH = "length"
 """Finish reason of a reply that the token limit cut off."""
@@ -41,7 +54,8 @@ _TURN_ENDS = re.compile(
 )
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
 _NEXT_PROMPT = re.compile(
-    r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant)\s?\d*\s?:|"
+    r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant|exercise|problem|task|example|sentence|"
+    r"statement|context|passage|topic)\s?\d*\s?:|"
     r"give me \d|list \d+\s|give me the correct)",
     re.IGNORECASE,
 )
@@ -55,16 +69,19 @@ _SPEAKER = re.compile(
     r"\s*(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|ai|bot|a)\s*:\s)", re.IGNORECASE
 )
 _OPENERS = re.compile(
-    r"(?:sure|certainly|of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
+    r"(?:(?:great|good|excellent|interesting)\s+(?:question|choice|topic)|sure|certainly|"
+    r"of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
     r"bien sûr|claro|por supuesto|certamente|natürlich|当然|好的|当然可以|もちろん)"
     r"\b[\s,!.。！]*(?:here (?:you go|they are|it is))?[\s!.。！:]*",
     re.IGNORECASE,
 )
-_LIST_BREAK = re.compile(r"[;；、]\s*|[,，،]\s+|[,，،](?=[^\d\s])")
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
-_ENUMERATING = re.compile(
-    r".{3,120}?\b(?:includes?|including|are|were|such as|would be)\s*:?\s+(?P<rest>[^,]{1,64},.*,.*)", re.DOTALL
+_ADJUNCT = re.compile(r"(?<=\w)\s+(?:to|in|for|at|on|into|as|from|with|by)\s.*$", re.DOTALL)
+_ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
+_DECLINES = re.compile(
+    r"\bI(?:['’]d|\s+would)?\s+(?:rather\s+not|prefer\s+not|can(?:no|['’])t|cannot|won['’]t|am\s+(?:unable|not)|do\s+not|don['’]t)\s+[a-z]"
 )
+"""Words with which a sentence gives no answer, wherever they stand."""
 _VERDICTS = frozenset(("yes", "no", "true", "false", "ok", "okay", "maybe"))
 MOST_CHARACTERS = 1_000_000
 """Characters of a reply that are read."""
@@ -128,6 +145,13 @@ def read_reply(text: str, question: ReplyQuestion, finish_reason: str = "stop") 
             seen.add(key)
         shown = tidy(piece.body).removesuffix(".") if isinstance(value, DropReason) else value
         entries.append(ParsedValue(shown, _shortened(piece.raw.strip()), position, rejected))
+    if seen:  # beside values, a sentence such as `I know no others` is a remark
+        entries = [
+            replace(entry, rejected=DropReason.REMARK)
+            if entry.rejected is piece.dropped is DropReason.REFUSAL
+            else entry
+            for entry, piece in zip(entries, pieces, strict=True)
+        ]
     return Reply(tuple(entries))
 
 
@@ -148,7 +172,9 @@ def _pieces(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     pieces = [ReplyPart(reasoning, reasoning, DropReason.REASONING)] if reasoning.strip() else []
     answer, rest = _first_turn(answer)
     pieces += (
-        _data(answer, question, cut) or _table(answer, question, cut) or _lines(answer, question, cut and not rest)
+        _data(answer, question, cut)
+        or _table(answer, question, cut)
+        or _lines(without_elements(answer), question, cut and not rest)
     )
     if rest.strip():
         pieces.append(ReplyPart(rest, rest, DropReason.REMARK))
@@ -188,17 +214,26 @@ def _first_turn(text: str) -> tuple[str, str]:
 
 
 def _data(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
-    """The pieces of a reply that is JSON; empty if it is none."""
-    if not cut and not re.search(r"[\]}]", text):
-        return []
-    part = read_json(text, WantedName(question.variable, question.data_type, question.numeric))
+    """The pieces of a reply that is JSON, YAML or elements of XML; empty if it is none of them."""
+    wanted = WantedName(question.variable, question.data_type, question.numeric)
+    part = read_elements(text, wanted)
+    if part is None and (cut or re.search(r"[\]}]|```ya?ml", text)):
+        part = read_json(without_elements(text), wanted)
     if part is None:
         return []
     before = [ReplyPart(line, line, DropReason.PREAMBLE) for line in _filled(part.before)]
     after = [ReplyPart(line, line, DropReason.REMARK) for line in _filled(part.after)]
     if not part.values:
         return [*before, ReplyPart(text, text, DropReason.REFUSAL), *after]
-    return [*before, *(ReplyPart(value, value) for value in part.values), *after]
+    return [*before, *(ReplyPart(value, body) for value, body in _unmarked(part.values)), *after]
+
+
+def _unmarked(values: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each value with its text, which is without list marks if all have them."""
+    lines = [read_lines(value, 2) for value in values]
+    are_marked = all(len(parts) == 1 and parts[0].mark is Mark.NUMBER and parts[0].body for parts in lines)
+    for value, parts in zip(values, lines, strict=True):
+        yield value, parts[0].body if are_marked else value
 
 
 def _filled(text: str) -> list[str]:
@@ -206,8 +241,9 @@ def _filled(text: str) -> list[str]:
 
 
 def _table(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
-    """The pieces of a reply with a Markdown table; empty if it has none."""
-    lines = read_table(text, WantedName(question.variable, question.data_type, question.numeric))
+    """The pieces of a reply with a table in Markdown or in CSV; empty if it has none."""
+    wanted = WantedName(question.variable, question.data_type, question.numeric)
+    lines = read_table(text, wanted) or read_csv(text, wanted)
     if lines is None:
         return []
     pieces: list[ReplyPart] = []
@@ -235,19 +271,23 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
         return []
     if len(lines) == 1 and lines[0].mark is Mark.NUMBER and not any(map(str.isalnum, lines[0].body)):
         return [ReplyPart(lines[0].raw, lines[0].raw.replace("*", "").strip().rstrip(".)"), marked=False)]  # `1912.`
-    final = _final_answer(lines)
+    if len(lines) == 1 and lines[0].number is not None and lines[0].number > 1 and question.numeric:
+        return _prose(lines[0].raw, question, cut and not text.endswith("\n"))  # `1912. The ship hit an iceberg.`
+    final = _final_answer(lines[: _own_end(lines, question)], question)
     if final:
         return final
     if len(lines) == 1 and lines[0].mark in (Mark.NONE, Mark.HEADING):
-        return _single_line(lines[0], question, cut and not text.endswith("\n"))
+        return _prose(lines[0].raw, question, cut and not text.endswith("\n"))
     reasons = _reasons(lines, question)
+    if all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines) and reasons.count(None) < 2:
+        return _paragraphs(lines, question, cut and not text.endswith("\n"))
     pieces = [
         ReplyPart(line.raw, line.body, reason, marked=line.mark is not Mark.NONE)
         for line, reason in zip(lines, reasons, strict=True)
     ]
     if cut and not text.endswith("\n") and pieces[-1].dropped is None and not _is_whole(pieces):
         pieces[-1] = replace(pieces[-1], dropped=DropReason.CUT)
-    return _with_listed_values(pieces)
+    return _with_listed_values(pieces, question)
 
 
 def _is_whole(pieces: Sequence[ReplyPart]) -> bool:
@@ -256,12 +296,12 @@ def _is_whole(pieces: Sequence[ReplyPart]) -> bool:
     return len(items) > 1 and all(item.endswith(".") for item in items)
 
 
-def _with_listed_values(pieces: Sequence[ReplyPart]) -> list[ReplyPart]:
+def _with_listed_values(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:
     """The pieces, with the values of a line apart if it is the only item and lists several."""
     items = [piece for piece in pieces if piece.dropped is None]
     if len(items) != 1:
         return list(pieces)
-    parts = _listed(items[0].body)
+    parts = listed(items[0].body, question)
     if not all(any(map(str.isalnum, part)) for part in parts):
         return list(pieces)
     result: list[ReplyPart] = []
@@ -273,23 +313,23 @@ def _with_listed_values(pieces: Sequence[ReplyPart]) -> list[ReplyPart]:
     return result
 
 
-def _final_answer(lines: Sequence[ReplyLine]) -> list[ReplyPart]:
+def _final_answer(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyPart]:
     """The pieces of a reply that marks its final answer; empty if it marks none."""
     boxed = [_BOXED.search(line.raw[:LONGEST_LIST_LINE]) for line in lines]
-    stated = [_FINAL.match(line.raw[:LONGEST_LINE]) for line in lines]
+    answers = [_FINAL.match(line.raw[:LONGEST_LINE]) for line in lines]
     if any(boxed):
         pieces: list[ReplyPart] = []
         for line, match in zip(lines, boxed, strict=True):
             if match is None:
                 pieces.append(ReplyPart(line.raw, line.body, DropReason.EXPLANATION))
             else:
-                parts = _listed(tidy(match[1]))
+                parts = listed(tidy(match[1]), question)
                 pieces += [ReplyPart(line.raw, part) for part in (parts if len(parts) > 1 else [match[1]])]
         return pieces
     unmarked = all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines)
-    if len(lines) > 1 and unmarked and stated[-1] is not None:
+    if len(lines) > 1 and unmarked and answers[-1] is not None:
         *earlier, last = lines
-        parts = _listed(stated[-1]["rest"])
+        parts = listed(answers[-1]["rest"], question)
         return [
             *(ReplyPart(line.raw, line.body, DropReason.EXPLANATION) for line in earlier),
             *(ReplyPart(last.raw, part) for part in parts),
@@ -297,82 +337,97 @@ def _final_answer(lines: Sequence[ReplyLine]) -> list[ReplyPart]:
     return []
 
 
-def _single_line(line: ReplyLine, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
-    """The pieces of a reply of one line without a list mark: a value, a list with commas, a sentence, or talk."""
-    body = line.raw.strip()
-    whole = in_template(tidy(body), question)
-    if whole is None and is_refusal(body):
-        return [ReplyPart(line.raw, body, DropReason.REFUSAL)]
-    sentences = re.split(r"(?<=[.!])\s+", body[:LONGEST_LIST_LINE])
-    if len(sentences) > 1 and all(in_template(tidy(sentence), question) for sentence in sentences):
-        return [ReplyPart(sentence, sentence, marked=False) for sentence in sentences]
-    if body.strip(".!").casefold() in _VERDICTS:
-        return [ReplyPart(line.raw, body, DropReason.REMARK)]
-    if cut and not _listed(body)[1:]:
-        return [ReplyPart(line.raw, body, DropReason.CUT)]
-    if question.numeric or (whole is not None and "," not in whole):
-        return [ReplyPart(line.raw, body, marked=False)]
-    listed = whole if whole is not None else _after_lead(body, question)
-    parts = _listed(listed)
-    if len(parts) == 1:
-        reason = DropReason.REMARK if whole is None and listed == body and _is_talk(line, question) else None
-        return [ReplyPart(line.raw, parts[0] if listed != body else body, reason, marked=False)]
-    longest = max(len(part.split()) for part in parts)
-    if listed == body and (longest > 6 or is_sentence(parts[0])):
-        return [ReplyPart(line.raw, body, DropReason.REMARK)]
-    pieces = [ReplyPart(part, part, marked=False) for part in parts]
-    if cut:
-        pieces[-1] = replace(pieces[-1], dropped=DropReason.CUT)
-    return pieces
+# --- prose
 
 
-def _after_lead(text: str, question: ReplyQuestion) -> str:
-    """A line without the words before its list: `The countries are: Spain, Italy.`"""
-    lead = LEAD_IN.fullmatch(text.replace("**", "")) or re.fullmatch(
-        rf"(?:it(?:['’]s|\s+is)|that\s+would\s+be|(?:the|an?|one)\s+{re.escape(question.data_type)}\s+is)\s+(?P<rest>.+)",
-        text,
-        re.IGNORECASE | re.DOTALL,
-    )
-    if lead:
-        return lead["rest"]
-    enumerating = _ENUMERATING.fullmatch(text)
-    if enumerating:
-        return enumerating["rest"]
-    match = re.match(r"[^:：]{1,120}[:：]\s*(?P<rest>[^:：]*[,，、;].*)", text, re.DOTALL)
-    if match:
-        return match["rest"]
-    opener = _OPENERS.match(text)
-    return text[opener.end() :] if opener and text[opener.end() :].strip() else text
+def _paragraphs(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
+    """The parts of a reply in sentences: the values of the first line that states any, and of each template."""
+    end = _own_end(lines, question)
+    parts: list[ReplyPart] = []
+    for position, line in enumerate(lines[:end]):
+        is_last = position + 1 == len(lines)
+        has_values = any(part.dropped is None for part in parts)
+        parts += _prose(line.raw, question, cut and is_last, has_values)
+    return [*parts, *(ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[end:])]
 
 
-_EXPLAINING = re.compile(
-    r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
-    r"e\.g\.|i\.e\.|which|where|who|whose|because|although|though)\b",
-    re.IGNORECASE,
-)
+def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = False) -> list[ReplyPart]:
+    """The parts of a line in sentences. `has_values`: others have stated values, so that only the template counts."""
+    parts: list[ReplyPart] = []
+    refused = False
+    own = sentences(text.strip()[:LONGEST_LIST_LINE])
+    for position, sentence in enumerate(own):
+        is_direct = in_template(tidy(sentence), question, whole=has_values) is not None
+        if has_values and not is_direct:
+            parts.append(ReplyPart(sentence, sentence, DropReason.EXPLANATION))
+        elif not is_direct and (is_refusal(sentence) or _DECLINES.search(sentence)):
+            refused = True
+            parts.append(ReplyPart(sentence, sentence, DropReason.REFUSAL))
+        else:
+            stated_here = _stated_parts(sentence, question, refused)
+            has_values = has_values or any(part.dropped is None for part in stated_here)
+            if cut and position + 1 == len(own):
+                stated_here[-1] = replace(stated_here[-1], dropped=stated_here[-1].dropped or DropReason.CUT)
+            parts += stated_here
+    return parts
 
 
-def _listed(text: str) -> list[str]:
-    """The values of a line that lists them with commas; the line itself if it lists none."""
-    text = text.strip()[:LONGEST_LIST_LINE]
-    if text[:1] in '"“«„' and not re.search(r"[\"”»“],", text):
-        return [text]
-    parts = [part.strip() for part in _LIST_BREAK.split(text) if part.strip()]
-    # What such a word begins explains the value before it: `Germany, especially the Rhineland`.
-    parts = list(takewhile(lambda part: part is parts[0] or not _EXPLAINING.match(part), parts))
-    if len(parts) == 2 and re.fullmatch(r"(?:[A-Z]\.)+|Jr\.?|Sr\.?|Inc\.?|Ltd\.?", parts[1]):
-        return [text]
-    if len(parts) < 2:
-        return [text]
-    last = re.sub(r"^(?:and|or|und|et|y|e|&)\s+", "", parts[-1])
-    joined = re.split(r"\s+and\s+", last) if last == parts[-1] and len(parts) > 2 else [last]
-    return [*parts[:-1], *joined]
+def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list[ReplyPart]:
+    """The values that a sentence states, or the sentence as a remark. `refused`: the reply has declined before."""
+    body = tidy(sentence)
+    if body.strip(".! ").casefold() in _VERDICTS:
+        return [ReplyPart(sentence, sentence, DropReason.REMARK)]
+    if question.numeric:
+        bodies = numbers_listed(body, question) or [body]
+        return [ReplyPart(sentence, number, marked=False) for number in bodies]
+    named = stated(body, question)
+    is_bare = named is None
+    if named is None and not refused:
+        named = novel_name(body, question) or _bare(body, question)
+    if named is None:
+        return [ReplyPart(sentence, sentence, DropReason.REMARK)]
+    values = listed(named, question)
+    if len(values) > 1 and not is_bare and not any(_ADJUNCT.search(value) for value in values[:-1]):
+        values[-1] = _ADJUNCT.sub("", values[-1])  # `malaria, dengue and Zika to humans`
+    if len(values) > 1 and not are_names(values, 8):
+        values = [named]
+    if len(values) == 1 and named == body:
+        values = [sentence]
+    if len(values) > 1 and is_bare:
+        values[0] = novel_name(values[0], question) or values[0]  # `Puccini composed Tosca, Turandot and ...`
+    if not question.is_of_titles:
+        values = [_ARTICLE.sub("", value) for value in values]
+    return [ReplyPart(sentence, value, marked=False) for value in values]
 
 
+def _bare(text: str, question: ReplyQuestion) -> str | None:
+    """A sentence that is a name or a list of names, without the words before it; None if it is none."""
+    plain = without_opening(text)
+    lead = re.match(r"[^:：]{1,120}[:：]\s*(?P<rest>[^:：]*[,，、;].*)", plain, re.DOTALL)
+    if lead and not question.is_of_titles:
+        plain = lead["rest"]
+    opener = _OPENERS.match(plain)
+    if opener:
+        plain = plain[opener.end() :]
+    plain = question.without_beginning(plain)
+    values = listed(plain, question)
+    if _PRONOUN.match(plain) and not is_titled(plain):
+        return None
+    if not plain.strip() or (_is_talk(ReplyLine(plain, plain), question) and len(values) < 3):
+        return None
+    if len(values) > 1 and (not are_names(values) or is_sentence(values[0])):
+        return None
+    return plain
+
+
+_PRONOUN = re.compile(r"(?:it|this|that|these|those|they|he|she|we|i|you|there|here)\b", re.IGNORECASE)
 _NOTES = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?)\b", re.IGNORECASE
 )
-_NOTE = re.compile(r"\W*(?:please\s+)?note\**\s*[:：]", re.IGNORECASE)
+_NOTE = re.compile(
+    r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|caveats?|explanation|reasoning)\**\s*[:：]",
+    re.IGNORECASE,
+)
 
 
 def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
@@ -399,7 +454,7 @@ def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
 
 def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropReason | None]:
     """For each line the reason why it is not an item, None for an item."""
-    end = next((number for number, line in enumerate(lines) if number and _is_next_prompt(line)), len(lines))
+    end = _own_end(lines, question)
     own = list(lines[:end])
     items = _item_positions(own, question)
     first = min(items, default=len(own))
@@ -420,9 +475,15 @@ def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropRe
     return [*reasons, *[DropReason.REMARK] * (len(lines) - end)]
 
 
-def _is_next_prompt(line: ReplyLine) -> bool:
-    """True if a base model goes on with the next prompt here."""
-    return line.mark in (Mark.NONE, Mark.HEADING) and _NEXT_PROMPT.match(line.body) is not None
+def _own_end(lines: Sequence[ReplyLine], question: ReplyQuestion) -> int:
+    """Position of the line where a base model goes on with the next prompt; their number if it does not."""
+    for position, line in enumerate(lines):
+        is_marked = line.mark not in (Mark.NONE, Mark.HEADING)
+        slots = re.findall(r"\[([A-Z]\d?)\]", line.body)
+        has_slot = bool(slots) and (line.after_blank or slots[0] != question.variable)
+        if position and not is_marked and (has_slot or _NEXT_PROMPT.match(line.body)):
+            return position
+    return len(lines)
 
 
 def _item_positions(lines: Sequence[ReplyLine], question: ReplyQuestion) -> set[int]:
@@ -488,6 +549,8 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int]) -> list[int]
     if apart:
         return list(marked)
     groups = [position for position in outer if lines[position].body.rstrip("*_ ").endswith((":", "："))]
+    if not groups and _are_group_names(lines, outer, below):
+        groups = list(outer)
     if (
         groups
         and len(groups) >= 0.5 * len(outer)
@@ -498,13 +561,27 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int]) -> list[int]
     return list(outer)
 
 
+def _are_group_names(lines: Sequence[ReplyLine], outer: Sequence[int], below: Sequence[int]) -> bool:
+    """True if the outer lines are in bold without more, and above each stand two names or more instead of details."""
+    for position, following in zip(outer, [*outer[1:], len(lines)], strict=True):
+        inner = [lines[number].body for number in below if position < number < following]
+        if not is_heading(lines[position].body) or len(inner) < 2:
+            return False
+        if any(len(body.split()) > 4 or ":" in body or body.endswith(".") for body in inner):
+            return False
+    return len(outer) > 1
+
+
 def _are_explanations(bodies: Sequence[str]) -> bool:
     """True if most of these lines are sentences, or parts under labels that recur, instead of names."""
     labels = style_of(list(bodies)).labels
     telling = 0
     for body in bodies:
         plain = body.replace("*", "").replace("_", " ").strip()
-        label = re.split(r"[:：]\s", plain)[0].casefold()
+        label, _, explained = broken(plain)
+        label = label.casefold()
+        if explained and label not in labels and len(label.split()) <= 4:
+            continue  # `Manchego: a hard cheese.`
         long = len(plain.split()) > 2 and plain.endswith(".")
         telling += label in labels or is_sentence(plain) or long or len(plain.split()) > 7
     return telling > 0.5 * len(bodies)

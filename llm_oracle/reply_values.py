@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from hapax.grammar.terms import Value
-from hapax.llm_oracle.answers import LONGEST_LINE, LONGEST_VALUE, parse_number
+from hapax.llm_oracle.answers import LONGEST_LINE, LONGEST_VALUE
 from hapax.llm_oracle.drop_reasons import DropReason
+from hapax.llm_oracle.reply_numbers import number_in
+from hapax.llm_oracle.reply_prose import (
+    LEAD_IN,
+    ReplyQuestion,
+    first_sentence,
+    in_template,
+    is_titled,
+    stated,
+)
 
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -35,10 +43,18 @@ _QUOTES = {
     "<": ">",
 }
 _LONE = '"“”„«»「」『』《》`'
-_PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]")
+_PARENTHESES = re.compile(r"\s*[(（](?P<inside>[^()（）]*)[)）]")
+_ROMAN = re.compile(r"[IVX]{1,4}|\d?[+-]")
+_CHEMICAL = re.compile(r"(?:poly|bis|tris|tetrakis)$", re.IGNORECASE)
+_BYLINE = re.compile(r",?\s+by\s+(?=[^\W\d_a-z])[^\d]{2,60}$")
 _BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*")
-_TRAILING = " \t!,;،؛，；、。।."
-_ARTICLE = re.compile(r"(?:an?|the)\s+(?=\S)")
+_ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
+_DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
+_YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad|bce|ce))?")
+_APPOSITION = re.compile(
+    r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$",
+    re.DOTALL,
+)
 _ACRONYM = re.compile(r"(?:^|[\s(,])(?:[^\W\d_]\.){2,}$")
 _ABBREVIATIONS = frozenset(("inc.", "jr.", "sr.", "ltd.", "co.", "corp.", "bros.", "st.", "mt."))
 
@@ -46,39 +62,6 @@ _LABEL = re.compile(
     r"(?:the\s+)?(?:correct\s+|final\s+|right\s+|possible\s+)*(?:answer|value|name|item|result|example|option|entity|response)s?"
     r"(?:\s+(?:of|for)\s+\S+)?\s*#?\d{0,3}",
     re.IGNORECASE,
-)
-LEAD_IN = re.compile(
-    r"(?:so,?\s+|thus,?\s+|therefore,?\s+)?(?:the\s+|one\s+)?(?:(?:correct|final|right|possible)\s+)*"
-    r"(?:answer|value)s?(?:\s+(?:of|for)\s+\S+)?\s+(?:is|are|would be|could be|=)\s*:?\s+(?P<rest>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_TITLES = frozenset(
-    [
-        "film",
-        "movie",
-        "book",
-        "novel",
-        "game",
-        "album",
-        "song",
-        "show",
-        "series",
-        "title",
-        "play",
-        "opera",
-        "work",
-        "painting",
-        "poem",
-        "story",
-        "musical",
-        "documentary",
-        "episode",
-        "comic",
-        "manga",
-        "anime",
-        "magazine",
-        "podcast",
-    ]
 )
 _NOTHING = frozenset(
     [
@@ -119,7 +102,7 @@ _NOTHING = frozenset(
     ]
 )
 _REFUSAL = re.compile(
-    r"(?:i['’]?m\s+(?:very\s+|so\s+|truly\s+|really\s+)?sorry|i\s+am\s+(?:very\s+|so\s+|truly\s+)?sorry|sorry,|my\s+apologies|i\s+(?:do\s+)?apologi[sz]e|apologies|"
+    r"(?:as\s+of\s+[^,]{3,40},\s+)?(?:no(?:body|\s?one)?\s+(?:[^\W\d_]+\s+){0,4}(?:has|have|is|are|was|were|can|could|exists?)\b|i['’]?m\s+(?:very\s+|so\s+|truly\s+|really\s+)?sorry|i\s+am\s+(?:very\s+|so\s+|truly\s+)?sorry|sorry,|my\s+apologies|i\s+(?:do\s+)?apologi[sz]e|apologies|"
     r"unfortunately|i\s+(?:can(?:no|['’])t|can\s+not|cannot|could\s?n['’]t|could\s+not|won['’]t|will\s+not|must\s+decline|am\s+(?:not\s+able|unable)|am\s+not\s+sure|am\s+not\s+aware|do\s+not|don['’]t|have\s+no)|"
     r"i['’]m\s+(?:not|unable|afraid)|as\s+an?\s+(?:ai|large|language|artificial)|there\s+(?:is|are|was|were)\s+(?:no|not|none|currently\s+no)\b|there\s+(?:isn|aren)['’]t|"
     r"no\s+(?:countr|valu|answer|such|known|example|correct)\w*\s+\w+|none\s+of\s+\w+|it\s+is\s+not\s+(?:possible|appropriate)|it['’]s\s+not\s+(?:possible|appropriate)|"
@@ -131,10 +114,14 @@ _PLACEHOLDER = re.compile(
     r"etc|and so on|and (?:many |so many )?(?:more|others)\W*|others|_{2,}|\.{2,}|…",
     re.IGNORECASE,
 )
-_DENIED = re.compile(
-    r"~~|[❌✗✘]|\b(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE
+_DECLINED = re.compile(
+    r"\b(?:provid\w*|assist\w*|list|answer\w*|information|help|unable|model|ai|none|unknown|n/a|null|no\s+\w+s?)\b",
+    re.IGNORECASE,
 )
-"""What takes a value back: a line through it, a cross, or a negated verb."""
+"""Words that tell a refusal from a title such as `i don't wanna be you anymore`."""
+_DENIED = re.compile(r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE)
+"""A negated verb behind the value."""
+_CROSSED = re.compile(r"~~|[❌✗✘]")
 
 _VERBS = re.compile(
     r"(?P<subject>.{1,64}?)\s+(?:is|are|was|were|has|have|can|contains?|refers?|comes?|originat\w+|belongs?|means|"
@@ -230,98 +217,30 @@ _NO_SUBJECT = frozenset(
         "when",
     ]
 )
-_UNITS = {
-    "kg": "kilogram", "g": "gram", "mg": "milligram", "km": "kilometer", "m": "meter", "cm": "centimeter", "l": "liter",
-    "mm": "millimeter", "mi": "mile", "ft": "foot", "lb": "pound", "lbs": "pound", "s": "second", "min": "minute",
-    "h": "hour", "hr": "hour", "hrs": "hour", "yr": "year", "yrs": "year", "kmh": "kilometer", "ml": "milliliter",
-    "t": "tonne", "ha": "hectare", "w": "watt", "kw": "kilowatt", "v": "volt", "hz": "hertz", "k": "kelvin",
-}  # fmt: skip
-_LEADING_NUMBER = re.compile(
-    r"(?P<number>[-−+]?\d[\d,]*(?:\.\d+)?)(?P<bc>\s+BC(?:E)?\b)?\s*(?:[,.;(–—]|by\b|in\b|when\b|and\b|after\b|with\b|$)"
-)
 _LEADING_TEXT = re.compile(
-    r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well)\s|[.;]\s|$)", re.DOTALL
+    r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well|so\s+that|in\s+order|to(?=\s+[a-z])|"
+    r"for(?=\s+\w+ing\b))\s|;\s|$)",
+    re.DOTALL,
 )
-_YEAR = re.compile(r"(?<![\d.,])\d{3,4}(?![\d.,]*\d)(?!s)")
-_SAME_FORMS = ({"is", "are"}, {"was", "were"}, {"has", "have"}, {"does", "do"})
 
 
-@dataclass(frozen=True)
-class ReplyQuestion:
-    """The part of a question that reading its replies needs.
-
-    `sentence`: the template in the prompt, in which `[VARIABLE]` is the slot; empty if there is none. `numeric`: the
-    data type descends from Number. `forbidden`: values that the prompt excludes.
-    """
-
-    variable: str
-    data_type: str
-    sentence: str = ""
-    numeric: bool = False
-    forbidden: tuple[Value, ...] = ()
-
-    @cached_property
-    def templates(self) -> tuple[re.Pattern[str], ...]:
-        """Patterns of sentences that repeat the template, the whole one first; group 1 is the slot."""
-        before, slot, after = self.sentence.partition(f"[{self.variable}]")
-        if not slot:
-            return ()
-        head, tail = before.split(), after.split(f"[{self.variable}]")[0].split()
-        patterns = [_template(head, tail, r"\W*$")]
-        # The part of the template beside the slot may go on otherwise: `Pizza is a dish from Naples`.
-        if not head and sum(not _is_article(word) for word in tail[:-1]) > 1:
-            patterns.append(_template(head, tail[:-1], r"\b"))
-        if head and not tail and len(head) > 2:
-            patterns.append(_template(head[1:], tail, r"\W*$"))
-        return tuple(patterns)
-
-    @property
-    def is_of_titles(self) -> bool:
-        """True if the data type has titles as values, which may hold colons and commas."""
-        return bool(self.type_words & _TITLES)
-
-    @cached_property
-    def type_words(self) -> frozenset[str]:
-        """The words of the data type in lower case, as they are and in the singular."""
-        words = self.data_type.casefold().split()
-        return frozenset((*words, *(word.removesuffix("s") for word in words)))
-
-
-def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
-    slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
-    begin = r"^\W*" + "".join(_word(text) + r"\s+" if not _is_article(text) else _ARTICLE_BEFORE for text in head)
-    closing = "".join(r"\s+" + _word(text) if not _is_article(text) else _ARTICLE_AFTER for text in tail)
-    return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
-
-
+MOST_WORDS = 8
+"""Words of a value that is neither a title nor a phrase. A longer entry is a sentence."""
 _PICTURES = "[\u2600-\u27bf\U0001f000-\U0001faff\ufe0f\u200d]+"
 _OUTER_PICTURES = re.compile(rf"^\s*{_PICTURES}\s+|\s*{_PICTURES}\s*$")
-
-_ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
-"""Articles of a template may be absent."""
-
-
-def _is_article(word: str) -> bool:
-    return word.casefold() in ("a", "an", "the")
-
-
-def _word(text: str) -> str:
-    """A pattern for a word of a template; a verb may be plural."""
-    folded = text.casefold()
-    for forms in _SAME_FORMS:
-        if folded in forms:
-            return f"(?:{'|'.join(sorted(forms))})"
-    return re.escape(text)
 
 
 @dataclass(frozen=True, slots=True)
 class ListStyle:
     """Common form of the items of a reply.
 
-    `stops`: they end in full stops. `labels`: words that begin more than one item, before a colon or a dash.
+    `stops`: they end in full stops. `bylines`: they name the author after a title. `short`: they are single letters or
+    two. `labels`: words that begin more than one item, before a colon or a dash.
     """
 
     stops: bool = False
+    bylines: bool = False
+    short: bool = False
     labels: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -340,7 +259,14 @@ def style_of(bodies: list[str]) -> ListStyle:
     # Where most of them recur, the others are labels, too.
     if sum(lefts[left] for left in labels) > 0.5 * sum(lefts.values()):
         labels = frozenset(lefts)
-    return ListStyle(stops > 1 and stops >= 0.6 * len(plain), labels if len(rights) > 1 else frozenset())
+    bylines = sum(_BYLINE.search(text.rstrip(".")) is not None for text in plain)
+    short = sum(len(text.strip(" .")) <= 2 for text in plain)
+    return ListStyle(
+        stops > 1 and stops >= 0.6 * len(plain),
+        bylines > 1 and bylines >= 0.5 * len(plain),
+        short > 1 and short >= 0.5 * len(plain),
+        labels if len(rights) > 1 else frozenset(),
+    )
 
 
 def broken(text: str) -> tuple[str, str, str]:
@@ -368,7 +294,11 @@ def has_controls(text: str) -> bool:
 def is_refusal(text: str) -> bool:
     """True if a line says that there is no answer, or that the model does not give one."""
     plain = text.strip().strip("*_\"'“”‘’`()[]").rstrip(".!。 ").casefold()
-    return plain in _NOTHING or (_REFUSAL.match(text.strip().lstrip("*_\"'“‘")) is not None and len(plain.split()) != 1)
+    if plain in _NOTHING:
+        return True
+    is_said = _REFUSAL.match(text.strip().lstrip("*_\"'“‘")) is not None and len(plain.split()) != 1
+    # `I Can't Help Falling in Love` is a title.
+    return is_said and not is_titled(text)
 
 
 def is_sentence(text: str) -> bool:
@@ -384,10 +314,13 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
     tidied = tidy(text)
     if has_controls(text[:LONGEST_LINE]):
         return DropReason.CONTROL
+    if _CROSSED.search(text):
+        return DropReason.REMARK
     if not any(char.isalnum() for char in tidied):
         return DropReason.EMPTY
     if question.numeric:
-        return _number(tidied, question)
+        number = None if is_refusal(tidied) else number_in(tidied, question)
+        return (DropReason.REFUSAL if is_refusal(tidied) else DropReason.NO_NUMBER) if number is None else number
     return _text(tidied, question, style, marked)
 
 
@@ -395,44 +328,61 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 
 
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
-    if is_refusal(text):
+    if is_refusal(text) and not (marked and question.is_of_titles and not _DECLINED.search(text)):
         return DropReason.REFUSAL
-    if _DENIED.search(text):
+    if _DENIED.search(text) and not is_titled(text):
         return DropReason.REMARK
     if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text):  # the slot of any variable
         return DropReason.SLOT
+    text = first_sentence(text)
     slot = in_template(text, question)
     if slot is not None:
-        left, _, right = broken(slot)
-        if right and is_label(left, question, style):
-            slot = right  # `A: pizza is a dish from Italy`
-        article = _ARTICLE.match(slot)
-        slot = slot[article.end() :] if article else slot
-        match = _LEADING_TEXT.match(slot)
-        named = match["text"] if match else slot
-        return _checked(_cleaned(named, question, style), question)
+        return _checked(_cleaned(_leading(slot, question, style), question, style), question, style)
     name, exact = _named(text, question, style)
     if name is None:
         return DropReason.REMARK
     if exact:
-        return _checked(" ".join(_without_quotes(name).split()), question)
-    if marked and not exact and is_sentence(name):
-        subject = _VERBS.match(name)
-        words = subject["subject"].split() if subject else []
-        if not words or len(words) > 5 or words[0].casefold().strip(",") in _NO_SUBJECT:
-            return DropReason.REMARK
-        name = " ".join(words)
-    return _checked(_cleaned(name, question, style), question)
+        return _checked(" ".join(_without_quotes(name).split()), question, style)
+    shortened = _shortened(name, question, style, marked)
+    if isinstance(shortened, DropReason):
+        return shortened
+    return _checked(_cleaned(shortened, question, style), question, style)
 
 
-def in_template(text: str, question: ReplyQuestion) -> str | None:
-    """The value in a sentence that repeats the question's template; None if it does not."""
-    plain = " ".join(text.replace("**", "").replace("*", "").replace("__", "").split()).strip('"“”` ')
-    for pattern in question.templates:
-        match = pattern.match(plain)
-        if match:
-            return match[1].strip()
-    return None
+def _shortened(name: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> str | DropReason:
+    """The name without an apposition and, in a sentence, without the predicate."""
+    if not question.is_of_titles:
+        name = _APPOSITION.sub("", name)
+        if len(_PARENTHESES.sub("", name).split()) > MOST_WORDS and not is_sentence(name):
+            return DropReason.TOO_LONG
+    is_name = question.is_of_phrases or (question.is_of_titles and is_titled(name))
+    if not marked or is_name or not is_sentence(name):
+        return name
+    subject = _subject(name, question, style)
+    return DropReason.REMARK if subject is None else subject
+
+
+def _leading(slot: str, question: ReplyQuestion, style: ListStyle) -> str:
+    """The value at the beginning of a slot, without label, article and explanation."""
+    left, _, right = broken(slot)
+    if right and is_label(left, question, style):
+        slot = right  # `A: pizza is a dish from Italy`
+    article = _ARTICLE.match(slot)
+    slot = slot[article.end() :] if article else slot
+    match = _LEADING_TEXT.match(slot)
+    return match["text"] if match else slot
+
+
+def _subject(sentence: str, question: ReplyQuestion, style: ListStyle) -> str | None:
+    """The value in a sentence without the template: the part that the question does not describe, or its subject."""
+    slot = stated(sentence, question)
+    if slot is not None and len(slot.split()) <= 5:
+        return _leading(slot, question, style)
+    subject = _VERBS.match(sentence)
+    words = subject["subject"].split() if subject else []
+    if not words or len(words) > 5 or words[0].casefold().strip(",") in _NO_SUBJECT:
+        return None
+    return " ".join(words)
 
 
 def _named(text: str, question: ReplyQuestion, style: ListStyle) -> tuple[str | None, bool]:
@@ -473,6 +423,8 @@ def is_label(text: str, question: ReplyQuestion, style: ListStyle) -> bool:
     plain = text.strip("*_\"'`[]() ").casefold()
     if plain == question.variable.casefold() or plain in style.labels or _LABEL.fullmatch(plain):
         return True
+    if _YEARS.fullmatch(plain) and not question.is_of_titles:
+        return True  # `1903: Marie Curie`
     words = plain.rstrip("0123456789# ").split()
     return bool(words) and " ".join(words) in (question.data_type.casefold(), f"{question.data_type.casefold()}s")
 
@@ -496,11 +448,8 @@ def _quoted_beginning(text: str) -> str | None:
     if match is None or re.match(r"[\w]", match["rest"]):
         return None
     inside = match[1][1:].strip()
-    return (
-        inside.rstrip(".,")
-        if match["rest"].strip() == "" and inside.endswith((".", ",")) and not inside.endswith("..")
-        else inside
-    )
+    is_whole = not match["rest"].strip() and inside.endswith((".", ",")) and not inside.endswith("..")
+    return _unstopped(inside, ListStyle()) if is_whole else inside
 
 
 def _without_quotes(text: str) -> str:
@@ -514,13 +463,38 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     """The name without parentheses, further parts, quotes and closing punctuation."""
     text = _without_quotes(name.strip())
     text = _without_quotes(_unstopped(text, style))
-    shorter = _PARENTHESES.sub("", text)
-    while shorter != text:
-        text, shorter = shorter, _PARENTHESES.sub("", shorter)
-    text = re.split(r"[(（]", text)[0].replace(")", "").replace("）", "").strip()
+    text = _without_parentheses(text)
+    if style.bylines:
+        text = _BYLINE.sub("", text)
     text = _unstopped(text, style) if not style.stops else text.rstrip(",; ")
     text = _before_comma(_first_alternative(text), question)
     return " ".join(_without_quotes(text.replace("**", "")).split())
+
+
+def _without_parentheses(text: str) -> str:
+    """The text without remarks in parentheses; those that belong to a name stay: `(500) Days`, `copper(II) oxide`."""
+
+    def rest(match: re.Match[str]) -> str:
+        follows = text[match.end() :]
+        attached = match.start() > 0 and not match.group()[:1].isspace()
+        if match.start() == 0 and re.match(r"[^\S\n]*\w", follows):
+            return match.group()
+        if attached and (
+            _ROMAN.fullmatch(match["inside"]) or re.match(r"\w", follows) or _CHEMICAL.search(text[: match.start()])
+        ):
+            return match.group()
+        return ""
+
+    shorter = _PARENTHESES.sub(rest, text)
+    while shorter != text:
+        text = shorter
+        shorter = _PARENTHESES.sub(rest, text)
+    opened = max(text.rfind("("), text.rfind("（"))
+    if opened > max(text.rfind(")"), text.rfind("）")):
+        text = text[:opened]
+    elif opened < 0:
+        text = text.replace(")", "").replace("）", "")
+    return text.strip()
 
 
 def _unstopped(text: str, style: ListStyle) -> str:
@@ -559,100 +533,30 @@ def _before_comma(text: str, question: ReplyQuestion) -> str:
         return text
     if question.is_of_titles or (len(parts) <= 4 and "&" in parts[-1]):
         return text
+    if len(parts) == 2 and _DATE.fullmatch(text):
+        return text
     belongs = (
         len(parts) == 2 and parts[1][:1].isupper() and len(parts[1].split()) <= 3 and _is_title(parts[1].rstrip("."))
     )
     return text if belongs and parts[1].casefold() not in question.sentence.casefold() else parts[0]
 
 
-def _checked(value: str, question: ReplyQuestion) -> Value | DropReason:
+def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | DropReason:
     """The value, unless it is none after all."""
     if not any(char.isalnum() for char in value):
         return DropReason.EMPTY
     folded = " ".join(value.casefold().split())
     name = re.escape(question.variable)
-    if re.search(rf"\[{name}\]", value) or re.fullmatch(rf"{name}|{name}\s*(?:=|is\b|are\b).*", value):
+    if re.search(rf"\[{name}\]", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):
         return DropReason.SLOT
-    if _PLACEHOLDER.fullmatch(value):
+    if _PLACEHOLDER.fullmatch(value) or (value == question.variable and not style.short):
         return DropReason.SLOT
     if re.fullmatch(r"(?:(?:an?|the)\s+)?" + re.escape(" ".join(question.data_type.casefold().split())), folded):
         return DropReason.DATA_TYPE
     if folded in _NOTHING:
         return DropReason.REFUSAL
-    if re.fullmatch(r"\d{1,2}|\d+(?:\.\d+){2,}\.?|(?:\d\W*){1,2}", value):
+    if re.fullmatch(r"\d{1,2}", value) and style.short:
+        return value
+    if re.fullmatch(r"\d{1,2}|\d+(?:\.\d+){2,}\.?|\d\W*|\d[.)\s]+\d[.)]?", value):
         return DropReason.EMPTY  # what is left of a list that has lost its values
     return value if len(value) <= LONGEST_VALUE else DropReason.TOO_LONG
-
-
-# --- numbers
-
-
-def _number(text: str, question: ReplyQuestion) -> Value | DropReason:
-    """The number in an entry, from the first reading that is one."""
-    plain = _ascii_digits(text.replace("**", "").replace("__", "")).strip().strip("*_$`")
-    readings = [plain]
-    slot = in_template(plain, question)
-    if slot is not None:
-        leading = _LEADING_NUMBER.match(slot)
-        readings += [slot, f"{leading['number']}{leading['bc'] or ''}".rstrip(",") if leading else slot]
-    lead = LEAD_IN.fullmatch(plain)
-    bold = _LEADING_BOLD.match(text)
-    readings += [lead["rest"] if lead else "", _ascii_digits(bold["text"]).rstrip(":") if bold else ""]
-    left, _, right = broken(plain)
-    readings += [left, right, broken(right)[0]] if right else []
-    for reading in readings:
-        number = _stated_number(reading, question)
-        if number is not None:
-            return number
-    measured = _measured(plain, question)
-    if measured is not None and not is_refusal(plain):
-        return measured
-    years = _YEAR.findall(plain) if "year" in question.type_words else []
-    if len(years) == 1 and not is_refusal(plain):
-        return parse_number(years[0]) or DropReason.NO_NUMBER
-    return DropReason.REFUSAL if is_refusal(text) else DropReason.NO_NUMBER
-
-
-_DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?")
-_FEET = frozenset(("foot", "feet"))
-_MEASURED = re.compile(r"(?<![\w.,–-])(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<unit>[^\W\d_]{1,20})")
-
-
-def _measured(text: str, question: ReplyQuestion) -> Value | None:
-    """The only number in a text that bears a unit of the data type: `13,325 ft (4,062 m)`."""
-    wanted = set(question.type_words)
-    if wanted & _FEET:
-        wanted |= _FEET
-    units = wanted | _UNITS.keys() | set(_UNITS.values()) | _FEET
-    with_unit: list[re.Match[str]] = []
-    values: set[str] = set()
-    for match in _MEASURED.finditer(text):
-        unit = match["unit"].casefold()
-        names = {unit, unit.removesuffix("s"), _UNITS.get(unit, unit)}
-        if names & units:
-            with_unit.append(match)
-        if names & wanted:
-            values.add(match["number"])
-    if len(with_unit) < len(_DIGITS.findall(text)) or re.search(r"[<>≥≤]", text):
-        return None  # a range, a bound, or another number
-    return parse_number(values.pop(), question.data_type) if len(values) == 1 else None
-
-
-def _stated_number(text: str, question: ReplyQuestion) -> Value | None:
-    """The number that a text states, with the abbreviated unit of the data type, too."""
-    text = _PARENTHESES.sub("", text).strip().strip(_TRAILING + "\"'“”‘’«»*_`$ ").lstrip("~≈")
-    number = parse_number(text, question.data_type)
-    if number is None:
-        match = re.fullmatch(r"(?P<number>.*\d)\s*(?P<unit>[^\W\d_]{1,20})\.?", text)
-        unit = match["unit"].casefold() if match else ""
-        # The unit may be in the type's name or behind the slot: `a spider has [Y] legs`.
-        after = question.sentence.partition(f"[{question.variable}]")[2].casefold().split()[:1]
-        if match and (_UNITS.get(unit) in question.type_words or [unit] == after):
-            number = parse_number(match["number"], question.data_type)
-    return number
-
-
-def _ascii_digits(text: str) -> str:
-    """The text with the digits of all scripts as 0 to 9, and the Arabic separators as point and comma."""
-    plain = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
-    return plain.replace("٫", ".").replace("٬", ",")

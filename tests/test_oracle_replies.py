@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,9 @@ from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, 
 from hapax.llm_oracle.reply_reader import ReplyQuestion, read_reply, read_strictly
 from tools.replies import HALVES, corpus, score
 
-TRACES = Path(__file__).parent.parent.parent / "shared" / "data" / "link" / "released_traces"
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+TRACES = DATA / "link" / "released_traces"
+TRANSCRIPTS = DATA / "cr_wsc" / "gpt35_entity_pair_transcripts.jsonl"
 DISH = ReplyQuestion("B", "Dish", "[B] is a dish from Italy", forbidden=("Gnocchi",))
 YEAR = ReplyQuestion("Y", "Year", "the Titanic sank in [Y]", numeric=True)
 
@@ -169,6 +173,120 @@ def test_published_replies_give_the_strict_readers_values() -> None:
             compared += 1
 
     assert compared > 100
+
+
+# --- properties
+
+NAMES = st.sampled_from(
+    [
+        "Pizza",
+        "Risotto alla milanese",
+        "São Paulo",
+        "O'Neal",
+        "Abdul-Jabbar",
+        "Vitamin B12",
+        "Mount Etna",
+        "東京",
+        "Copper(II) sulfate",
+        "Dr. Seuss",
+        "Washington, D.C.",
+        "steel",
+        "honey",
+        "2-Propanol",
+        "H&M",
+        "Казань",
+        "AC/DC",
+    ]
+)
+STYLES = {
+    "numbers": lambda values: "\n".join(f"{number}. {value}" for number, value in enumerate(values, 1)),
+    "numbers, full stops": lambda values: "\n".join(f"{number}. {value}." for number, value in enumerate(values, 1)),
+    "brackets": lambda values: "\n".join(f"{number}) {value}" for number, value in enumerate(values, 1)),
+    "stop and dash": lambda values: "\n".join(f"{number}.- {value}" for number, value in enumerate(values, 1)),
+    "bullets": lambda values: "\n".join(f"- {value}" for value in values),
+    "stars": lambda values: "Sure! Here you go:\n\n" + "\n".join(f"*   **{value}**" for value in values),
+    "explained": lambda values: "\n".join(
+        f"{number}. **{value}**: well known" for number, value in enumerate(values, 1)
+    ),
+    "quotes": lambda values: "\n".join(f'{number}. "{value}"' for number, value in enumerate(values, 1)),
+    "JSON": lambda values: json.dumps({"values": values}),
+    "fenced JSON": lambda values: f"Here is the list:\n```json\n{json.dumps(values, ensure_ascii=False)}\n```",
+    "objects": lambda values: json.dumps([{"dish": value, "note": "known"} for value in values]),
+    "XML": lambda values: "<dishes>\n" + "\n".join(f"<dish>{escape(value)}</dish>" for value in values) + "\n</dishes>",
+    "table": lambda values: "| Dish | Note |\n|---|---|\n" + "\n".join(f"| {value} | known |" for value in values),
+    "template": lambda values: "\n".join(
+        f"{number}. {value} is a dish from Italy." for number, value in enumerate(values, 1)
+    ),
+}
+
+
+@given(st.lists(NAMES, min_size=2, max_size=8, unique=True), st.sampled_from(sorted(STYLES)))
+def test_values_in_any_style_are_read_back(values: list[str], style: str) -> None:
+    """A list of plausible values is read back from any style in which models render it."""
+    assert read_reply(STYLES[style](values), DISH).values == values
+
+
+@given(st.lists(NAMES, min_size=1, max_size=6), st.sampled_from(sorted(STYLES)))
+def test_no_value_is_accepted_twice(values: list[str], style: str) -> None:
+    """A value that a reply repeats is accepted once, and no value keeps a list mark."""
+    read = [str(value) for value in read_reply(STYLES[style](values), DISH).values]
+
+    assert len(read) == len({value.casefold() for value in read})
+    assert not [value for value in read if re.match(r"(?:\d+[.)]|[-*•])\s", value)]
+
+
+SENTENCES = [
+    ("[A] is the capital of Australia", "City", "The capital of Australia is Canberra.", ["Canberra"]),
+    ("[A] is the capital of Australia", "City", "Canberra. It was chosen as a compromise.", ["Canberra"]),
+    ("[A] wrote Emma", "Person", "Emma was written by Jane Austen in 1815.", ["Jane Austen"]),
+    (
+        "coffee is grown in [B]",
+        "Country",
+        "Coffee is grown in many places, such as Brazil and Peru.",
+        ["Brazil", "Peru"],
+    ),
+    ("[A] borders France", "Country", "France and Spain", ["France", "Spain"]),
+    ("[A] is a dish", "Dish", "Fish and chips", ["Fish and chips"]),
+    ("[A] is a sea bird", "Bird", "I don't know any sea birds, gulls aside.", []),
+]
+
+
+@pytest.mark.parametrize(("sentence", "data_type", "text", "values"), SENTENCES)
+def test_a_sentence_gives_its_values(sentence: str, data_type: str, text: str, values: list[str]) -> None:
+    """Values come out of a sentence in whichever order it repeats the template, and none out of a refusal."""
+    variable = sentence[sentence.index("[") + 1]
+
+    assert read_reply(text, ReplyQuestion(variable, data_type, sentence)).values == values
+
+
+def test_a_remark_beside_values_is_no_refusal() -> None:
+    """A sentence that declines further values is a remark, since the reply has answered."""
+    dropped = read_reply("- Pasta\n- Pizza\n\nI am not sure about the rest.", DISH).dropped
+
+    assert [entry.rejected for entry in dropped] == [DropReason.REMARK]
+
+
+@pytest.mark.parametrize(
+    "text", ["13,000 - 14,000 feet", "more than 13,000 feet", "13,000 to 14,000 feet", "between 13,000 and 14,000 ft"]
+)
+def test_a_range_is_no_number(text: str) -> None:
+    """A range or a bound states no number."""
+    assert read_reply(text, ReplyQuestion("Y", "Feet", "the peak is [Y] tall", numeric=True)).values == []
+
+
+def test_entities_of_gpt_3_5_are_read() -> None:
+    """Entities that GPT-3.5 lists by numbers, `1. lion. 2. mouse.`, are read from its published replies."""
+    if not TRANSCRIPTS.exists():
+        pytest.skip("the published data lies beside the repository, not in it")
+    compared = 0
+    for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines():
+        reply = json.loads(line)["completion"]
+        listed = re.search(r"\n1\.\s*([^.\n]{1,30})\.\s*2\.\s*([^.\n]{1,30})\.", reply)
+        if listed:
+            assert {*listed.groups()} <= {*read_reply(reply, ReplyQuestion("X", "Entity")).values}
+            compared += 1
+
+    assert compared >= 20
 
 
 # --- replies without an answer

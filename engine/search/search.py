@@ -44,6 +44,7 @@ from hapax.kb.records import (
 )
 from hapax.llm_oracle.journal import BatchReport, Journal
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
+from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
 """Limits of what one step asks for derived predicates. A run is limited by its journal's budget."""
@@ -121,7 +122,9 @@ def run_record(job: SearchJob) -> RunRecord:
     rules = [str(rule) for rule in job.rules]
     # Any change of these parts or their order would make every stored run a different one.
     fingerprint = content_id("run", rules, predicates, given, subtypes, str(settings), names)
-    stored = {**settings, "models": names, "rules": [rule.name for rule in job.rules]}
+    # The reader is no part of the identity: a finished question is not read again by a newer one.
+    reader = READER_VERSION if job.settings.compat is None else STRICT_READER_VERSION
+    stored = {**settings, "models": names, "rules": [rule.name for rule in job.rules], "reader": reader}
     return RunRecord(fingerprint, "search", stored, fingerprint, datetime.now(UTC).isoformat(timespec="seconds"))
 
 

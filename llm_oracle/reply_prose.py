@@ -1,0 +1,615 @@
+"""Reads sentences of a reply: splits them, takes the values out by the question's template, splits lists of values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+
+from hapax.grammar.terms import Value
+
+LONGEST_PROSE = 20_000
+"""Characters of a single line that are read as sentences."""
+
+_TITLES = frozenset(
+    [
+        "film",
+        "movie",
+        "book",
+        "novel",
+        "game",
+        "album",
+        "song",
+        "show",
+        "series",
+        "title",
+        "play",
+        "opera",
+        "work",
+        "painting",
+        "poem",
+        "story",
+        "musical",
+        "documentary",
+        "episode",
+        "comic",
+        "manga",
+        "anime",
+        "magazine",
+        "podcast",
+    ]
+)
+_PHRASES = frozenset(
+    [
+        "proverb",
+        "saying",
+        "quote",
+        "quotation",
+        "slogan",
+        "motto",
+        "idiom",
+        "phrase",
+        "sentence",
+        "question",
+        "lyric",
+        "headline",
+        "joke",
+        "excuse",
+        "reason",
+    ]
+)
+_COMPOUNDS = _TITLES | frozenset(
+    [
+        "dish",
+        "food",
+        "meal",
+        "recipe",
+        "snack",
+        "dessert",
+        "sandwich",
+        "cocktail",
+        "drink",
+        "company",
+        "firm",
+        "brand",
+        "shop",
+        "store",
+        "band",
+        "duo",
+        "couple",
+        "pair",
+        "county",
+        "region",
+        "province",
+    ]
+)
+"""Data types whose names often hold `and`: `fish and chips`, `Marks and Spencer`."""
+
+_COMPOUND_NAMES = frozenset(
+    (
+        "bosnia and herzegovina",
+        "trinidad and tobago",
+        "antigua and barbuda",
+        "saint kitts and nevis",
+        "st. kitts and nevis",
+        "são tomé and príncipe",
+        "sao tome and principe",
+        "saint vincent and the grenadines",
+        "saint pierre and miquelon",
+        "wallis and futuna",
+        "turks and caicos islands",
+        "turks and caicos",
+        "svalbard and jan mayen",
+    )
+)
+"""Names of ISO 3166 that hold `and`."""
+
+
+@dataclass(frozen=True)
+class ReplyQuestion:
+    """The part of a question that reading its replies needs.
+
+    `sentence`: the template in the prompt, in which `[VARIABLE]` is the slot; empty if there is none. `numeric`: the
+    data type descends from Number. `forbidden`: values that the prompt excludes.
+    """
+
+    variable: str
+    data_type: str
+    sentence: str = ""
+    numeric: bool = False
+    forbidden: tuple[Value, ...] = ()
+
+    @property
+    def _sides(self) -> tuple[list[str], list[str]] | None:
+        """The words of the template before and after its slot; None if it has no slot."""
+        before, slot, after = self.sentence.partition(f"[{self.variable}]")
+        return (before.split(), after.split(f"[{self.variable}]")[0].split()) if slot else None
+
+    @cached_property
+    def whole_templates(self) -> tuple[re.Pattern[str], ...]:
+        """Patterns of sentences that repeat the whole template; group 1 is the slot."""
+        if self._sides is None:
+            return ()
+        head, tail = self._sides
+        # The sentence may go on: `Iron is magnetic at room temperature`.
+        ends = (r"\W*$", r"\b") if tail else (r"\W*$",)
+        return tuple(_template(head, tail, end) for end in ends)
+
+    @cached_property
+    def templates(self) -> tuple[re.Pattern[str], ...]:
+        """Patterns of sentences that repeat the template, the whole one first; group 1 is the slot."""
+        if self._sides is None:
+            return ()
+        head, tail = self._sides
+        patterns = list(self.whole_templates)
+        # The part of the template beside the slot may go on otherwise: `Pizza is a dish from Naples`.
+        if not head and sum(not _is_article(word) for word in tail[:-1]) > 1:
+            patterns.append(_template(head, tail[:-1], r"\b"))
+        if head and not tail and len(head) > 2:
+            patterns.append(_template(head[1:], tail, r"\W*$"))
+        return tuple(patterns)
+
+    @cached_property
+    def is_of_titles(self) -> bool:
+        """True if the data type has titles as values, which may hold colons and commas."""
+        return bool(self.type_words & (_TITLES | _PHRASES))
+
+    @cached_property
+    def is_of_phrases(self) -> bool:
+        """True if the data type has sentences as values."""
+        return bool(self.type_words & _PHRASES)
+
+    @cached_property
+    def has_compounds(self) -> bool:
+        """True if names of the data type often hold `and`."""
+        return bool(self.type_words & _COMPOUNDS)
+
+    @cached_property
+    def type_words(self) -> frozenset[str]:
+        """The words of the data type in lower case, as they are and in the singular."""
+        words = self.data_type.casefold().split()
+        return frozenset((*words, *(word.removesuffix("s") for word in words)))
+
+    def without_beginning(self, text: str) -> str:
+        """A text without the last word of the template before the slot: `in May` for `... starts in [A]`."""
+        head = self._sides[0] if self._sides else []
+        word, _, rest = text.partition(" ")
+        return rest if head and rest and word.casefold() == head[-1].casefold() else text
+
+    @cached_property
+    def known_stems(self) -> frozenset[str]:
+        """Stems of the words of the template and of the data type that carry meaning."""
+        return stems(f"{self.sentence.replace(f'[{self.variable}]', ' ')} {self.data_type}")
+
+
+def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
+    slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
+    begin = r"^\W*" + "".join(
+        _ARTICLE_BEFORE if _is_article(text) else _word(text) + r"\s+" + _FILLING for text in head
+    )
+    closing = "".join(
+        _ARTICLE_AFTER if _is_article(text) else r"\s+" + (_FILLING if number else "") + _word(text)
+        for number, text in enumerate(tail)
+    )
+    return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
+
+
+_ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
+"""Articles of a template may be absent."""
+_FILLING = (
+    r"(?:(?:also|commonly|often|typically|usually|frequently|generally|widely|sometimes|regularly|can|may|their|its|his|"
+    r"her|own)\s+)?"
+)
+"""A word that a sentence may have more than the template."""
+_SAME_FORMS = ({"is", "are"}, {"was", "were"}, {"has", "have"}, {"does", "do"})
+
+
+def _is_article(word: str) -> bool:
+    return word.casefold() in ("a", "an", "the")
+
+
+def _word(text: str) -> str:
+    """A pattern for a word of a template; a verb may be plural."""
+    folded = text.casefold()
+    for forms in _SAME_FORMS:
+        if folded in forms:
+            return f"(?:{'|'.join(sorted(forms))})"
+    if len(text) > 3 and text.isalpha() and text.islower():
+        return re.escape(text.removesuffix("s")) + "(?:e?s)?"
+    return re.escape(text)
+
+
+_FUNCTION_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "by",
+        "for",
+        "from",
+        "with",
+        "and",
+        "or",
+        "as",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "has",
+        "have",
+        "had",
+        "do",
+        "does",
+        "did",
+        "can",
+        "may",
+        "will",
+        "that",
+        "this",
+        "which",
+        "who",
+        "it",
+        "its",
+        "his",
+        "her",
+        "their",
+        "there",
+        "one",
+        "some",
+        "many",
+        "most",
+        "all",
+        "any",
+        "not",
+        "very",
+        "also",
+        "into",
+        "through",
+        "than",
+        "personx",
+        "persony",
+    ]
+)
+
+
+def stems(text: str) -> frozenset[str]:
+    """The beginnings of the words of a text that carry meaning, by which forms of a word are known as the same."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return frozenset(word.removesuffix("s")[:5] for word in words if word not in _FUNCTION_WORDS)
+
+
+# --- sentences
+
+_STOP = re.compile(r"[.!?]+[\"”’»)*]*\s+(?=\W{0,6}(?P<next>[^\W_]+))|[。！？]+")
+_SHORTENED = re.compile(
+    r"(?:^|[\s(\"“.*_])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Mt|Ft|Jr|Sr|Prof|Gen|Col|Lt|Capt|Sgt|Rev|Hon|No|Nr|Nos|Vol|Op|Fig|vs|"
+    r"etc|ca|approx|Inc|Ltd|Co|Corp|Bros|e\.g|i\.e|U\.S|U\.K|D\.C)$"
+)
+_OPENS_SENTENCE = frozenset(
+    [
+        "It",
+        "Its",
+        "He",
+        "She",
+        "They",
+        "This",
+        "That",
+        "These",
+        "Those",
+        "The",
+        "There",
+        "Here",
+        "In",
+        "On",
+        "At",
+        "As",
+        "However",
+        "Although",
+        "While",
+        "Since",
+        "Because",
+        "Note",
+        "Also",
+        "Other",
+        "Some",
+        "Many",
+        "Most",
+        "Its",
+        "Their",
+        "His",
+        "Her",
+        "We",
+        "You",
+        "If",
+        "When",
+        "For",
+        "Please",
+    ]
+)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text. A full stop behind an abbreviation or an initial ends none."""
+    result: list[str] = []
+    begin = 0
+    for match in _STOP.finditer(text):
+        following = match["next"]
+        if following is not None:
+            opens = following in _OPENS_SENTENCE
+            shortened = _SHORTENED.search(text[max(0, match.start() - 12) : match.start()])
+            if not following[0].isupper() and not following[0].isdigit():
+                continue
+            if text[match.start()] == "." and shortened and not opens:
+                continue
+        result.append(text[begin : match.end()].strip())
+        begin = match.end()
+    rest = text[begin:].strip()
+    return [*result, rest] if rest else result
+
+
+def first_sentence(text: str) -> str:
+    """An entry without the sentences that explain its value; a title of more than one sentence stays whole."""
+    parts = sentences(text)
+    if len(parts) < 2 or is_titled(text):
+        return text
+    return parts[0]
+
+
+def is_titled(text: str) -> bool:
+    """True if the longer words of a text all begin with capitals, as in a title."""
+    words = [word for word in re.findall(r"[^\W_][\w'’]*", text) if len(word) > 3]
+    return len(words) > 1 and not any(word[0].islower() for word in words)
+
+
+# --- the part of a sentence that states values
+
+LEAD_IN = re.compile(
+    r"(?:so,?\s+|thus,?\s+|therefore,?\s+)?(?:the\s+|one\s+)?(?:(?:correct|final|right|possible)\s+)*"
+    r"(?:answer|value)s?(?:\s+(?:of|for)\s+\S+)?\s+(?:is|are|would be|could be|=)\s*:?\s+(?P<rest>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_COPULA = re.compile(
+    r"\s+(?:(?:is|are|was|were)(?:\s+(?:called|named|known\s+as|typically|usually|generally|probably|likely))?|"
+    r"(?:would|could|might|may|can|must|will)\s+be|includes?|included|comprises?|remains?|"
+    r"(?-i:ist|sind|est|sont|es|fue|è|sono|é|são|zijn))"
+    r"(?:\s*:)?\s+",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(
+    r"(?:(?:i\s+(?:think|believe|guess)|yes|well|so|sure|of course|certainly|okay|ok)[,.!:]?\s+)?(?:that\s+)?"
+    r"(?:it|that|this|they|these|those|here|(?:the\s+|an?\s+|some\s+|one\s+)?(?:\w+\s+)?"
+    r"(?:examples?|answers?|ones?|options?|possibilit(?:y|ies)|values?))",
+    re.IGNORECASE,
+)
+_CONTRACTED = re.compile(r"(?:yes,?\s+|well,?\s+)?(?:it|that)['’]s\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
+_SUCH_AS = re.compile(
+    r"(?:,?\s+(?:such\s+as|including|namely|like|e\.g\.,?|for\s+(?:example|instance),?)\s*:?|[:：])\s*(?P<rest>\S.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_INTRODUCED = re.compile(r"(?P<before>[^:：]{3,200}[^\W\d])[:：]\s*(?P<rest>[^:：]*[,，、;]\s*[^:：]*)", re.DOTALL)
+_INSTEAD = re.compile(r"not\s+[^,]+?,?\s+but\s+(?:rather\s+)?(?P<rest>.+)", re.DOTALL)
+_VAGUE = re.compile(
+    r"(?:(?:in|from|by|through|at|to)\s+)?(?:many|several|various|some|a\s+(?:number|variety|few|range)\s+of|numerous|"
+    r"different|multiple|most|other|certain|all|both|the\s+following|these|the)\b",
+    re.IGNORECASE,
+)
+_PASSIVE = re.compile(r"\w+(?:ed|en|wn|t|de)\s+by\s+(?P<rest>.+)", re.DOTALL)
+_OPENING = re.compile(
+    r"(?:(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
+    r"hence|indeed|overall|in\s+(?:short|summary|conclusion))[,.!:]+\s*)+",
+    re.IGNORECASE,
+)
+_DATED = re.compile(
+    r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:year\s+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}\b.*$|"
+    r",?\s+(?:because|which|where|when|who|since|although|while|though)\s.*$",
+    re.DOTALL,
+)
+"""The time and the clause behind a value."""
+MOST_DESCRIBING = 12
+"""Words before the verb of a sentence that states values."""
+_NOT_A_NAME = re.compile(
+    r"(?:not|no|an?|the\s+(?:most|best|first|only)|very|known|also|often|used|found|one\s+of|some|many|several|located|"
+    r"made|called|considered|important|possible|essential|in|on|at|by|to|from|with|for)\b",
+    re.IGNORECASE,
+)
+
+
+_ADVERBS = re.compile(
+    r"\s+(?:also|commonly|often|typically|usually|famously|widely|generally|always|sometimes|can|may|will|must)$"
+)
+_NO_SLOT = re.compile(
+    r":\s|\b(?:that|which|who|to|is|are|was|were|has|have|does|do|did|not|of|and)$|^(?:no|none|nobody|nothing)\b|"
+    r"\b(?:is|are|was|were|has|have)\b",
+    re.IGNORECASE,
+)
+"""The words before a verb that are no name, but a part of another sentence."""
+
+
+def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str | None:
+    """The value in a sentence that repeats the question's template; None if it does not. `whole`: all of it."""
+    plain = _plain(text).strip('"“”` ')
+    is_before = question.sentence.startswith(f"[{question.variable}]")
+    for pattern in question.whole_templates if whole else question.templates:
+        match = pattern.match(plain)
+        if match is None:
+            continue
+        slot = match[1].strip()
+        if not is_before:
+            return slot
+        slot = _ADVERBS.sub("", slot)
+        if len(slot.split()) <= MOST_DESCRIBING and not _NO_SLOT.search(slot):
+            return slot
+    return None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("**", "").replace("*", "").replace("__", "").split())
+
+
+def without_opening(text: str) -> str:
+    """A sentence without words such as `Yes,` and `For example,` before it."""
+    match = _OPENING.match(text)
+    return text[match.end() :] if match else text
+
+
+def stated(text: str, question: ReplyQuestion) -> str | None:
+    """The part of a sentence that names the values; None if it names none.
+
+    It is the slot of the template, or the side of the verb that the words of the question do not describe, in whichever
+    order: `The capital of Australia is Canberra` and `Canberra is the capital of Australia`.
+    """
+    plain = without_opening(_plain(text))
+    slot = in_template(plain, question)
+    if slot is not None:
+        return _enumerated(slot, question) or slot
+    lead = LEAD_IN.fullmatch(plain) or _CONTRACTED.fullmatch(plain)
+    if lead:
+        return lead["rest"]
+    introduced = _INTRODUCED.fullmatch(plain)
+    if introduced and stems(introduced["before"]) & question.known_stems and not question.is_of_titles:
+        return introduced["rest"]
+    return _complement(plain, question) or _enumerated(plain, question)
+
+
+def _enumerated(text: str, question: ReplyQuestion) -> str | None:
+    """The text that `such as`, `including` or a colon introduces behind a description; None behind a name."""
+    match = _SUCH_AS.search(text)
+    if match is None:
+        return None
+    before = text[: match.start()]
+    described = stems(before) & question.known_stems or _VAGUE.match(before)
+    return match["rest"] if described else None
+
+
+def _complement(text: str, question: ReplyQuestion) -> str | None:
+    """The side of a verb that is not described by words of the question."""
+    for match in _COPULA.finditer(text[:LONGEST_PROSE]):
+        left, right = text[: match.start()].strip(), _DATED.sub("", text[match.end() :].strip())
+        if len(left.split()) > MOST_DESCRIBING:
+            return None
+        instead = _INSTEAD.match(right)
+        right = instead["rest"] if instead else right
+        passive = _PASSIVE.match(right)
+        described_left = len(stems(left) & question.known_stems)
+        described_right = len(stems(right) & question.known_stems)
+        if _PRONOUN.fullmatch(left) or (described_left and _PRONOUN.match(left) and not passive):
+            return None if _NOT_A_NAME.match(right) else _enumerated(right, question) or right
+        if passive and described_left:
+            return passive["rest"]
+        if described_left and described_left >= described_right and not _NOT_A_NAME.match(right):
+            return _enumerated(right, question) or right
+        if described_right > described_left and 0 < len(left.split()) <= 8:
+            return left
+    return None
+
+
+def novel_name(text: str, question: ReplyQuestion) -> str | None:
+    """The only capitalised name in a sentence about the question that the question does not hold itself."""
+    if len(stems(text) & question.known_stems) < 2:
+        return None
+    names: list[str] = []
+    for match in re.finditer(
+        r"(?<!\w)[^\W\d_a-z][\w'’.-]*(?:\s+(?:(?:of|the|and|de|la|von|van|der)\s+)*[^\W\d_a-z][\w'’.-]*)*", text
+    ):
+        name = match.group().strip(".,")
+        if (
+            not stems(name) & question.known_stems
+            and name.casefold() not in _FUNCTION_WORDS
+            and name not in _OPENS_SENTENCE
+        ):
+            names.append(name)
+    return names[0] if len(names) == 1 and names[0] != text.strip(". ") else None
+
+
+# --- lists in a line
+
+_AND_MORE = re.compile(
+    r"[,;]?\s*(?:\b(?:and\s+)?(?:among|amongst)\s+(?:many\s+)?others?|\betc\b\.?|\band\s+so\s+(?:on|forth)|"
+    r"\band\s+(?:many\s+|several\s+|so\s+many\s+|a\s+few\s+)?(?:more|others)|\bto\s+name\s+(?:just\s+)?a\s+few|"
+    r"\bfor\s+(?:example|instance)|\bas\s+well|\.{3}|…)[\s.!]*$",
+    re.IGNORECASE,
+)
+_JOINS = re.compile(
+    r"^(?:and(?:\s+also)?|or|und|oder|et|ou|y|e|o|&|as\s+well\s+as|also|plus|such\s+as|for\s+(?:example|instance)|e\.g\.)"
+    r"[,:]?\s+",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"\s+(?:and|or|und|oder|et|as\s+well\s+as|&)\s+|(?<=[\u4e00-\u9fff])[和与及](?=[\u4e00-\u9fff])")
+_LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|та|i|ja|ve|và|și|dan)\s+")
+"""Before the last of three or more values; between two, single letters may belong to a name."""
+_EXPLAINING = re.compile(
+    r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
+    r"e\.g\.|i\.e\.|which|where|who|whose|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
+    r"\s+(?:of|in))\b",
+    re.IGNORECASE,
+)
+_SUFFIX = re.compile(r"(?:[A-Z]\.)+|Jr\.?|Sr\.?|Inc\.?|Ltd\.?|Ph\.?D\.?|M\.?D\.?|I{2,3}")
+_COMMA = re.compile(r"[,،]\s+|[,，،](?=[^\d\s])|，|、")
+
+
+def listed(text: str, question: ReplyQuestion) -> list[str]:
+    """The values of a text that lists them with commas or `and`; the text itself if it lists none."""
+    text = _AND_MORE.sub("", text.strip()[:LONGEST_PROSE]).strip()
+    if _is_enclosed(text):
+        return [text]
+    if re.search(r"[;；]\s*\S", text):
+        return [_JOINS.sub("", part, count=1) for part in re.split(r"\s*[;；]\s*", text) if part.strip()]
+    parts = _parts(text)
+    explained = takewhile(lambda part: part is parts[0] or not _EXPLAINING.match(part), parts)
+    parts = list(explained) or [text]
+    if len(parts) == 2 and _SUFFIX.fullmatch(parts[1]):
+        return [text]
+    last = _JOINS.sub("", parts[-1], count=1)
+    joined = _pair(last, question, len(parts) > 2) if last == parts[-1] else [last]
+    return [part for part in (*(_JOINS.sub("", part, count=1) for part in parts[:-1]), *joined) if part]
+
+
+def _is_enclosed(text: str) -> bool:
+    """True if one pair of quotation marks encloses the whole text."""
+    return len(text) > 2 and text[0] in '"“«„' and not re.search(r"[\"”»“].*\w", text[1:])
+
+
+def _parts(text: str) -> list[str]:
+    """The parts between commas that stand outside parentheses and quotation marks."""
+    return _split(_COMMA, text)
+
+
+def _split(separator: re.Pattern[str], text: str) -> list[str]:
+    """The parts between separators that stand outside dates, parentheses and quotation marks."""
+    hidden = re.sub(
+        r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{4}\b|\([^()]*\)|（[^（）]*）|\"[^\"]*\"|“[^“”]*”|«[^«»]*»",
+        lambda match: "\0" * len(match.group()),
+        text,
+    )
+    parts: list[str] = []
+    begin = 0
+    for match in separator.finditer(hidden):
+        parts.append(text[begin : match.start()])
+        begin = match.end()
+    return [part.strip() for part in (*parts, text[begin:]) if part.strip()]
+
+
+def _pair(text: str, question: ReplyQuestion, in_list: bool) -> list[str]:
+    """The two names of `France and Spain`; a name that holds `and` stays whole."""
+    if text.strip(" .").casefold() in _COMPOUND_NAMES or (question.is_of_titles and not in_list):
+        return [text]
+    if question.has_compounds and not in_list:
+        return [text]
+    parts = _split(_LAST_PAIR if in_list else _PAIR, text)
+    if len(parts) < 2 or any(len(part.split()) > 4 or not part for part in parts):
+        return [text]
+    return parts
+
+
+def are_names(parts: Sequence[str], most_words: int = 6) -> bool:
+    """True if parts of a line are short enough to be names."""
+    return all(len(part.split()) <= most_words for part in parts)
