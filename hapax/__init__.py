@@ -22,10 +22,16 @@ if TYPE_CHECKING:
         Evaluation,
         FlippedLabels,
         evaluate_ablation,
+        evaluate_grid,
+        evaluate_instruction,
         evaluate_likelihood,
         evaluate_probe,
         import_lint,
+        read_grid,
+        read_schemas,
         report_votes,
+        resolve_pronoun,
+        resolve_schemas,
     )
     from hapax.api.expansion import (
         ExpansionFiles,
@@ -66,6 +72,8 @@ if TYPE_CHECKING:
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.link.baselines.instruct import InstructSettings
+    from hapax.evaluation.link.baselines.session import InstructOptions
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions
     from hapax.evaluation.link.probing.run import ProbeOptions
     from hapax.evaluation.report.build import ReportOptions
@@ -86,10 +94,16 @@ _HOMES = {
         "Evaluation",
         "FlippedLabels",
         "evaluate_ablation",
+        "evaluate_grid",
+        "evaluate_instruction",
         "evaluate_likelihood",
         "evaluate_probe",
         "import_lint",
+        "read_grid",
+        "read_schemas",
         "report_votes",
+        "resolve_pronoun",
+        "resolve_schemas",
     ),
     "hapax.api.expansion": (
         "ExpansionFiles",
@@ -156,6 +170,8 @@ _HOMES = {
     "hapax.evaluation.dataset.blocked": ("BlockList",),
     "hapax.evaluation.dataset.build": ("Target",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
+    "hapax.evaluation.link.baselines.instruct": ("InstructSettings",),
+    "hapax.evaluation.link.baselines.session": ("InstructOptions",),
     "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
     "hapax.evaluation.link.probing.run": ("ProbeOptions",),
     "hapax.evaluation.report.build": ("ReportOptions",),
@@ -204,6 +220,8 @@ __all__ = [
     "FlippedLabels",
     "GoalRejected",
     "HapaxError",
+    "InstructOptions",
+    "InstructSettings",
     "KnowledgeBase",
     "Library",
     "LikelihoodOptions",
@@ -235,6 +253,8 @@ __all__ = [
     "derive",
     "doctor",
     "evaluate_ablation",
+    "evaluate_grid",
+    "evaluate_instruction",
     "evaluate_likelihood",
     "evaluate_probe",
     "expand_rules",
@@ -251,8 +271,12 @@ __all__ = [
     "parse_rules",
     "plan",
     "query",
+    "read_grid",
+    "read_schemas",
     "report",
     "report_votes",
+    "resolve_pronoun",
+    "resolve_schemas",
     "search",
     "stats",
     "suggest_rules",
