@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hapax.api.tabular import Tabular
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
@@ -16,11 +17,17 @@ if TYPE_CHECKING:
     from hapax.engine.search.progress import SearchProgress
     from hapax.engine.search.settings import SearchSettings
     from hapax.evaluation.link.ablation import AblationReport
+    from hapax.evaluation.link.baselines.config import GridConfig
+    from hapax.evaluation.link.baselines.grid import GridCell, GridResult
+    from hapax.evaluation.link.baselines.session import InstructOptions, InstructResult
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions, LikelihoodResult
     from hapax.evaluation.link.lint import LintReport
     from hapax.evaluation.link.longtail import LongTailStudy
     from hapax.evaluation.link.probing.run import ProbeOptions, ProbeResult
     from hapax.evaluation.shared.results import ExperimentResult
+    from hapax.evaluation.winograd.data import WinogradItem
+    from hapax.evaluation.winograd.theories.measure import RuleAnswer
+    from hapax.evaluation.winograd.theories.proving import Referee, Resolution
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.backend import OpeningOptions
@@ -228,3 +235,161 @@ def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[N
     from hapax.evaluation.votes.report import votes_result
 
     return Evaluation(None, votes_result(kb, failures))
+
+
+@extras_named()
+def evaluate_instruction(
+    rules: Library,
+    kb: KnowledgeBase,
+    options: InstructOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    only: str | Sequence[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Evaluation[InstructResult]:
+    """Have a model write statements by instruction only, without search, critic or ranking: LINK's baseline.
+
+    `options`: the model, the wordings and the judges. `opening`: options of opening them; its journal, if any, has the
+    budget. `progress` is called with each wording's number before it is used.
+    """
+    from dataclasses import replace
+
+    from hapax.api.operations import chosen_rules, refuse_faulty
+    from hapax.evaluation.link.baselines.session import InstructOptions, run_instruct
+    from hapax.llm_oracle.backend import OpeningOptions
+
+    refuse_faulty(rules)
+    chosen = chosen_rules(rules, only)
+    opening = replace(opening or OpeningOptions(), library=rules)
+    measured = run_instruct(kb, options or InstructOptions(), opening, chosen, progress)
+    return Evaluation(measured, measured.to_result())
+
+
+@extras_named()
+def read_grid(path: str | Path) -> GridConfig:
+    """Read the YAML file of a grid. `load_rules(*grid.files)` reads the rules that it names."""
+    from hapax.evaluation.link.baselines.config import read_config
+
+    return read_config(Path(path))
+
+
+@extras_named()
+def evaluate_grid(
+    rules: Library,
+    kb: KnowledgeBase,
+    grid: GridConfig,
+    opening: OpeningOptions | None = None,
+    *,
+    progress: Callable[[int, int, GridCell], None] | None = None,
+) -> Evaluation[GridResult]:
+    """Run every cell of LINK's tables 7 to 10. A cell that cannot run says why, and the others go on.
+
+    `opening`: options of opening the models; its journal, if any, has the budget. `progress` is called with the number
+    of a cell, the number of cells, and the cell.
+    """
+    from dataclasses import replace
+
+    from hapax.api.operations import refuse_faulty
+    from hapax.evaluation.link.baselines.grid import GridRun
+    from hapax.llm_oracle.backend import OpeningOptions
+
+    refuse_faulty(rules)
+    opening = replace(opening or OpeningOptions(), library=rules)
+    if grid.seed is not None:  # before the caller's seed, so that the file alone reproduces its grid
+        opening = replace(opening, seed=grid.seed)
+    measured = GridRun(grid, kb, opening).result(progress)
+    return Evaluation(measured, measured.to_result())
+
+
+# --- Winograd schemas -------------------------------------------------------------------------------------------------
+
+
+@extras_named()
+def read_schemas(*paths: str | Path) -> list[WinogradItem]:
+    """The Winograd schemas of CSV files, in the order of the files."""
+    from hapax.evaluation.winograd.data import read_items
+
+    items = []
+    for path in paths:
+        items += read_items(Path(path))
+    return items
+
+
+@extras_named()
+def resolve_schemas(
+    items: Sequence[WinogradItem],
+    theories: str | Path | None = None,
+    *,
+    kb: KnowledgeBase | None = None,
+    mapper: str | None = None,
+    opening: OpeningOptions | None = None,
+) -> Evaluation[list[RuleAnswer]]:
+    """Resolve the pronouns of schemas by theories, with proofs.
+
+    `theories`: folder of theories and patterns; None: the shipped ones. `mapper`: model that maps sentences to atoms,
+    instead of the patterns; it needs `kb`, which keeps its answers. `opening`: options of opening it; its journal, if
+    any, has the budget, and its seed is that of the calls.
+    """
+    from hapax.evaluation.winograd.theories.measure import answer_all, rules_result
+
+    with _referee(theories) as referee:
+        if mapper is None:
+            answers = answer_all(items, lambda item: referee.resolve(item.text, item.options, item.pronoun))
+        else:
+            answers = _mapped_answers(items, referee, mapper, kb, opening)
+    return Evaluation(answers, rules_result(answers))
+
+
+def _mapped_answers(
+    items: Sequence[WinogradItem],
+    referee: Referee,
+    mapper: str,
+    kb: KnowledgeBase | None,
+    opening: OpeningOptions | None,
+) -> list[RuleAnswer]:
+    from dataclasses import replace
+
+    from hapax.evaluation.winograd.theories.mapping import ROLE, mapped_by
+    from hapax.evaluation.winograd.theories.measure import answer_all
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.calls import JournaledGenerator
+    from hapax.llm_oracle.journal import Journal
+    from hapax.llm_oracle.protocols import KNOWLEDGE
+    from hapax.llm_oracle.registry import open_instructed
+
+    opening = opening or OpeningOptions()
+    journal = opening.journal
+    if journal is None:
+        if kb is None:
+            raise HapaxError("A mapper needs a knowledge base for its answers. Give `kb`.")
+        journal = Journal(kb)
+    model = open_instructed(mapper, KNOWLEDGE, replace(opening, journal=journal))
+    generator = JournaledGenerator(model, journal, role=ROLE)
+    # All sentences in one batch: the mapping sends them before the first answer is resolved.
+    return answer_all(items, mapped_by(generator, referee, items, opening.seed))
+
+
+@extras_named()
+def resolve_pronoun(
+    sentence: str, options: tuple[str, str], *, pronoun: str = "", theories: str | Path | None = None
+) -> Resolution:
+    """Resolve the pronoun of a sentence by theories. `options`: the two entities that it can mean.
+
+    `pronoun`: the pronoun to resolve, if the sentence has more. `.lines(options)` of the result is the proof in words.
+    """
+    if isinstance(options, str) or len(options) != 2:
+        raise HapaxError('Give two options, such as ("ant", "crumb").')
+    with _referee(theories) as referee:
+        return referee.resolve(sentence, (options[0], options[1]), pronoun)
+
+
+def _referee(theories: str | Path | None) -> Referee:
+    from hapax.api.operations import load_rules, refuse_faulty
+    from hapax.evaluation.winograd.theories.patterns import load_patterns
+    from hapax.evaluation.winograd.theories.proving import Referee
+
+    if theories is None:
+        return Referee()
+    library = load_rules(theories)
+    refuse_faulty(library)
+    return Referee(library, load_patterns(Path(theories).glob("*.toml")))

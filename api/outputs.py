@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.api.evaluations import Evaluation
 from hapax.api.tabular import Tabular
+from hapax.api.whole_files import atomic_path
 from hapax.evaluation.dataset.formats import FORMATS
 from hapax.grammar.extras import extras_named
 
@@ -63,8 +64,9 @@ class ReportPage:
     html: str
 
     def write(self, path: str | Path) -> None:
-        """Write the page to a file."""
-        Path(path).write_text(self.html, encoding="utf-8")
+        """Write the page to a file, whole or not at all. Raises HapaxError if it cannot be written."""
+        with atomic_path(path) as file:
+            file.write_text(self.html, encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<report of run {self.content.heading.run_id}, {len(self.html):,} characters>"

@@ -85,6 +85,11 @@ EXPECTED = {
     "critic": _TEXT,
     "likelihood": _TEXT,
     "evaluator": _TEXT,
+    "grid": ("GridConfig", "Read one with hapax.read_grid(path)"),
+    "mapper": _TEXT,
+    "pronoun": _TEXT,
+    "sentence": _TEXT,
+    "theories": ("str or Path", "Give the folder of the theories"),
 }
 """Type in words and remedy by the name of the argument, which means the same in every operation."""
 
@@ -97,6 +102,7 @@ OPTION_CLASSES = (
         "FlippedLabels",
         "ExpansionFiles",
         "ExpansionSettings",
+        "InstructOptions",
     ),
 )
 """Classes of the front door that hold options, which the annotation of an argument names."""

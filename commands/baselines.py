@@ -9,7 +9,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from hapax.api.operations import chosen_rules, refuse_faulty
+import hapax
+from hapax.api import evaluations, operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, out, print_result
 from hapax.commands.options import (
     Finite,
@@ -82,27 +83,28 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
     hapax evaluate instruct --rule allergy --wording all -m openai:gpt-4.1 --max-calls 200
     hapax evaluate likelihood --figure 13 --out figures
     """
-    from hapax.evaluation.link.baselines.session import InstructOptions, run_instruct
-
     library = read_library(paths)
-    refuse_faulty(library)
-    rules = chosen_rules(library, chosen)
+    # Before the file of the knowledge base is made.
+    operations.refuse_faulty(library)
+    operations.chosen_rules(library, chosen)
     with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, options)
+        opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Loading models") as status:
-            result = run_instruct(
+            evaluation = evaluations.evaluate_instruction(
+                library,
                 kb,
-                InstructOptions.of(options),
-                opening_options(library, options, journal),
-                rules,
-                lambda wording: status.update(f"Instructing by wording {wording}"),
+                hapax.InstructOptions.of(options),
+                opening,
+                only=chosen,
+                progress=lambda wording: status.update(f"Instructing by wording {wording}"),
             )
+    result = evaluation.value
     if not options["as_json"]:
         for distribution, text in result.examples(options["examples"]):
             out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
         if options["examples"]:
             out.print()
-    print_result(result.to_result(), options["as_json"])
+    print_result(evaluation.result, options["as_json"])
     sys.exit(BUDGET_REACHED if result.budget else DONE)
 
 
@@ -124,20 +126,19 @@ def grid(config: Path, **options: Any) -> None:
     hapax evaluate grid docs/grid.yaml --db grid.db
     hapax evaluate likelihood --db grid.db --out figures
     """
-    from hapax.evaluation.link.baselines.config import read_config
-    from hapax.evaluation.link.baselines.grid import GridRun
-
-    settings = read_config(config)
+    settings = evaluations.read_grid(config)
     warn_of_prices(dict(options["prices"]), settings.model_names)
     library = read_library(settings.files)
-    refuse_faulty(library)
+    operations.refuse_faulty(library)  # before the file of the knowledge base is made
     with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, options)
-        # The file's seed comes first, so that the file alone reproduces its grid.
-        seed = options["seed"] if settings.seed is None else settings.seed
-        opening = opening_options(library, {**options, "seed": seed}, journal)
-        run = GridRun(settings, kb, opening)
+        opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Loading models") as status:
-            result = run.result(lambda number, total, cell: status.update(f"Cell {number} of {total}: {cell}"))
-    print_result(result.to_result(), options["as_json"])
-    sys.exit(BUDGET_REACHED if result.budget else result.exit_code)
+            evaluation = evaluations.evaluate_grid(
+                library,
+                kb,
+                settings,
+                opening,
+                progress=lambda number, total, cell: status.update(f"Cell {number} of {total}: {cell}"),
+            )
+    print_result(evaluation.result, options["as_json"])
+    sys.exit(BUDGET_REACHED if evaluation.value.budget else evaluation.value.exit_code)

@@ -11,9 +11,9 @@ import click
 from rich.markup import escape
 
 from hapax.api import operations, outputs
+from hapax.api.whole_files import atomic_folder, atomic_path
 from hapax.commands.console import err, print_table
 from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_paths
-from hapax.commands.whole_files import atomic_folder, atomic_path
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from rich.markup import escape
 
 import hapax
 from hapax.api import outputs
+from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import err
 from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_rules
-from hapax.commands.whole_files import atomic_text_file
 from hapax.grammar.words import counted
 
 

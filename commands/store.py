@@ -9,9 +9,9 @@ import click
 from rich.markup import escape
 
 from hapax.api import operations, outputs
+from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import counts_text, err, out, print_table
 from hapax.commands.options import open_kb, with_database, with_json
-from hapax.commands.whole_files import atomic_text_file
 from hapax.grammar.words import counted
 
 PREDICATES_SHOWN = 10

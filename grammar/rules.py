@@ -13,6 +13,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations
+from pathlib import Path
 
 from hapax.grammar.attributes import GenericBy, Polarity, Principle, default_polarity, default_principle
 from hapax.grammar.closedness import Closedness
@@ -317,7 +318,10 @@ class Library:
         """The rule with this name, the first if the name is repeated. Raises HapaxError."""
         rule = self._rules.get(name)
         if rule is None:
-            files = _shortened(dict.fromkeys(rule.place.file for rule in self.rules if rule.place.file), 3)
+            files_of_rules = dict.fromkeys(rule.place.file for rule in self.rules if rule.place.file)
+            # The folder of an absolute path is long, and the same for all the files that ship.
+            names = [Path(file).name if Path(file).is_absolute() else file for file in files_of_rules]
+            files = _shortened(names, 3)
             near = _suggestion(name, self._rules)
             if not near and self._rules:
                 near = f" Known rules: {_shortened(self._rules, 5)}."
@@ -553,7 +557,7 @@ def _argument_types(atoms: list[Atom]) -> tuple[str, ...]:
 
 def _shortened(names: Iterable[str], most: int) -> str:
     listed = list(names)
-    return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

@@ -22,11 +22,17 @@ if TYPE_CHECKING:
         Evaluation,
         FlippedLabels,
         evaluate_ablation,
+        evaluate_grid,
+        evaluate_instruction,
         evaluate_likelihood,
         evaluate_long_tail,
         evaluate_probe,
         import_lint,
+        read_grid,
+        read_schemas,
         report_votes,
+        resolve_pronoun,
+        resolve_schemas,
     )
     from hapax.api.expansion import (
         ExpansionFiles,
@@ -67,6 +73,8 @@ if TYPE_CHECKING:
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.link.baselines.instruct import InstructSettings
+    from hapax.evaluation.link.baselines.session import InstructOptions
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions
     from hapax.evaluation.link.probing.run import ProbeOptions
     from hapax.evaluation.report.build import ReportOptions
@@ -87,11 +95,17 @@ _HOMES = {
         "Evaluation",
         "FlippedLabels",
         "evaluate_ablation",
+        "evaluate_grid",
+        "evaluate_instruction",
         "evaluate_likelihood",
         "evaluate_long_tail",
         "evaluate_probe",
         "import_lint",
+        "read_grid",
+        "read_schemas",
         "report_votes",
+        "resolve_pronoun",
+        "resolve_schemas",
     ),
     "hapax.api.expansion": (
         "ExpansionFiles",
@@ -158,6 +172,8 @@ _HOMES = {
     "hapax.evaluation.dataset.blocked": ("BlockList",),
     "hapax.evaluation.dataset.build": ("Target",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
+    "hapax.evaluation.link.baselines.instruct": ("InstructSettings",),
+    "hapax.evaluation.link.baselines.session": ("InstructOptions",),
     "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
     "hapax.evaluation.link.probing.run": ("ProbeOptions",),
     "hapax.evaluation.report.build": ("ReportOptions",),
@@ -206,6 +222,8 @@ __all__ = [
     "FlippedLabels",
     "GoalRejected",
     "HapaxError",
+    "InstructOptions",
+    "InstructSettings",
     "KnowledgeBase",
     "Library",
     "LikelihoodOptions",
@@ -237,6 +255,8 @@ __all__ = [
     "derive",
     "doctor",
     "evaluate_ablation",
+    "evaluate_grid",
+    "evaluate_instruction",
     "evaluate_likelihood",
     "evaluate_long_tail",
     "evaluate_probe",
@@ -254,8 +274,12 @@ __all__ = [
     "parse_rules",
     "plan",
     "query",
+    "read_grid",
+    "read_schemas",
     "report",
     "report_votes",
+    "resolve_pronoun",
+    "resolve_schemas",
     "search",
     "stats",
     "suggest_rules",

@@ -151,3 +151,46 @@ def test_a_library_grows_by_proposals(tmp_path: Path) -> None:
 
     assert written > 0
     assert len(hapax.load_rules(tmp_path / "new.rules", tmp_path / "meta.rules").rules) == written + 1
+
+
+def test_a_pronoun_is_resolved_with_its_proof() -> None:
+    """`resolve_pronoun` gives the option that the pronoun means, and lines that prove it."""
+    pair = ("ant", "crumb")
+
+    resolution = hapax.resolve_pronoun("The ant could not lift the crumb because it was too heavy.", pair)
+
+    assert resolution.answer == 1
+    assert any("heavy" in line for line in resolution.lines(pair))
+
+
+def test_schemas_are_resolved_as_a_table() -> None:
+    """A mapper without a knowledge base is refused; without a mapper the figures come as a table and JSON."""
+    with pytest.raises(hapax.HapaxError, match="A mapper needs a knowledge base"):
+        hapax.resolve_schemas([], mapper="simulated")
+
+    evaluation = hapax.resolve_schemas([])
+
+    assert evaluation.value == []
+    assert evaluation.tables
+
+
+def test_a_model_is_instructed_from_python(kb: hapax.KnowledgeBase) -> None:
+    """`evaluate_instruction` writes statements by instruction only; asked again it sends nothing."""
+    rules = hapax.parse_rules(RULES)
+    options = hapax.InstructOptions(settings=hapax.InstructSettings(count=2, values_per_call=2, calls=1))
+
+    hapax.evaluate_instruction(rules, kb, options)
+    again = hapax.evaluate_instruction(rules, kb, options)
+
+    assert again.tables
+    assert again.to_json()["calls"]["sent"] == 0
+
+
+def test_a_path_in_the_place_of_a_grid_is_refused() -> None:
+    """`evaluate_grid` says how to read a grid when it is given a path."""
+    rules, kb = hapax.parse_rules(""), hapax.KnowledgeBase()
+
+    with pytest.raises(
+        hapax.ArgumentRejected, match=r"grid is a str, not a GridConfig. Read one with hapax\.read_grid"
+    ):
+        hapax.evaluate_grid(rules, kb, "grid.yaml")  # type: ignore[arg-type]

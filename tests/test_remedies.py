@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from click.testing import Result
 from money_fixture import RULES as MONEY
 from money_fixture import WORLD
 
+import hapax
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
 from hapax.kb.store import KnowledgeBase
 
@@ -204,6 +206,26 @@ def test_an_unknown_rule_is_told_with_files_and_names(place: Path) -> None:
 
     assert "No rule is named visit in visits.rules. Did you mean visits?" in near
     assert "No rule is named nosuch in visits.rules. Known rules: visits." in far
+
+
+def test_an_unknown_rule_among_many_is_told_in_short() -> None:
+    """Of many files and names the first stand there by name, without their folders, with the number of the rest."""
+    unknown = run("plan", "--rule", "zzzzzzzz", code=1).output
+
+    assert re.search(r"No rule is named zzzzzzzz in \w+\.rules, \w+\.rules, \w+\.rules and \d+ more\.", unknown)
+    assert re.search(r"Known rules: (\w+, ){4}\w+ and \d+ more\.\n", unknown)
+
+
+def test_a_report_in_a_missing_folder_names_the_folder(place: Path) -> None:
+    """`report -o` and `ReportPage.write` say which folder there is not, and what to do."""
+    searched(place)
+    with hapax.KnowledgeBase(place / "kb.db") as kb:
+        page = hapax.report(kb, hapax.parse_rules(MONEY))
+
+    with pytest.raises(hapax.HapaxError, match=r"there is no folder .*nowhere. Create it, or name a file in another"):
+        page.write(place / "nowhere" / "page.html")
+    ended = run("report", "--db", "kb.db", "-o", "nowhere/page.html", code=1).output
+    assert "there is no folder" in ended
 
 
 def test_check_tells_the_faults_of_other_rules_beside_a_doubled_name_and_a_broken_rule(place: Path) -> None:

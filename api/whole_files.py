@@ -73,6 +73,10 @@ def _replace(path: Path, written: Path) -> None:
 def _translated_errors(name: str | Path) -> Iterator[None]:
     try:
         yield
+    except FileNotFoundError as error:
+        raise HapaxError(
+            f"{name}: there is no folder {Path(name).resolve().parent}. Create it, or name a file in another folder."
+        ) from error
     except OSError as error:
         raise HapaxError(
             f"{name}: it cannot be written ({error.strerror or error}). An earlier file of this name is unchanged. "
