@@ -74,9 +74,10 @@ if TYPE_CHECKING:
     from hapax.evaluation.votes.questions import SheetKind
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
-    from hapax.kb.exchange import FactsRejected
+    from hapax.kb.intake import FactsRejected
     from hapax.kb.records import Distribution
     from hapax.kb.store import KnowledgeBase
+    from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.budget import Budget, BudgetReached
     from hapax.llm_oracle.protocols import Models
@@ -172,9 +173,10 @@ _HOMES = {
         "Library",
         "Rule",
     ),
-    "hapax.kb.exchange": ("FactsRejected",),
+    "hapax.kb.intake": ("FactsRejected",),
     "hapax.kb.records": ("Distribution",),
     "hapax.kb.store": ("KnowledgeBase",),
+    "hapax.kb.tables": ("TableMapping",),
     "hapax.llm_oracle.backend": ("OpeningOptions",),
     "hapax.llm_oracle.budget": (
         "Budget",

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb.exchange import FactsRejected, cell_text, export_facts, import_facts, parse_cell
+from hapax.kb.exchange import cell_text, export_facts, import_facts, parse_cell
+from hapax.kb.intake import FactsRejected
 from hapax.kb.records import FactRecord, PredicateRecord, Source
 from hapax.kb.store import KnowledgeBase
 
