@@ -230,6 +230,7 @@ __all__ = [
     "SheetKind",
     "Statement",
     "Statements",
+    "TableMapping",
     "Target",
     "add_facts",
     "check_rules",

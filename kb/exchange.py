@@ -119,6 +119,7 @@ def _read_csv(stream: IO[str], reading: FactIntake) -> None:
                 continue
             if line == 1 and (header := _header(cells, reading.file)) is not None:
                 columns = header
+                reading.names_predicates = True
                 reading.unused = dict.fromkeys(header.unused, line)
                 continue
             try:
@@ -245,6 +246,7 @@ def cell_text(value: Value) -> str:
 
 
 def _read_jsonl(stream: IO[str], reading: FactIntake) -> None:
+    reading.names_predicates = True
     for line, text in enumerate(stream, 1):
         if not text.strip():
             continue

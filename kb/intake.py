@@ -34,7 +34,7 @@ _BATCH = 10_000
 
 _VALUES = "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _SELECTION = (
-    "SELECT id, predicate, arguments, types, 'given', NULL, NULL, NULL FROM temp.imported WHERE true ORDER BY id, rowid"
+    "SELECT id, predicate, arguments, types, 'given', NULL, NULL, NULL FROM temp.imported WHERE true ORDER BY rowid"
 )
 """Takes the place of `_VALUES` where facts are inserted, in the same order of columns."""
 
@@ -122,6 +122,8 @@ class FactIntake:
         self.faults: list[FactFault] = []
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
+        self.names_predicates = False
+        """True if the file itself says where its predicates stand. Otherwise its first column may be anything."""
         self._kb = kb
         self._checks = _Checks(library, strict)
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
@@ -231,6 +233,13 @@ class FactIntake:
                 raise ValueError(f"argument {position} of {predicate}: {reason}")
         indicator = f"{predicate}/{len(arguments)}"
         self._checks.refuse(predicate, arguments)
+        if _VARIABLE.match(predicate) and not self.names_predicates and predicate not in self._checks.names:
+            raise RowRefused(
+                f"{predicate} cannot be a predicate: a name that begins with a capital letter is a variable. "
+                "Write the predicate first, such as is_allergic_to, followed by its arguments, or say which columns "
+                "are the arguments: --predicate NAME --columns FIRST,SECOND",
+                "no predicate",
+            )
         types = self._types(indicator) if types is None else types
         return FactRecord(predicate, tuple(arguments), _checked_types(types, indicator), Source.GIVEN)
 
@@ -259,6 +268,11 @@ class FactIntake:
         known = self._checks.names
         if known and (others := [name for name in self._counts if name_of(name) not in known]):
             yield f"{self.file}: no rule uses {some(others)}. Check the spelling, or declare them in the rules."
+        if unnamed := [name for name in self._counts if _VARIABLE.match(name)]:
+            yield (
+                f"{self.file}: no goal can ask for {some(unnamed)}: a name that begins with a capital letter is a "
+                "variable. Write the predicate first, such as is_allergic_to, followed by its arguments."
+            )
 
     def _repeats(self, stored: _Stored) -> Iterator[str]:
         if stored.repeats:
@@ -321,13 +335,6 @@ class _Checks:
             near = get_close_matches(predicate, self._arities, n=1, cutoff=0.6)
             remedy = f"did you mean {near[0]}?" if near else "declare it in the rules"
             raise RowRefused(f"{predicate} is not a predicate of the rules; {remedy}", "no predicate")
-        if arities is None and _VARIABLE.match(predicate):
-            raise RowRefused(
-                f"{predicate} cannot be a predicate: a name that begins with a capital letter is a variable. "
-                "Write the predicate first, such as is_allergic_to, followed by its arguments, or say which columns "
-                "are the arguments: --predicate NAME --columns FIRST,SECOND",
-                "no predicate",
-            )
         for place in self.numeric(indicator):
             if isinstance(arguments[place], str):
                 raise RowRefused(self.number_wanted(place, indicator, str(arguments[place])), TEXT_FOR_NUMBER)
@@ -404,7 +411,7 @@ class _TemporaryFacts:
             self._kb.database.conn.executemany("INSERT INTO temp.imported VALUES (?, ?, ?, ?, ?)", facts)
 
     def store(self) -> _Stored:
-        """Copy the facts, in the order of their ids, which SQLite appends fastest."""
+        """Copy the facts, in the order of the file."""
         query = self._kb.query
         ((count,),) = query("SELECT count(*) FROM temp.imported")
         known: dict[str, int] = {}
