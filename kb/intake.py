@@ -422,6 +422,7 @@ class _TemporaryFacts:
                     "JOIN facts AS f ON f.id = i.id GROUP BY f.source"
                 )
             )
+        query("PRAGMA main.cache_size = -65536")
         before = self._kb.database.conn.total_changes
         query(rows.FACTS.insert(OnConflict.BEST).replace(_VALUES, _SELECTION))
         # In a knowledge base without facts each distinct fact is a change.
