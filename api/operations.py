@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
-    from hapax.kb.exchange import FactExportReport, ImportReport
+    from hapax.kb.exchange import FactExportReport
+    from hapax.kb.intake import ImportReport
     from hapax.kb.merge import MergeReport
     from hapax.kb.records import StatementRecord
     from hapax.kb.store import KnowledgeBase
+    from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
 
@@ -229,12 +231,31 @@ def _fact_value(value: Any) -> Any:
 
 
 def import_facts(
-    kb: KnowledgeBase, source: str | Path | IO[str], *, form: str | None = None, skip_faulty: bool = False
+    kb: KnowledgeBase,
+    source: str | Path | IO[str] | pd.DataFrame,
+    *,
+    mapping: TableMapping | None = None,
+    rules: Library | None = None,
+    form: str | None = None,
+    skip_faulty: bool = False,
 ) -> ImportReport:
-    """Import given facts from CSV or JSONL. Raises FactsRejected with every fault, and then imports nothing."""
+    """Import given facts from CSV or JSONL. Raises FactsRejected with every fault, and then imports nothing.
+
+    `mapping`: which columns of a table are the arguments of which predicates, such as `TableMapping.of("lies_at",
+    ["airport", "elevation"])` or `TableMapping.read(path)`; the source may then also be a TSV, Parquet or SQLite file,
+    or a data frame. `rules`: their declarations are what the facts must fit.
+    """
+    if mapping is not None:
+        from hapax.kb.tables import import_table
+
+        return import_table(kb, source, mapping, library=rules, skip_faulty=skip_faulty)
     from hapax.kb import exchange
 
-    return exchange.import_facts(kb, source, form=form, skip_faulty=skip_faulty)
+    if hasattr(source, "itertuples"):
+        raise HapaxError("A data frame needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
+    return exchange.import_facts(
+        kb, source, form=form, skip_faulty=skip_faulty, library=rules, strict=rules is not None
+    )
 
 
 def export_facts(

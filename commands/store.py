@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 
+import hapax
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import counts_text, err, out, print_table
 from hapax.commands.options import open_kb, with_database, with_json
 from hapax.grammar.words import counted
+
+if TYPE_CHECKING:
+    from hapax.kb.tables import TableMapping
+
+FAULTS_SHOWN = 20
+"""Faulty rows that `import --skip-faulty` lists."""
 
 PREDICATES_SHOWN = 10
 """Predicates that `import` lists with their numbers of facts; the rest are summed up."""
@@ -45,17 +54,41 @@ def stats(database: str, as_json: bool) -> None:
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @with_database
+@click.option("--predicate", help="Predicate of a table's facts; needs --columns.")
+@click.option("--columns", metavar="FIRST,SECOND", help="Columns of the table that are the predicate's arguments.")
+@click.option("--table", help="Table in a SQLite file.")
+@click.option("--map", "map_file", type=click.Path(path_type=Path), help="YAML file that maps columns to predicates.")
+@click.option(
+    "--rules",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Rule files or folders whose declarations the facts must fit.",
+)
 @click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing the file.")
-def import_(file: Path, database: str, skip_faulty: bool) -> None:
-    """Import given facts from a CSV or JSONL file.
+@with_json
+def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+    """Import given facts: a CSV or JSONL file of facts, or a table with columns of its own.
+
+    A row of facts is `predicate,argument,...`. Of any other table, name the columns; it may be CSV, TSV, JSONL, Parquet
+    or SQLite. docs/knowledge-base.md describes the files, and how one table gives facts of several predicates.
 
     \b
     hapax import facts.csv --db my.db
+    hapax import airports.csv --predicate lies_at --columns airport,elevation --rules my.rules
+    hapax import world.sqlite --table airports --map mapping.yaml
     """
+    mapping = _mapping(options)
+    library = operations.load_rules(*paths) if paths else None
     with open_kb(database) as kb:
-        report = operations.import_facts(kb, file, skip_faulty=skip_faulty)
-    for fault in report.faults:
+        report = operations.import_facts(kb, file, mapping=mapping, rules=library, skip_faulty=options["skip_faulty"])
+    if as_json:
+        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
+        return
+    for fault in report.faults[:FAULTS_SHOWN]:
         err.print(escape(str(fault)))
+    if len(report.faults) > FAULTS_SHOWN:
+        err.print(f"and {counted(len(report.faults) - FAULTS_SHOWN, 'more faulty row')}; --json lists all")
     for warning in report.warnings:
         err.print(f"[yellow]warning:[/] {escape(warning)}")
     for indicator, count in list(report.predicates.items())[:PREDICATES_SHOWN]:
@@ -64,6 +97,23 @@ def import_(file: Path, database: str, skip_faulty: bool) -> None:
         err.print(f"and facts of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
     skipped = counted(len(report.faults), "faulty row")
     err.print(f"{counted(report.read, 'fact')} read, {report.added} of them new; {skipped} left out")
+
+
+def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
+    """The mapping that the options state; None for a file of facts."""
+    predicate, columns, table, path = (options[name] for name in ("predicate", "columns", "table", "map_file"))
+    if path is not None:
+        if predicate or columns:
+            raise click.UsageError("--map names predicates and columns itself. Leave out --predicate and --columns.")
+        mapping = hapax.TableMapping.read(path)
+        return mapping.model_copy(update={"table": table}) if table else mapping
+    if bool(predicate) != bool(columns):
+        raise click.UsageError("--predicate and --columns go together: --predicate lies_at --columns airport,elevation")
+    if predicate:
+        return hapax.TableMapping.of(predicate, [column.strip() for column in columns.split(",")], table)
+    if table:
+        raise click.UsageError("--table needs --predicate and --columns, or --map.")
+    return None
 
 
 @click.command()

@@ -83,9 +83,10 @@ if TYPE_CHECKING:
     from hapax.evaluation.votes.questions import SheetKind
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
-    from hapax.kb.exchange import FactsRejected
+    from hapax.kb.intake import FactsRejected
     from hapax.kb.records import Distribution
     from hapax.kb.store import KnowledgeBase
+    from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.budget import Budget, BudgetReached
     from hapax.llm_oracle.protocols import Models
@@ -190,9 +191,10 @@ _HOMES = {
         "Library",
         "Rule",
     ),
-    "hapax.kb.exchange": ("FactsRejected",),
+    "hapax.kb.intake": ("FactsRejected",),
     "hapax.kb.records": ("Distribution",),
     "hapax.kb.store": ("KnowledgeBase",),
+    "hapax.kb.tables": ("TableMapping",),
     "hapax.llm_oracle.backend": ("OpeningOptions",),
     "hapax.llm_oracle.budget": (
         "Budget",
@@ -248,6 +250,7 @@ __all__ = [
     "SheetKind",
     "Statement",
     "Statements",
+    "TableMapping",
     "Target",
     "add_facts",
     "check_rules",

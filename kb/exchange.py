@@ -13,28 +13,25 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
-from hapax.kb import rows, values
-from hapax.kb.records import FactRecord, Source
+from hapax.kb import values
+from hapax.kb.intake import FactIntake, ImportReport, short, some
+from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E[+-][0-9]+)?")
 _NUMBERED_COLUMN = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
-
-# A goal reads a word that begins like this as a variable.
-_VARIABLE = re.compile("[A-Z_]")
 
 # A spreadsheet would execute a text that begins with one of these as a formula.
 _FORMULA = "=+-@＝＋－＠"
@@ -43,50 +40,9 @@ _FORMULA = "=+-@＝＋－＠"
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 
 _EXAMPLE = '{"predicate": "is_allergic_to", "arguments": ["Ada", "milk"]}'
-_FAULTS_SHOWN = 20
 
 # Characters in a CSV cell. Python's default limit of 128 kB would fail on long texts before they can be reported.
 _MAX_CELL = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class FactFault:
-    """A faulty row of a file. `line` is the number of its first line, from 1."""
-
-    file: str
-    line: int
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.message}"
-
-
-class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
-    """A file of facts was refused and nothing imported. `faults` has every fault, the message the first ones."""
-
-    def __init__(self, faults: Iterable[FactFault]) -> None:
-        self.faults = tuple(faults)
-        shown = [str(fault) for fault in self.faults[:_FAULTS_SHOWN]]
-        if more := len(self.faults) - len(shown):
-            shown.append(f"... and {counted(more, 'more fault')}")
-        shown.append("Nothing was imported. Fix these rows, or skip them with --skip-faulty.")
-        super().__init__("\n".join(shown))
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """Result of an import. `promoted`: a model's facts that are now given; `known`: facts that were given before.
-
-    `predicates`: number of facts read by indicator, most frequent first; `warnings`: possible mistakes in the file.
-    """
-
-    read: int
-    added: int
-    promoted: int
-    known: int
-    faults: tuple[FactFault, ...] = ()
-    predicates: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,50 +61,19 @@ class FactExportReport:
     left_out: tuple[UnexportableFact, ...] = ()
 
 
-@dataclass(slots=True)
-class _FactFileReader:
-    """Facts and faults of a file being read. Both are collected, so that all faults are reported at once."""
-
-    file: str
-    types: Mapping[str, tuple[str, ...]]
-    """Argument types by indicator, for rows without types."""
-    known: Callable[[], Iterable[str]] = tuple
-    """Indicators with facts or declarations."""
-    facts: list[FactRecord] = field(default_factory=list)
-    faults: list[FactFault] = field(default_factory=list)
-    unused: dict[str, int] = field(default_factory=dict)
-    """Columns or fields that an import ignores, with the line where each first occurs."""
-
-    def add_fact(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
-        """Add the fact, or the fault that keeps it from being a fact."""
-        try:
-            self.facts.append(self._fact(predicate, arguments, types))
-        except ValueError as error:
-            self.add_fault(line, str(error))
-
-    def add_fault(self, line: int, message: str) -> None:
-        self.faults.append(FactFault(self.file, line, message))
-
-    def _fact(self, predicate: object, arguments: object, types: object) -> FactRecord:
-        if not isinstance(predicate, str) or not predicate.isidentifier():
-            raise ValueError(f"{_short(predicate)} is not a predicate name; write a name like is_allergic_to")
-        if not isinstance(arguments, list) or not arguments:
-            raise ValueError(f"{predicate} has no arguments; write at least one")
-        for position, argument in enumerate(arguments, 1):
-            if reason := values.refusal(argument):
-                raise ValueError(f"argument {position} of {predicate}: {reason}")
-        indicator = f"{predicate}/{len(arguments)}"
-        if types is None:
-            types = self.types.get(indicator, ())
-        return FactRecord(predicate, tuple(arguments), _types(types, indicator), Source.GIVEN)
-
-
 def import_facts(
-    kb: KnowledgeBase, source: str | Path | IO[str], *, form: str | None = None, skip_faulty: bool = False
+    kb: KnowledgeBase,
+    source: str | Path | IO[str],
+    *,
+    form: str | None = None,
+    skip_faulty: bool = False,
+    library: Library | None = None,
+    strict: bool = False,
 ) -> ImportReport:
     """Import the facts of a file as given facts. `form` is `csv` or `jsonl`; None takes it from the file name.
 
-    Other packages can add forms (`kb/fact_readers.py`), which are read from files alone.
+    Other packages can add forms (`kb/fact_readers.py`), which are read from files alone. `library`: the rules whose
+    declarations the facts must fit; `strict`: refuse predicates that these rules do not have.
     Raises `FactsRejected` with every fault, and imports nothing, unless `skip_faulty` is set.
     """
     file = str(source) if isinstance(source, str | Path) else str(getattr(source, "name", "<stream>"))
@@ -161,11 +86,10 @@ def import_facts(
         added = added_reader(form) if isinstance(source, str | Path) else None
         if added is None:
             raise HapaxError(
-                f"{file}: facts are imported from csv or jsonl, not from {form!r}. Give the file one of these endings."
+                f"{file}: facts are imported from csv or jsonl, not from {form!r}. Give the file one of these endings, "
+                "or say which columns of a table are the arguments: --predicate NAME --columns FIRST,SECOND."
             )
-    types = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
-    # Few files need the known indicators, so they are counted only when a row asks for them.
-    reading = _FactFileReader(file, types, cache(lambda: frozenset((*types, *kb.fact_counts()))))
+    reading = FactIntake(kb, file, library, strict)
     if added is not None:
         for line, predicate, arguments in added(Path(file)):
             reading.add_fact(line, predicate, arguments)
@@ -174,48 +98,7 @@ def import_facts(
             _READERS[form](stream, reading)
     else:
         _READERS[form](source, reading)
-    if reading.faults and not skip_faulty:
-        raise FactsRejected(reading.faults)
-    return _store(kb, reading)
-
-
-def _store(kb: KnowledgeBase, reading: _FactFileReader) -> ImportReport:
-    facts = {fact.id: fact for fact in reading.facts}
-    with kb.transaction():
-        before = {fact.id: fact.source for fact in kb.select_in(rows.FACTS, "id", facts)}
-        kb.add_facts(facts.values())
-    promoted = sum(source is Source.MODEL for source in before.values())
-    counts = Counter(f"{fact.predicate}/{len(fact.arguments)}" for fact in facts.values())
-    return ImportReport(
-        read=len(facts),
-        added=len(facts) - len(before),
-        promoted=promoted,
-        known=len(before) - promoted,
-        faults=tuple(reading.faults),
-        predicates=dict(counts.most_common()),
-        warnings=tuple(_warnings(reading, counts)),
-    )
-
-
-def _warnings(reading: _FactFileReader, predicates: Iterable[str]) -> Iterator[str]:
-    """Possible mistakes in the file: ignored columns, and predicates that no goal can name."""
-    if reading.unused:
-        yield (
-            f"{reading.file}:{min(reading.unused.values())}: ignored: {_some(map(_short, reading.unused))}. "
-            "An import reads the predicate, its arguments and, in JSONL, their types."
-        )
-    unnamed = [indicator for indicator in predicates if _VARIABLE.match(indicator)]
-    if unnamed:
-        yield (
-            f"{reading.file}: no goal can ask for {_some(unnamed)}: a name that begins with a capital letter is a "
-            "variable. Write the predicate first, such as is_allergic_to, followed by its arguments."
-        )
-
-
-def _some(names: Iterable[str], most: int = 5) -> str:
-    """The first few names, for a message."""
-    listed = list(names)
-    return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
+    return reading.store(skip_faulty)
 
 
 def _opened(path: Path) -> IO[str]:
@@ -226,7 +109,7 @@ def _opened(path: Path) -> IO[str]:
         raise HapaxError(f"{path}: {error.strerror}. Name a readable file.") from error
 
 
-def _read_csv(stream: IO[str], reading: _FactFileReader) -> None:
+def _read_csv(stream: IO[str], reading: FactIntake) -> None:
     limit = csv.field_size_limit(_MAX_CELL)
     reader = csv.reader(stream, strict=True)
     columns = _Columns()
@@ -236,6 +119,7 @@ def _read_csv(stream: IO[str], reading: _FactFileReader) -> None:
                 continue
             if line == 1 and (header := _header(cells, reading.file)) is not None:
                 columns = header
+                reading.names_predicates = True
                 reading.unused = dict.fromkeys(header.unused, line)
                 continue
             try:
@@ -268,7 +152,7 @@ class _Columns:
             )
         return [cells[place] if place < len(cells) else "" for place in self.places]
 
-    def refuse_short_row(self, cells: list[str], indicator: str, reading: _FactFileReader) -> None:
+    def refuse_short_row(self, cells: list[str], indicator: str, reading: FactIntake) -> None:
         """Raise ValueError for a row shorter than its header, unless its predicate is known with that many arguments.
 
         The row may have lost an argument.
@@ -312,7 +196,7 @@ def _header(cells: list[str], file: str) -> _Columns | None:
     return _Columns(used, len(cells), unused)
 
 
-def _csv_rows(reader: Any, reading: _FactFileReader) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(reader: Any, reading: FactIntake) -> Iterator[tuple[int, list[str]]]:
     """Rows with their first lines. A row that is not valid CSV is a fault, and the next line begins a new row."""
     while True:
         line = reader.line_num + 1
@@ -339,9 +223,7 @@ def parse_cell(cell: str) -> Value:
         try:
             return values.plain_value(values.load_json(text))
         except ValueError as error:
-            raise ValueError(
-                f"{_short(text)} is not a JSON string ({error}); close it with a quotation mark"
-            ) from error
+            raise ValueError(f"{short(text)} is not a JSON string ({error}); close it with a quotation mark") from error
     if _INTEGER.fullmatch(text):
         # Python's own error, for more than 4,300 digits, gives advice to programmers only.
         if len(text) > values.MAX_INTEGER_BITS // 3:
@@ -363,7 +245,8 @@ def cell_text(value: Value) -> str:
     return values.encode_value(value)
 
 
-def _read_jsonl(stream: IO[str], reading: _FactFileReader) -> None:
+def _read_jsonl(stream: IO[str], reading: FactIntake) -> None:
+    reading.names_predicates = True
     for line, text in enumerate(stream, 1):
         if not text.strip():
             continue
@@ -378,7 +261,7 @@ def _read_jsonl(stream: IO[str], reading: _FactFileReader) -> None:
         unused = [name for name in entry if name not in _FIELDS]
         missing = [name for name in ("predicate", "arguments") if name not in entry]
         if missing:
-            found = f", only {_some(map(_short, unused))}" if unused else ""
+            found = f", only {some(map(short, unused))}" if unused else ""
             reading.add_fault(line, f"no {' and no '.join(missing)}{found}; write {_EXAMPLE}")
             continue
         for name in unused:
@@ -386,19 +269,7 @@ def _read_jsonl(stream: IO[str], reading: _FactFileReader) -> None:
         reading.add_fact(line, entry["predicate"], entry["arguments"], entry.get("types"))
 
 
-_READERS: Mapping[str, Callable[[IO[str], _FactFileReader], None]] = {"csv": _read_csv, "jsonl": _read_jsonl}
-
-
-def _types(types: object, indicator: str) -> tuple[str, ...]:
-    """Checked argument types: either none, or one for each argument. Raises ValueError."""
-    if not isinstance(types, list | tuple) or not all(isinstance(data_type, str) for data_type in types):
-        raise ValueError(f"the types of {indicator} are not a list of texts; leave them out")
-    if types and len(types) != int(indicator.rpartition("/")[2]):
-        raise ValueError(f"{indicator} has {len(types)} types; give one for each argument, or none")
-    for data_type in types:
-        if reason := values.refusal(data_type):
-            raise ValueError(f"a type of {indicator}: {reason}")
-    return tuple(types)
+_READERS: Mapping[str, Callable[[IO[str], FactIntake], None]] = {"csv": _read_csv, "jsonl": _read_jsonl}
 
 
 def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str | None = None) -> FactExportReport:
@@ -443,10 +314,10 @@ def _refuse_unknown(kb: KnowledgeBase, predicate: str) -> None:
     if near:
         remedy = f"Did you mean {' or '.join(names[name] for name in near)}?"
     elif counts:
-        remedy = f"It has facts of {_some(counts)}."
+        remedy = f"It has facts of {some(counts)}."
     else:
         remedy = "It has no facts at all; search or import some first."
-    raise HapaxError(f"{kb.place}: there are no facts of {_short(predicate)}. {remedy}")
+    raise HapaxError(f"{kb.place}: there are no facts of {short(predicate)}. {remedy}")
 
 
 def _first_line(form: str, arity: int) -> str:
@@ -483,8 +354,3 @@ def _jsonl_line(fact: FactRecord, _: int) -> str:
         ensure_ascii=False,
         default=values.encode_decimal,
     )
-
-
-def _short(item: object) -> str:
-    text = repr(item)
-    return text if len(text) <= 40 else text[:37] + "..."

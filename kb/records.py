@@ -26,6 +26,11 @@ def content_id(kind: str, *parts: object) -> str:
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def canonical_text(value: object) -> str:
+    """The value in the form in which `content_id` takes it."""
+    return _CANONICAL(value)
+
+
 def _encoded(value: object) -> object:
     if isinstance(value, Decimal):
         return {"decimal": _canonical_decimal(value)}

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb.exchange import FactsRejected, cell_text, export_facts, import_facts, parse_cell
+from hapax.kb.exchange import cell_text, export_facts, import_facts, parse_cell
+from hapax.kb.intake import FactsRejected
 from hapax.kb.records import FactRecord, PredicateRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -342,9 +343,18 @@ def test_unknown_fields_of_a_jsonl_line_are_told(fresh_kb):
         imported('{"predicate": "is_old", "args": ["Ur"]}', "jsonl")
 
 
+def test_a_table_is_no_file_of_facts(fresh_kb):
+    """A file whose first column holds names instead of predicates is refused, with the option that reads it."""
+    with pytest.raises(FactsRejected, match="--predicate NAME --columns FIRST,SECOND") as caught:
+        import_facts(fresh_kb, io.StringIO("name,food\nAda,milk\nTom,egg\n"), form="csv")
+
+    assert [fault.line for fault in caught.value.faults] == [2, 3]
+    assert fresh_kb.facts() == []
+
+
 def test_predicates_that_no_goal_can_name_are_told(fresh_kb):
-    """A file whose first column holds things instead of predicates is imported as it stands, with a warning."""
-    report = import_facts(fresh_kb, io.StringIO("Ada,milk\nTom,egg\n"), form="csv")
+    """Where the file says that its first column is the predicate, facts that no goal can name come with a warning."""
+    report = import_facts(fresh_kb, io.StringIO("predicate,who\nAda,milk\nTom,egg\n"), form="csv")
 
     assert report.added == 2
     assert "no goal can ask for Ada/1, Tom/1" in report.warnings[0]

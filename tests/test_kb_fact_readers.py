@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb.exchange import FactsRejected, import_facts
+from hapax.kb.exchange import import_facts
+from hapax.kb.intake import FactsRejected
 from hapax.kb.store import KnowledgeBase
 
 PAGE = Path(__file__).parent.parent / "docs" / "knowledge-base.md"

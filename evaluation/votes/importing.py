@@ -12,7 +12,7 @@ from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem
 from hapax.evaluation.votes.reading import FilledRow, known_kind, read_sheet
 from hapax.grammar.words import counted
-from hapax.kb.exchange import FactFault, FactsRejected
+from hapax.kb.intake import FactFault, FactsRejected
 from hapax.kb.records import VoteRecord
 from hapax.kb.store import KnowledgeBase
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from hapax.evaluation.votes.questions import SheetKind
 from hapax.evaluation.votes.sheets import COLUMNS, FORMAT, INSTRUCTIONS, QUALIFICATION, restored, row_check
 from hapax.grammar.errors import HapaxError
-from hapax.kb.exchange import FactFault
+from hapax.kb.intake import FactFault
 from hapax.kb.values import refusal
 
 _NEEDED = tuple(name for name in COLUMNS if name not in {"choices", "comment"})

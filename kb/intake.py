@@ -1,0 +1,471 @@
+"""The way of given facts into the knowledge base: each is checked, all are counted, and either all come in or none.
+
+Facts wait in a temporary table on disk until the last row is read, so that a file of any size takes little memory and a
+faulty row leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache
+from itertools import chain, compress, repeat
+from json.encoder import encode_basestring
+from typing import Any
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Value
+from hapax.grammar.words import counted
+from hapax.kb import rows, values
+from hapax.kb.connection import translated
+from hapax.kb.records import FactRecord, Source, canonical_text
+from hapax.kb.rows import OnConflict
+from hapax.kb.store import KnowledgeBase
+
+_FAULTS_SHOWN = 20
+_REPEATS_SHOWN = 5
+
+_BATCH = 10_000
+"""Facts that go into the temporary table at once."""
+
+_VALUES = "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECTION = (
+    "SELECT id, predicate, arguments, types, 'given', NULL, NULL, NULL FROM temp.imported WHERE true ORDER BY rowid"
+)
+"""Takes the place of `_VALUES` where facts are inserted, in the same order of columns."""
+
+# A goal reads a word that begins like this as a variable.
+_VARIABLE = re.compile("[A-Z_]")
+
+_REMEDY = "Fix these rows, or skip them with --skip-faulty."
+_HEADER_REMEDY = (
+    "If the columns have names, say which are the arguments: --predicate NAME --columns FIRST,SECOND, or --map FILE."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FactFault:
+    """A faulty row of a file. `line` is the number of its first line, or of the record, from 1. `kind`: in short."""
+
+    file: str
+    line: int
+    message: str
+    kind: str = "not a fact"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+class RowRefused(ValueError):  # noqa: N818  named after the situation, as all our errors are
+    """A row that is no fact. `kind`: the fault in short, by which faults are counted."""
+
+    def __init__(self, message: str, kind: str = "not a fact") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
+    """A file of facts was refused and nothing imported. `faults` has every fault, the message the first ones."""
+
+    def __init__(self, faults: Iterable[FactFault], remedy: str = _REMEDY) -> None:
+        self.faults = tuple(faults)
+        shown = [str(fault) for fault in self.faults[:_FAULTS_SHOWN]]
+        if more := len(self.faults) - len(shown):
+            shown.append(f"... and {counted(more, 'more fault')}")
+            shown.append(f"In all: {kinds_text(self.faults)}.")
+        shown.append(f"Nothing was imported. {remedy}")
+        super().__init__("\n".join(shown))
+
+
+def kinds_text(faults: Iterable[FactFault]) -> str:
+    """The number of faults of each kind: `3 short row, 1 text for a number`."""
+    numbers: dict[str, int] = {}
+    for fault in faults:
+        numbers[fault.kind] = numbers.get(fault.kind, 0) + 1
+    return ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items(), key=lambda pair: -pair[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """Result of an import. `promoted`: a model's facts that are now given; `known`: facts that were given before.
+
+    `predicates`: number of facts read by indicator, most frequent first; `warnings`: possible mistakes in the file;
+    `repeats`: rows that say what an earlier row said.
+    """
+
+    read: int
+    added: int
+    promoted: int
+    known: int
+    faults: tuple[FactFault, ...] = ()
+    predicates: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    repeats: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers, with every faulty row."""
+        return {**asdict(self), "predicates": dict(self.predicates)}
+
+
+class FactIntake:
+    """Facts and faults of a file being read. Both are collected, so that all faults are reported at once.
+
+    `library`: the rules whose declarations the facts must fit. `strict`: refuse predicates that the rules do not have.
+    """
+
+    def __init__(self, kb: KnowledgeBase, file: str, library: Library | None = None, strict: bool = False) -> None:
+        self.file = file
+        self.faults: list[FactFault] = []
+        self.unused: dict[str, int] = {}
+        """Columns or fields that an import ignores, with the line where each first occurs."""
+        self.names_predicates = False
+        """True if the file itself says where its predicates stand. Otherwise its first column may be anything."""
+        self._kb = kb
+        self._checks = _Checks(library, strict)
+        self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
+        self._waiting: list[tuple[object, ...]] = []
+        self._counts: dict[str, int] = {}
+        self._table = _TemporaryFacts(kb)
+
+    @property
+    def known(self) -> Callable[[], Iterable[str]]:
+        """Indicators with facts or declarations. Few files need them, so they are counted when a row asks."""
+        return cache(lambda: frozenset((*self._declared, *self._kb.fact_counts())))
+
+    def add_fact(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
+        """Add the fact, or the fault that keeps it from being a fact."""
+        try:
+            fact = self._fact(predicate, arguments, types)
+        except RowRefused as refused:
+            self.add_fault(line, str(refused), refused.kind)
+        except ValueError as error:
+            self.add_fault(line, str(error))
+        else:
+            texts = rows.VALUES.encode(fact.arguments), rows.NAMES.encode(fact.types)
+            self._add(line, f"{fact.predicate}/{len(fact.arguments)}", (fact.id, fact.predicate, *texts))
+
+    def add_rows(self, predicate: str, lines: Sequence[int], columns: Sequence[Column]) -> None:
+        """Add the rows of a table as facts of one predicate, given by a column of cells for each argument."""
+        indicator = f"{predicate}/{len(columns)}"
+        if arity := self._checks.other_arity(predicate, len(columns)):
+            raise HapaxError(f"{self.file}: {arity}. Name as many columns as the predicate has arguments.")
+        columns = [self._numbers_only(indicator, place, column) for place, column in enumerate(columns)]
+        faulty: dict[int, tuple[str, str]] = {}
+        for column in columns:
+            faulty = {**column.faults, **faulty}
+        for row, (message, kind) in sorted(faulty.items()):
+            self.add_fault(lines[row], f"{indicator}: {message}", kind)
+        stored: Iterable[tuple[str, ...]] = zip(*(column.texts for column in columns), strict=True)
+        canonical: Iterable[tuple[str, ...]] = zip(*(column.canonical for column in columns), strict=True)
+        if faulty:
+            sound = [row not in faulty for row in range(len(lines))]
+            lines = list(compress(lines, sound))
+            stored, canonical = compress(stored, sound), compress(canonical, sound)
+        beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},['.encode())
+        identities = []
+        for arguments in map(",".join, canonical):
+            digest = beginning.copy()
+            digest.update(f"{arguments}]]".encode())
+            identities.append(digest.hexdigest()[:32])
+        self._counts[indicator] = self._counts.get(indicator, 0) + len(lines)
+        self._flush()
+        types = rows.NAMES.encode(self._types(indicator))
+        texts = map("[{}]".format, map(",".join, stored))
+        self._table.add(zip(lines, identities, repeat(predicate), texts, repeat(types), strict=False))
+
+    def _numbers_only(self, indicator: str, place: int, column: Column) -> Column:
+        """The column, with a fault for each text where the rules have a number."""
+        if place not in self._checks.numeric(indicator):
+            return column
+        faults = dict(column.faults)
+        for row in column.text_rows:
+            message = self._checks.number_wanted(place, indicator, column.texts[row])
+            faults.setdefault(row, (message, TEXT_FOR_NUMBER))
+        return replace(column, faults=faults)
+
+    def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None:
+        self.faults.append(FactFault(self.file, line, message, kind))
+
+    def store(self, skip_faulty: bool) -> ImportReport:
+        """Store what was read. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
+        self._flush()
+        self._refuse_unknown_file()
+        if self.faults and not skip_faulty:
+            self._table.drop()
+            raise FactsRejected(self.faults)
+        with self._kb.transaction():
+            stored = self._table.store()
+        warnings = [*self._warnings(), *self._repeats(stored)]
+        self._table.drop()
+        counts = dict(sorted(self._counts.items(), key=lambda pair: -pair[1]))
+        return ImportReport(
+            read=stored.read,
+            added=stored.read - stored.given - stored.by_model,
+            promoted=stored.by_model,
+            known=stored.given,
+            faults=tuple(self.faults),
+            predicates=counts,
+            warnings=tuple(warnings),
+            repeats=len(stored.repeats),
+        )
+
+    def _add(self, line: int, indicator: str, fact: tuple[object, ...]) -> None:
+        self._counts[indicator] = self._counts.get(indicator, 0) + 1
+        self._waiting.append((line, *fact))
+        if len(self._waiting) >= _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._table.add(self._waiting)
+        self._waiting = []
+
+    def _fact(self, predicate: object, arguments: object, types: object) -> FactRecord:
+        if not isinstance(predicate, str) or not predicate.isidentifier():
+            raise ValueError(f"{short(predicate)} is not a predicate name; write a name like is_allergic_to")
+        if not isinstance(arguments, list) or not arguments:
+            raise RowRefused(f"{predicate} has no arguments; write at least one", "short row")
+        for position, argument in enumerate(arguments, 1):
+            if reason := values.refusal(argument):
+                raise ValueError(f"argument {position} of {predicate}: {reason}")
+        indicator = f"{predicate}/{len(arguments)}"
+        self._checks.refuse(predicate, arguments)
+        if _VARIABLE.match(predicate) and not self.names_predicates and predicate not in self._checks.names:
+            raise RowRefused(
+                f"{predicate} cannot be a predicate: a name that begins with a capital letter is a variable. "
+                "Write the predicate first, such as is_allergic_to, followed by its arguments, or say which columns "
+                "are the arguments: --predicate NAME --columns FIRST,SECOND",
+                "no predicate",
+            )
+        types = self._types(indicator) if types is None else types
+        return FactRecord(predicate, tuple(arguments), _checked_types(types, indicator), Source.GIVEN)
+
+    def _types(self, indicator: str) -> tuple[str, ...]:
+        return self._declared.get(indicator, ())
+
+    def _refuse_unknown_file(self) -> None:
+        """Raise FactsRejected for a file of which no row begins with a predicate of the rules: it has other columns."""
+        known = self._checks.names
+        if not known or not self._counts or any(name_of(indicator) in known for indicator in self._counts):
+            return
+        first = next(iter(self._counts))
+        near = get_close_matches(name_of(first), known, n=1, cutoff=0.6)
+        guess = f" Did you mean {near[0]}?" if near else ""
+        message = f"no row begins with a predicate of the rules; the first one says {name_of(first)}.{guess}"
+        self._table.drop()
+        raise FactsRejected([FactFault(self.file, 1, message, "no predicate")], _HEADER_REMEDY)
+
+    def _warnings(self) -> Iterator[str]:
+        """Possible mistakes in the file: ignored columns, and predicates that no rule has."""
+        if self.unused:
+            yield (
+                f"{self.file}:{min(self.unused.values())}: ignored: {some(map(short, self.unused))}. "
+                "An import reads the predicate, its arguments and, in JSONL, their types."
+            )
+        known = self._checks.names
+        if known and (others := [name for name in self._counts if name_of(name) not in known]):
+            yield f"{self.file}: no rule uses {some(others)}. Check the spelling, or declare them in the rules."
+        if unnamed := [name for name in self._counts if _VARIABLE.match(name)]:
+            yield (
+                f"{self.file}: no goal can ask for {some(unnamed)}: a name that begins with a capital letter is a "
+                "variable. Write the predicate first, such as is_allergic_to, followed by its arguments."
+            )
+
+    def _repeats(self, stored: _Stored) -> Iterator[str]:
+        if stored.repeats:
+            lines = some(map(str, stored.repeats), _REPEATS_SHOWN)
+            yield f"{self.file}: {counted(len(stored.repeats), 'row')} repeat an earlier row: line {lines}."
+
+
+TEXT_FOR_NUMBER = "text for a number"
+
+
+class _Checks:
+    """Declarations that facts must fit; none without a library."""
+
+    def __init__(self, library: Library | None, strict: bool) -> None:
+        self._strict = strict and library is not None
+        self._library = library
+        self._arities: dict[str, set[int]] = {}
+        self._numeric: dict[str, tuple[int, ...]] = {}
+        self._types: dict[str, tuple[str, ...]] = {}
+        for signature in library.completed().signatures if library is not None else ():
+            self._arities.setdefault(signature.name, set()).add(len(signature.argument_types))
+            self._types[signature.indicator] = signature.argument_types
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the predicates of the rules."""
+        return frozenset(self._arities)
+
+    def numeric(self, indicator: str) -> tuple[int, ...]:
+        """Places, from 0, of the arguments that must be numbers."""
+        if indicator not in self._numeric:
+            library, types = self._library, self._types.get(indicator, ())
+            places = [place for place, name in enumerate(types) if library is not None and library.is_numeric(name)]
+            self._numeric[indicator] = tuple(places)
+        return self._numeric[indicator]
+
+    def other_arity(self, predicate: str, count: int) -> str:
+        """A message if the rules have this predicate with other numbers of arguments only; else empty."""
+        arities = self._arities.get(predicate)
+        if arities is None or count in arities:
+            return ""
+        wanted = " or ".join(map(str, sorted(arities)))
+        return f"{predicate} has {counted(count, 'argument')} here and {wanted} in the rules"
+
+    def number_wanted(self, place: int, indicator: str, text: str) -> str:
+        """The message about a text in the place of a number."""
+        name = self._types[indicator][place]
+        return (
+            f"argument {place + 1} of {indicator} is {short(text)}, where the rules have a number ({name}); "
+            "write the number alone"
+        )
+
+    def refuse(self, predicate: str, arguments: Sequence[Value]) -> None:
+        """Raise RowRefused for a fact that does not fit the declarations."""
+        arities = self._arities.get(predicate)
+        indicator = f"{predicate}/{len(arguments)}"
+        if other := self.other_arity(predicate, len(arguments)):
+            raise RowRefused(other, "wrong arity")
+        if arities is None and self._strict:
+            near = get_close_matches(predicate, self._arities, n=1, cutoff=0.6)
+            remedy = f"did you mean {near[0]}?" if near else "declare it in the rules"
+            raise RowRefused(f"{predicate} is not a predicate of the rules; {remedy}", "no predicate")
+        for place in self.numeric(indicator):
+            if isinstance(arguments[place], str):
+                raise RowRefused(self.number_wanted(place, indicator, str(arguments[place])), TEXT_FOR_NUMBER)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Cells of a table, encoded: as the knowledge base stores them, and as they are in a fact's identity.
+
+    `text_rows`: rows whose value is a text; `faults`: by row, why a cell is no value, and the kind of fault in short.
+    """
+
+    texts: Sequence[str]
+    canonical: Sequence[str]
+    text_rows: Sequence[int]
+    faults: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of_texts(cls, cells: Sequence[str]) -> Column:
+        """A column whose cells are all texts."""
+        encoded = list(map(encode_basestring, cells))
+        return cls(encoded, encoded, range(len(cells)))
+
+    @classmethod
+    def of_integers(cls, cells: Sequence[str]) -> Column:
+        """A column of integers, as they are written."""
+        return cls(cells, cells, ())
+
+    @classmethod
+    def of(cls, cells: Sequence[object]) -> Column:
+        """A column of values, and of ValueErrors for cells that are none."""
+        texts, canonical, text_rows = [], [], []
+        faults: dict[int, tuple[str, str]] = {}
+        for row, cell in enumerate(cells):
+            fault = _cell_fault(cell)
+            if fault:
+                faults[row] = fault
+            known: Any = "" if fault else cell
+            texts.append(values.encode_value(known))
+            canonical.append(canonical_text(known))
+            if isinstance(cell, str):
+                text_rows.append(row)
+        return cls(texts, canonical, text_rows, faults)
+
+
+def _cell_fault(cell: object) -> tuple[str, str] | None:
+    """Why a cell is no value, and the kind of fault; None for a value."""
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return "an argument is empty; fill it in, or leave the row out", "empty cell"
+    reason = str(cell) if isinstance(cell, ValueError) else values.refusal(cell)
+    return (reason, "faulty cell") if reason else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Numbers of an import: distinct facts; those that were known, given or by a model; lines of repeated rows."""
+
+    read: int
+    given: int
+    by_model: int
+    repeats: tuple[int, ...]
+
+
+class _TemporaryFacts:
+    """A temporary table of facts with their lines."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._kb = kb
+        self.drop()  # of an import that failed
+        kb.query("CREATE TEMP TABLE imported (line, id, predicate, arguments, types)")
+
+    def add(self, facts: Iterable[tuple[object, ...]]) -> None:
+        with translated(self._kb.place):
+            self._kb.database.conn.executemany("INSERT INTO temp.imported VALUES (?, ?, ?, ?, ?)", facts)
+
+    def store(self) -> _Stored:
+        """Copy the facts, in the order of the file."""
+        query = self._kb.query
+        ((count,),) = query("SELECT count(*) FROM temp.imported")
+        known: dict[str, int] = {}
+        if query("SELECT 1 FROM facts LIMIT 1"):
+            known = dict(
+                query(
+                    "SELECT f.source, count(*) FROM (SELECT DISTINCT id FROM temp.imported) AS i "
+                    "JOIN facts AS f ON f.id = i.id GROUP BY f.source"
+                )
+            )
+        query("PRAGMA main.cache_size = -65536")
+        before = self._kb.database.conn.total_changes
+        query(rows.FACTS.insert(OnConflict.BEST).replace(_VALUES, _SELECTION))
+        # In a knowledge base without facts each distinct fact is a change.
+        read = self._kb.database.conn.total_changes - before
+        if known:
+            ((read,),) = query("SELECT count(DISTINCT id) FROM temp.imported")
+        repeats: Iterable[tuple[int]] = ()
+        if count > read:
+            repeats = query(
+                "SELECT line FROM temp.imported WHERE rowid NOT IN "
+                "(SELECT min(rowid) FROM temp.imported GROUP BY id) ORDER BY rowid"
+            )
+        given, by_model = known.get(Source.GIVEN.value, 0), known.get(Source.MODEL.value, 0)
+        return _Stored(read, given, by_model, tuple(chain.from_iterable(repeats)))
+
+    def drop(self) -> None:
+        self._kb.query("DROP TABLE IF EXISTS temp.imported")
+
+
+def _checked_types(types: object, indicator: str) -> tuple[str, ...]:
+    """Checked argument types: either none, or one for each argument. Raises ValueError."""
+    if not isinstance(types, list | tuple) or not all(isinstance(data_type, str) for data_type in types):
+        raise ValueError(f"the types of {indicator} are not a list of texts; leave them out")
+    if types and len(types) != int(indicator.rpartition("/")[2]):
+        raise ValueError(f"{indicator} has {len(types)} types; give one for each argument, or none")
+    for data_type in types:
+        if reason := values.refusal(data_type):
+            raise ValueError(f"a type of {indicator}: {reason}")
+    return tuple(types)
+
+
+def name_of(indicator: str) -> str:
+    """The name of `name/arity`."""
+    return indicator.rpartition("/")[0]
+
+
+def some(names: Iterable[str], most: int = 5) -> str:
+    """The first few names, for a message."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
+
+
+def short(item: object) -> str:
+    """The item as Python writes it, cut to 40 characters."""
+    text = repr(item)
+    return text if len(text) <= 40 else text[:37] + "..."

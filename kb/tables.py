@@ -1,0 +1,365 @@
+"""Tables of other programs as facts: CSV, TSV, JSON lines, Parquet, SQLite tables and data frames.
+
+A mapping says which columns are the arguments of which predicate, so that one table can give facts of several.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from itertools import accumulate, compress, islice
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.rules import Library
+from hapax.kb.intake import Column, FactIntake, ImportReport, some
+from hapax.kb.store import KnowledgeBase
+
+_BATCH = 10_000
+"""Rows that are mapped at once."""
+
+_PLAIN_TEXT = re.compile(r"[A-Za-z](?:[^\W]|[ .,;:()&/'-])*(?<! )", re.ASCII).fullmatch
+"""Matches cells that are texts as they stand, whatever form the table has."""
+
+_INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0").fullmatch
+
+_MAX_CELL = 1 << 30
+
+Row: TypeAlias = Sequence[object]
+_Batch: TypeAlias = tuple[Sequence[int], Sequence[Row]]
+"""Numbers of rows, and these rows."""
+
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+class Fixed(BaseModel):
+    """An argument that is the same in all facts."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    value: str | int
+
+
+class ColumnsOfFact(BaseModel):
+    """A predicate, and the column or the fixed value of each of its arguments."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    predicate: Annotated[str, Field(pattern=r"^[^\W\dA-Z_]\w*$")]
+    columns: Annotated[list[str | Fixed], Field(min_length=1)]
+
+
+class TableMapping(BaseModel):
+    """The facts that each row of a table gives. `table`: in a SQLite file; `delimiter`: of a CSV file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    facts: Annotated[list[ColumnsOfFact], Field(min_length=1)]
+    table: str | None = None
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+
+    @classmethod
+    def of(cls, predicate: str, columns: Sequence[str], table: str | None = None) -> TableMapping:
+        """The mapping of one predicate. Raises HapaxError for a name that is none."""
+        return _validated(
+            {"facts": [{"predicate": predicate, "columns": [*columns]}], "table": table}, "--predicate and --columns"
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> TableMapping:
+        """The mapping in a YAML file. Raises HapaxError with every fault."""
+        try:
+            content = yaml.safe_load(path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as fault:
+            raise HapaxError(f"{path} cannot be read: {fault}. Name a readable mapping file.") from fault
+        except yaml.YAMLError as fault:
+            raise HapaxError(f"{path} is not YAML: {' '.join(str(fault).split())}. {_EXAMPLE}") from fault
+        return _validated(content, str(path))
+
+
+_EXAMPLE = "Write, for example: facts: [{predicate: lies_at, columns: [airport, elevation]}]"
+
+
+def _validated(content: object, place: str) -> TableMapping:
+    try:
+        return TableMapping.model_validate(content)
+    except ValidationError as fault:
+        lines = []
+        for error in fault.errors():
+            where = ".".join(str(part) for part in error["loc"] if part not in ("str", "Fixed"))
+            message = error["msg"]
+            if error["type"] == "string_pattern_mismatch":
+                message = f"{error['input']!r} is not a predicate name; write a name like is_allergic_to"
+            lines.append(f"{where or 'the file'}: {message}")
+        raise HapaxError(f"{place}: {'; '.join(dict.fromkeys(lines))}. {_EXAMPLE}") from fault
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The columns of a table, and its rows with their numbers. A row shorter than the columns is a fault."""
+
+    columns: Sequence[str]
+    batches: Iterator[_Batch]
+    decode: Callable[[object], object]
+    """The value of a cell as the table has it; texts of CSV files may be numbers."""
+
+
+def import_table(
+    kb: KnowledgeBase,
+    source: Any,
+    mapping: TableMapping,
+    *,
+    library: Library | None = None,
+    skip_faulty: bool = False,
+) -> ImportReport:
+    """Import the rows of a table as given facts. `source`: a file, whose ending tells its form, or a pandas DataFrame.
+
+    `library`: the rules whose declarations the facts must fit. Raises FactsRejected with every faulty row, and imports
+    nothing, unless `skip_faulty` is set; HapaxError for a file without the columns of the mapping.
+    """
+    file = str(source) if isinstance(source, str | Path) else type(source).__name__
+    intake = FactIntake(kb, file, library)
+    with extras_named():
+        for table in _opened(source, mapping):
+            _add_rows(table, mapping, intake)
+    return intake.store(skip_faulty)
+
+
+def _opened(source: Any, mapping: TableMapping) -> Iterator[_Table]:
+    """The one table of a source, open while it is used."""
+    if hasattr(source, "itertuples"):
+        yield _of_frame(source)
+        return
+    path = Path(source)
+    form = path.suffix.lstrip(".").lower()
+    opened = _FORMS.get(form)
+    if opened is None:
+        raise HapaxError(f"{path}: tables are read from {', '.join(sorted(_FORMS))}, not from {form!r} files.")
+    if not path.is_file():
+        raise HapaxError(f"{path}: there is no such file. Name a readable file.")
+    yield from opened(path, mapping)
+
+
+def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
+    places = [_places(facts, table.columns, intake.file) for facts in mapping.facts]
+    width = len(table.columns)
+    for batch in table.batches:
+        lines, rows = _of_width(width, batch, intake)
+        if not rows:
+            continue
+        columns = list(zip(*rows, strict=True))
+        for facts, arguments in zip(mapping.facts, places, strict=True):
+            encoded = []
+            for argument in arguments:
+                if isinstance(argument, Fixed):
+                    encoded.append(Column.of([argument.value] * len(lines)))
+                else:
+                    encoded.append(_column(columns[argument], table.decode))
+            intake.add_rows(facts.predicate, lines, encoded)
+
+
+def _of_width(width: int, batch: _Batch, intake: FactIntake) -> _Batch:
+    """The rows that have as many cells as the header; the others become faults."""
+    lines, rows = batch
+    if {*map(len, rows)} <= {width}:
+        return lines, rows
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) < width:
+            intake.add_fault(line, f"the row has {len(row)} of {width} cells; add the missing ones", "short row")
+        elif len(row) > width:
+            message = f"the row has {len(row)} cells and the header {width}; quote cells that hold the separator"
+            intake.add_fault(line, message, "long row")
+    sound = [len(row) == width for row in rows]
+    return list(compress(lines, sound)), list(compress(rows, sound))
+
+
+def _batches(rows: Iterable[tuple[int, Row]]) -> Iterator[_Batch]:
+    """Numbered rows in batches."""
+    waiting = iter(rows)
+    while batch := list(islice(waiting, _BATCH)):
+        lines, found = zip(*batch, strict=True)
+        yield lines, found
+
+
+def _places(facts: ColumnsOfFact, columns: Sequence[str], file: str) -> list[int | Fixed]:
+    """The place of each argument's column. Raises HapaxError for a column that the table lacks or has twice."""
+    places: list[int | Fixed] = []
+    for argument in facts.columns:
+        if isinstance(argument, Fixed):
+            places.append(argument)
+            continue
+        if columns.count(argument) != 1:
+            found = "is there twice" if argument in columns else "is not there"
+            near = get_close_matches(argument, columns, n=1, cutoff=0.6)
+            remedy = f"Did you mean {near[0]}?" if near else f"The columns are {some(columns, 20)}."
+            raise HapaxError(f"{file}:1: the column {argument!r} of {facts.predicate} {found}. {remedy}")
+        places.append(columns.index(argument))
+    return places
+
+
+def _column(cells: Sequence[object], decode: Callable[[object], object]) -> Column:
+    """The encoded column. Columns of plain texts or of integers, which most are, are recognised as a whole."""
+    if set(map(type, cells)) == {str}:
+        written: Any = cells
+        if all(map(_PLAIN_TEXT, written)):
+            return Column.of_texts(written)
+        if all(map(_INTEGER, written)) and decode is not _plain:
+            return Column.of_integers(written)
+    decoded: list[object] = []
+    for cell in cells:
+        try:
+            decoded.append(decode(cell))
+        except ValueError as fault:
+            decoded.append(fault)
+    return Column.of(decoded)
+
+
+def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:
+    from hapax.kb.exchange import parse_cell
+
+    delimiter = mapping.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
+
+    def decode(cell: object) -> object:
+        text = str(cell)
+        return parse_cell(text) if text.strip() else None
+
+    limit = csv.field_size_limit(_MAX_CELL)
+    try:
+        # A byte that is not UTF-8 becomes a lone surrogate, which is then reported as a fault of its row.
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+            reader = csv.reader(stream, delimiter=delimiter, strict=True)
+            header = next(reader, None)
+            if not header:
+                raise HapaxError(f"{path} has no header. Its first row should name the columns.")
+            yield _Table([cell.strip() for cell in header], _csv_batches(reader, path), decode)
+    except OSError as fault:
+        raise HapaxError(f"{path}: {fault.strerror}. Name a readable file.") from fault
+    finally:
+        csv.field_size_limit(limit)  # the limit belongs to the whole process
+
+
+def _csv_batches(reader: Any, path: Path) -> Iterator[_Batch]:
+    """Rows with their first lines, without empty ones. Raises HapaxError for a row that is not valid CSV."""
+    line = reader.line_num + 1
+    try:
+        while rows := list(islice(reader, _BATCH)):
+            lines = list(accumulate((1 + _extra_lines(row) for row in rows[:-1]), initial=line))
+            line = reader.line_num + 1
+            filled = [bool(row) for row in rows]
+            yield list(compress(lines, filled)), list(compress(rows, filled))
+    except csv.Error as fault:
+        raise HapaxError(
+            f"{path}:{reader.line_num}: not valid CSV: {fault}. Double each quotation mark inside a quoted cell. "
+            "Nothing was imported."
+        ) from fault
+
+
+def _extra_lines(row: Sequence[str]) -> int:
+    """Line breaks inside the cells of a row."""
+    written = "".join(row)
+    if "\n" not in written and "\r" not in written:
+        return 0
+    return sum(len(_LINE_BREAK.findall(cell)) for cell in row)
+
+
+def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
+    """Objects, one a line. The columns are those of the mapping; an object without one has an empty cell."""
+    wanted = [argument for facts in mapping.facts for argument in facts.columns if isinstance(argument, str)]
+    columns = list(dict.fromkeys(wanted))
+
+    def rows(stream: Iterable[str]) -> Iterator[tuple[int, Row]]:
+        for line, text in enumerate(stream, 1):
+            if not text.strip():
+                continue
+            try:
+                entry = json.loads(text, parse_float=Decimal)
+            except (ValueError, RecursionError) as fault:
+                raise HapaxError(f"{path}:{line}: not valid JSON: {fault}. Nothing was imported.") from fault
+            if not isinstance(entry, dict):
+                raise HapaxError(f"{path}:{line}: not a JSON object. Write one object a line. Nothing was imported.")
+            yield line, [entry.get(column) for column in columns]
+
+    with path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
+        yield _Table(columns, _batches(rows(stream)), _plain)
+
+
+def _of_sqlite(path: Path, mapping: TableMapping) -> Iterator[_Table]:
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        try:
+            listed = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
+            names = [name for (name,) in listed]
+            if mapping.table is None or mapping.table not in names:
+                chosen = f"there is no table {mapping.table!r}" if mapping.table else "no table is named"
+                raise HapaxError(f"{path}: {chosen}. Name one of {some(names, 20)} by --table.")
+            quoted = '"' + mapping.table.replace('"', '""') + '"'
+            cursor = connection.execute(f"SELECT * FROM {quoted}")  # noqa: S608  a name of this very file, quoted
+            columns = [description[0] for description in cursor.description]
+            yield _Table(columns, _batches(enumerate(cursor, 1)), _plain)
+        except sqlite3.Error as fault:
+            raise HapaxError(f"{path} cannot be read: {fault}. Give a sound SQLite file.") from fault
+
+
+def _of_parquet(path: Path, _: TableMapping) -> Iterator[_Table]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+
+            def rows() -> Iterator[tuple[int, Row]]:
+                number = 0
+                for batch in file.iter_batches(_BATCH):
+                    columns = [column.to_pylist() for column in batch.columns]
+                    for row in zip(*columns, strict=True):
+                        number += 1
+                        yield number, row
+
+            yield _Table(file.schema_arrow.names, _batches(rows()), _plain)
+    except (pa.ArrowException, OSError) as fault:
+        raise HapaxError(f"{path} cannot be read: {fault}. Give a sound Parquet file.") from fault
+
+
+def _of_frame(frame: Any) -> _Table:
+    rows = enumerate(frame.itertuples(index=False, name=None), 1)
+    return _Table([str(name) for name in frame.columns], _batches(rows), _plain)
+
+
+def _plain(cell: object) -> object:
+    """The value of a typed cell: whole floats are integers, other floats the decimals that they show.
+
+    Raises ValueError for anything but texts and numbers.
+    """
+    if isinstance(cell, str | int | Decimal | None) and not isinstance(cell, bool):
+        return cell
+    number = cell.item() if hasattr(cell, "item") else cell  # numpy's numbers
+    if isinstance(number, int) and not isinstance(number, bool):
+        return number
+    if isinstance(number, float):
+        if math.isnan(number):  # a missing value of a data frame
+            return None
+        return int(number) if number.is_integer() else Decimal(repr(number))
+    raise ValueError(f"{type(cell).__name__} is neither a text nor a number; turn it into one")
+
+
+_FORMS: dict[str, Callable[[Path, TableMapping], Iterator[_Table]]] = {
+    "csv": _of_csv,
+    "tsv": _of_csv,
+    "txt": _of_csv,
+    "jsonl": _of_json_lines,
+    "ndjson": _of_json_lines,
+    "parquet": _of_parquet,
+    "db": _of_sqlite,
+    "sqlite": _of_sqlite,
+    "sqlite3": _of_sqlite,
+}
+"""Readers of tables by the ending of the file."""
