@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         suggest_rules,
         verbalise_rules,
     )
+    from hapax.api.kept_rules import RulesKept, keep_rules, kept_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
         Progress,
@@ -99,6 +100,7 @@ _HOMES = {
         "suggest_rules",
         "verbalise_rules",
     ),
+    "hapax.api.kept_rules": ("RulesKept", "keep_rules", "kept_rules"),
     "hapax.api.machine": (
         "Examination",
         "ModelListings",
@@ -218,6 +220,7 @@ __all__ = [
     "ReportOptions",
     "ReportPage",
     "Rule",
+    "RulesKept",
     "RulesRejected",
     "SampleOptions",
     "SearchAccount",
@@ -243,6 +246,8 @@ __all__ = [
     "import_facts",
     "import_lint",
     "import_sheets",
+    "keep_rules",
+    "kept_rules",
     "lint_rules",
     "list_models",
     "load_rules",

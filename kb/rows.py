@@ -28,6 +28,7 @@ from hapax.kb.records import (
     Question,
     QuestionState,
     RuleRecord,
+    RuleTextRecord,
     RunRecord,
     Source,
     StatementRecord,
@@ -479,6 +480,14 @@ VOTES = TableSchema(
     disagreement="answer",
 )
 
+RULE_TEXTS = TableSchema(
+    "rule_texts",
+    RuleTextRecord,
+    ("name",),
+    dict.fromkeys(("name", "text", "command"), TEXT),
+    {"checksum": lambda record: record.checksum},
+    disagreement="text",
+)
 PROFILES = TableSchema(
     "model_profiles",
     ProfileRecord,
@@ -501,6 +510,7 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     STATEMENTS,
     VOTES,
     PROFILES,
+    RULE_TEXTS,
 )
 TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
 """Every table of the schema."""

@@ -59,6 +59,16 @@ def m003_profiles(db: Database) -> None:
     )
 
 
+@migrations()
+def m004_rule_texts(db: Database) -> None:
+    """The rule files that were last used on the knowledge base."""
+    db.table("rule_texts").create(
+        {"name": str, "text": str, "checksum": str, "command": str},
+        pk="name",
+        not_null={"text", "checksum", "command"},
+    )
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

@@ -88,9 +88,10 @@ def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_onl
     later()(schema.m001_initial)
     later()(schema.m002_inference)
     later()(schema.m003_profiles)
+    later()(schema.m004_rule_texts)
 
     @later()
-    def m004_notes(db: Database) -> None:
+    def m900_notes(db: Database) -> None:
         db.table("notes").create({"id": int})
 
     monkeypatch.setattr(connection.schema, "migrations", later)
@@ -105,9 +106,10 @@ def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     broken()(schema.m001_initial)
     broken()(schema.m002_inference)
     broken()(schema.m003_profiles)
+    broken()(schema.m004_rule_texts)
 
     @broken()
-    def m004_broken(db: Database) -> None:
+    def m900_broken(db: Database) -> None:
         db.table("notes").create({"id": int})
         db.execute("SELECT * FROM nowhere")
 
