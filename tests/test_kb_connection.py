@@ -85,10 +85,8 @@ def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_onl
     with KnowledgeBase(path) as kb:
         kb.add_facts([FACT])
     later = Migrations("hapax")
-    later()(schema.m001_initial)
-    later()(schema.m002_inference)
-    later()(schema.m003_profiles)
-    later()(schema.m004_rule_texts)
+    for name in sorted(name for name in vars(schema) if name.startswith("m0")):
+        later()(getattr(schema, name))
 
     @later()
     def m900_notes(db: Database) -> None:
@@ -103,10 +101,8 @@ def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_onl
 def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     """A migration that fails half way is undone."""
     broken = Migrations("hapax")
-    broken()(schema.m001_initial)
-    broken()(schema.m002_inference)
-    broken()(schema.m003_profiles)
-    broken()(schema.m004_rule_texts)
+    for name in sorted(name for name in vars(schema) if name.startswith("m0")):
+        broken()(getattr(schema, name))
 
     @broken()
     def m900_broken(db: Database) -> None:
