@@ -118,11 +118,22 @@ class RuleCheck:
 
 
 def check_files(paths: Iterable[str | Path] = (), kb: Callable[[], KnowledgeBase] | None = None) -> RuleCheck:
-    """Check rule files as far as they can be read, as `check_rules` does. `kb` opens the knowledge base, if any."""
+    """Check rule files as far as they can be read, as `check_rules` does; `kb` opens the knowledge base, if any.
+
+    Without paths these are the rules that the knowledge base keeps, or the shipped ones.
+    """
     from hapax.grammar.checks import check_read
     from hapax.grammar.parser import read_rules
 
-    read = read_rules(rule_paths(paths))
+    paths = tuple(paths)
+    read = None
+    if kb is not None and not paths:
+        from hapax.api.kept_rules import read_kept
+
+        with kb() as opened:
+            read = read_kept(opened)
+    if read is None:
+        read = read_rules(rule_paths(paths))
     diagnostics = check_read(read)
     if kb is None or read.diagnostics:
         return RuleCheck(read.library, diagnostics)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_folder, atomic_path
 from hapax.commands.console import err, print_table
-from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_paths
+from hapax.commands.options import keep_rules, open_kb, read_library, with_chosen, with_database, with_json, with_paths
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -62,10 +62,11 @@ def derive(  # noqa: PLR0917  one parameter an option
     hapax derive my.rules --rule allergy -o statements.jsonl
     hapax derive --tables bulk
     """
-    library = read_library(paths)
+    library = read_library(paths, database)
     # Before the derivation, which can take long.
     outputs.check_derivation_outputs(output, tables)
     with open_kb(database, existing=True) as kb:
+        keep_rules(kb, paths, "derive")
         derivation = operations.derive(library, kb, only=chosen, engine=engine)
         _print_report(derivation.report, as_json)
         if output is not None:

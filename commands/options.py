@@ -74,14 +74,38 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-with_paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+_RULES_OPTION = "hapax.commands.rules"
+
+
+def _note_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> None:
+    context.meta[_RULES_OPTION] = paths
+
+
+def _with_noted_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    return (*paths, *context.meta.get(_RULES_OPTION, ()))
+
+
+# Commands whose only files are rules take these as arguments, and by the option of all other commands.
+with_paths = together(
+    click.argument("paths", nargs=-1, type=click.Path(path_type=Path), callback=_with_noted_rules),
+    click.option(
+        "--rules",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        expose_value=False,
+        is_eager=True,
+        callback=_note_rules,
+        help="The same as PATHS: rule files or folders, or `shipped`.",
+    ),
+)
 
 with_rules = click.option(
     "--rules",
     "paths",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Rule files or folders; `shipped` names the shipped ones.  [default: shipped]",
+    help="Rule files or folders; `shipped` names the shipped ones.  [default: those that the knowledge base keeps, "
+    "otherwise shipped]",
 )
 
 with_database = click.option(
@@ -430,9 +454,34 @@ with_search_settings = together(
 )
 
 
-def read_library(paths: Sequence[Path]) -> Library:
-    """The rules of these files and folders, or the shipped ones."""
-    return operations.load_rules(*paths)
+def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
+    """The rules of these files and folders; without any, those that the knowledge base keeps, or the shipped ones.
+
+    Says which files are not as they were when the knowledge base kept them.
+    """
+    if paths or database is None or not Path(database).exists():
+        return operations.load_rules(*paths)
+    from hapax.api.kept_rules import changed_files, kept_rules
+
+    with open_kb(database, read_only=True) as kb:
+        kept = kept_rules(kb)
+        for name in changed_files(kb):
+            err.print(
+                f"[yellow]note:[/] {escape(name)} has changed; {escape(database)} keeps its earlier text. "
+                f"Use the new one with --rules {escape(name)}.",
+                soft_wrap=True,
+            )
+    return operations.load_rules() if kept is None else kept
+
+
+def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str) -> None:
+    """Keep these rule files in the knowledge base for later commands, and say what they replace."""
+    if not paths:
+        return
+    from hapax.api import kept_rules
+
+    if replaced := str(kept_rules.keep_rules(kb, *paths, command=command)):
+        err.print(escape(replaced), soft_wrap=True)
 
 
 def open_kb(database: str | None, read_only: bool = False, existing: bool = False, begun_by: str = "") -> KnowledgeBase:

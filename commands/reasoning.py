@@ -15,6 +15,7 @@ from hapax.commands.console import BUDGET_REACHED, DONE, err, print_table
 from hapax.commands.options import (
     Finite,
     choose_profile,
+    keep_rules,
     load_models,
     open_journal,
     open_kb,
@@ -71,7 +72,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     hapax query 'is_made_from_milk_of(feta, Animal)' --ask
     hapax query 'went_to(john, Place)' --entail 0.8
     """
-    library = read_library(paths)
+    library = read_library(paths, database)
     limits = query_limits(options)
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
@@ -86,6 +87,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     with open_kb(database) as kb:
         if begins:
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
+        keep_rules(kb, paths, "query --ask")
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
         settings = choose_profile(question_settings(options), kb, rules, models, options)
@@ -113,7 +115,7 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
     hapax why 'If PersonX is allergic to milk, then PersonX is not able to eat chicken Kiev.'
     """
     with open_kb(database, read_only=True) as kb:
-        rules = _entailing(read_library(paths), kb, options["entail"])
+        rules = _entailing(read_library(paths, database), kb, options["entail"])
         _print_explanation(operations.why(text, rules, kb, assume=options["assume"]), options["as_json"])
 
 
@@ -131,7 +133,7 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     hapax why-not 'is_ingredient_in(butter, hummus)'
     """
     with open_kb(database, read_only=True) as kb:
-        rules = _entailing(read_library(paths), kb, options["entail"])
+        rules = _entailing(read_library(paths, database), kb, options["entail"])
         _print_explanation(operations.why_not(atom, rules, kb, assume=options["assume"]), options["as_json"])
 
 

@@ -49,7 +49,7 @@ def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], databa
     )
     # Rendered before the file is opened, so that an error keeps an older page.
     with open_kb(database, read_only=True) as kb:
-        page = outputs.report(kb, read_library(paths), report_options)
+        page = outputs.report(kb, read_library(paths, database), report_options)
     with atomic_text_file(output) as stream:
         stream.write(page.html)
     content = page.content

@@ -27,6 +27,7 @@ from hapax.commands.console import (
 from hapax.commands.executor import Executor, with_executor
 from hapax.commands.options import (
     choose_profile,
+    keep_rules,
     load_models,
     open_journal,
     open_kb,
@@ -97,7 +98,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     """
     from hapax.grammar.dependencies import graph_text, search_plans
 
-    library = read_library(paths)
+    library = read_library(paths, options["database"])
     rules = chosen_rules(library, chosen)
     if graph:
         click.echo("\n".join(graph_text(rule, library, graph) for rule in rules))  # type: ignore[arg-type]  # click checked it
@@ -148,7 +149,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     """
     from hapax.engine.search.job import SearchJob
 
-    library = read_library(paths)
+    library = read_library(paths, options["database"])
     refuse_faulty(library)
     rules = chosen_rules(library, chosen)
     if options["dry_run"]:
@@ -159,6 +160,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     executor = Executor(library, options)
     _explain_default(options)
     with open_kb(options["database"]) as kb:
+        keep_rules(kb, paths, "search")
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
         settings = choose_profile(settings, kb, library, models, options)

@@ -117,6 +117,11 @@ def read_rules(paths: Sequence[str | Path]) -> ReadRules:
     return _read(map(_read_file, rule_files(paths)))
 
 
+def read_texts(sources: Iterable[tuple[str, str]]) -> ReadRules:
+    """Like `read_rules`, of texts that were read from files: pairs of file name and text."""
+    return _read(_read_statements(file, _rule_text(Path(file), text)) for file, text in sources)
+
+
 def rule_files(paths: Sequence[str | Path]) -> Iterator[Path]:
     """The files that `load_library` reads."""
     for path in map(Path, paths):
@@ -215,13 +220,16 @@ def _capped(file: str, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
 # Files
 
 
+def _rule_text(path: Path, text: str) -> str:
+    """The text of a file in the rule language. Raises HapaxError for JSON of another form than LINK's."""
+    return rule_text_of_link_json(text, str(path)) if path.suffix == ".json" else text
+
+
 def _read_file(path: Path) -> _Source:
     """The statements of a file; a file that cannot be read is one broken line and its diagnostic."""
     try:
         # `-sig`: some editors begin a file with a byte order mark.
-        text = path.read_bytes().decode("utf-8-sig")
-        if path.suffix == ".json":
-            text = rule_text_of_link_json(text, str(path))
+        text = _rule_text(path, path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         return _unreadable(path, error.strerror or str(error), _CHECK_PATH)
     except UnicodeDecodeError as error:

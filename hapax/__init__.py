@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         suggest_rules,
         verbalise_rules,
     )
+    from hapax.api.kept_rules import RulesKept, keep_rules, kept_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
         Progress,
@@ -116,6 +117,7 @@ _HOMES = {
         "suggest_rules",
         "verbalise_rules",
     ),
+    "hapax.api.kept_rules": ("RulesKept", "keep_rules", "kept_rules"),
     "hapax.api.machine": (
         "Examination",
         "ModelListings",
@@ -240,6 +242,7 @@ __all__ = [
     "ReportOptions",
     "ReportPage",
     "Rule",
+    "RulesKept",
     "RulesRejected",
     "SampleOptions",
     "SearchAccount",
@@ -269,6 +272,8 @@ __all__ = [
     "import_facts",
     "import_lint",
     "import_sheets",
+    "keep_rules",
+    "kept_rules",
     "lint_rules",
     "list_models",
     "load_rules",

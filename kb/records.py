@@ -254,6 +254,22 @@ class RuleRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleTextRecord:
+    """A rule file that was last used on the knowledge base. `command`: the one that stored it.
+
+    Files of the shipped rules are stored without their text, since they come with Hapax.
+    """
+
+    name: str
+    text: str
+    command: str
+
+    @property
+    def checksum(self) -> str:
+        return content_id("rule text", self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class PredicateRecord:
     """A predicate as its library last declared it."""
 

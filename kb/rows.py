@@ -30,6 +30,7 @@ from hapax.kb.records import (
     Question,
     QuestionState,
     RuleRecord,
+    RuleTextRecord,
     RunRecord,
     Source,
     StatementRecord,
@@ -483,6 +484,14 @@ VOTES = TableSchema(
     disagreement="answer",
 )
 
+RULE_TEXTS = TableSchema(
+    "rule_texts",
+    RuleTextRecord,
+    ("name",),
+    dict.fromkeys(("name", "text", "command"), TEXT),
+    {"checksum": lambda record: record.checksum},
+    disagreement="text",
+)
 PROFILES = TableSchema(
     "model_profiles",
     ProfileRecord,
@@ -526,6 +535,7 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     STATEMENTS,
     VOTES,
     PROFILES,
+    RULE_TEXTS,
     DENIALS,
     CONFLICTS,
 )

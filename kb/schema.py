@@ -60,6 +60,16 @@ def m003_profiles(db: Database) -> None:
 
 
 @migrations()
+def m004_rule_texts(db: Database) -> None:
+    """The rule files that were last used on the knowledge base."""
+    db.table("rule_texts").create(
+        {"name": str, "text": str, "checksum": str, "command": str},
+        pk="name",
+        not_null={"text", "checksum", "command"},
+    )
+
+
+@migrations()
 def m005_sources(db: Database) -> None:
     """The source on which a score rests, and the source that states a fact."""
     for table in ("assessments", "facts"):

@@ -33,6 +33,7 @@ from hapax.kb.records import (
     Question,
     QuestionState,
     RuleRecord,
+    RuleTextRecord,
     RunRecord,
     StatementPlace,
     StatementRecord,
@@ -102,6 +103,16 @@ class KnowledgeBase(RecordStore):
 
     def predicates(self) -> list[PredicateRecord]:
         return self.select(rows.PREDICATES)
+
+    def set_rule_texts(self, texts: Iterable[RuleTextRecord]) -> None:
+        """Store the rule files that are used from now on, instead of those before."""
+        with self.transaction():
+            self.write("DELETE FROM rule_texts WHERE name IS NOT ?", [(None,)])
+            self.add(rows.RULE_TEXTS, texts)
+
+    def rule_texts(self) -> list[RuleTextRecord]:
+        """The rule files that were last used on the knowledge base, in the order of their command."""
+        return self.select(rows.RULE_TEXTS)
 
     # -- calls to models
 

@@ -1,0 +1,116 @@
+"""The rule files that a knowledge base keeps, so that later commands need not name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hapax.api.operations import SHIPPED, rule_paths
+from hapax.grammar.errors import RulesRejected
+
+if TYPE_CHECKING:
+    from hapax.grammar.parser import ReadRules
+    from hapax.grammar.rules import Library
+    from hapax.kb.records import RuleTextRecord
+    from hapax.kb.store import KnowledgeBase
+
+
+@dataclass(frozen=True, slots=True)
+class RulesKept:
+    """The outcome of `keep_rules`: names of the kept files, of those with another text than before, and of those no
+    longer kept.
+    """
+
+    names: tuple[str, ...]
+    changed: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One sentence about what was replaced; empty if nothing was."""
+        parts = []
+        if self.changed:
+            parts.append(f"a new text of {', '.join(self.changed)}")
+        if self.dropped:
+            parts.append(f"{', '.join(self.names)} instead of {', '.join(self.dropped)}")
+        return f"The knowledge base now keeps {' and '.join(parts)}." if parts else ""
+
+
+def keep_rules(kb: KnowledgeBase, *paths: str | Path, command: str = "keep_rules") -> RulesKept:
+    """Keep rule files in the knowledge base, instead of those before. `command`: what they were used for.
+
+    `shipped` is kept by its name, since the shipped rules come with Hapax. Raises RulesRejected with every syntax
+    fault, and then keeps nothing.
+    """
+    texts = list(_texts_of(paths, command))
+    read = _read(texts)
+    if read.diagnostics:
+        raise RulesRejected(read.diagnostics)
+    before = {record.name: record for record in kb.rule_texts()}
+    now = {record.name: record for record in texts}
+    changed = [name for name in now if name in before and now[name].checksum != before[name].checksum]
+    dropped = [name for name in before if name not in now]
+    if changed or before.keys() != now.keys():
+        kb.set_rule_texts(now.values())
+    return RulesKept(tuple(now), tuple(changed), tuple(dropped))
+
+
+def kept_rules(kb: KnowledgeBase) -> Library | None:
+    """The rules that the knowledge base keeps; None if it keeps none. Raises RulesRejected with every syntax fault."""
+    read = read_kept(kb)
+    if read is not None and read.diagnostics:
+        raise RulesRejected(read.diagnostics)
+    return None if read is None else read.library
+
+
+def read_kept(kb: KnowledgeBase) -> ReadRules | None:
+    """The readable part of the rules that the knowledge base keeps, and diagnostics for the rest; None without any."""
+    records = kb.rule_texts()
+    return _read(records) if records else None
+
+
+def changed_files(kb: KnowledgeBase) -> tuple[str, ...]:
+    """Names of the kept files that have another text on disk now."""
+    changed = []
+    for record in kb.rule_texts():
+        path = Path(record.name)
+        if not _is_shipped(path) and path.is_file() and _decoded(path) != record.text:
+            changed.append(record.name)
+    return tuple(changed)
+
+
+def _is_shipped(path: Path) -> bool:
+    return rule_paths([path]) != [path]
+
+
+def _texts_of(paths: Iterable[str | Path], command: str) -> Iterator[RuleTextRecord]:
+    """The records of files, folders and `shipped`. Raises RulesRejected for files that cannot be read."""
+    from hapax.grammar.parser import read_rules, rule_files
+    from hapax.kb.records import RuleTextRecord
+
+    # Read as rules first: a file that cannot be read is then reported like a faulty one.
+    if faults := read_rules(rule_paths(paths)).diagnostics:
+        raise RulesRejected(faults)
+    for path in map(Path, paths):
+        if _is_shipped(path):
+            yield RuleTextRecord(str(path), "", command)
+            continue
+        for file in rule_files([path]):
+            yield RuleTextRecord(str(file), _decoded(file), command)
+
+
+def _decoded(path: Path) -> str:
+    return path.read_bytes().decode("utf-8-sig", errors="replace")
+
+
+def _read(records: Iterable[RuleTextRecord]) -> ReadRules:
+    from hapax.grammar.parser import read_texts, rule_files
+
+    sources = []
+    for record in records:
+        if not record.text and record.name.split("/")[0] == SHIPPED:
+            sources += [(str(file), _decoded(file)) for file in rule_files(rule_paths([record.name]))]
+        else:
+            sources.append((record.name, record.text))
+    return read_texts(sources)
