@@ -24,6 +24,7 @@ from hapax.llm_oracle.profiles import PROFILE_NAMES
 if TYPE_CHECKING:
     from hapax.api.operations import BudgetedModels
     from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.search.profile_choice import ProfileChoice
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.rules import Library
@@ -512,7 +513,20 @@ def choose_profile(
     options: Mapping[str, Any],
 ) -> SearchSettings:
     """The settings with the prompt profile for the model; a line says how it was chosen."""
-    from hapax.engine.search.profile_choice import ProfileChooser, settled
+    from hapax.engine.search.profile_choice import settled
+
+    return settled(settings, profile_choice(settings, kb, library, models, options))
+
+
+def profile_choice(
+    settings: SearchSettings,
+    kb: KnowledgeBase,
+    library: Library,
+    models: BudgetedModels,
+    options: Mapping[str, Any],
+) -> ProfileChoice:
+    """The prompt profile for the model; a line says how it was chosen."""
+    from hapax.engine.search.profile_choice import ProfileChooser
 
     chooser = ProfileChooser(
         kb,
@@ -526,7 +540,7 @@ def choose_profile(
     choice = chooser.choose(settings)
     if choice.message:
         err.print(escape(choice.message), soft_wrap=True)
-    return settled(settings, choice)
+    return choice
 
 
 def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
