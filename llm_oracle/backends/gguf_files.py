@@ -65,21 +65,39 @@ def converted(path: Path, notice: Notice | None = None) -> ConvertedModel:
     return ConvertedModel(folder, f"{digest[:16]}-{CONVERSION}")
 
 
+def check_file(path: Path) -> None:
+    """Raise HapaxError for a file that cannot be read, is no GGUF file, or is cut off. Its weights are not read."""
+    try:
+        with path.open("rb") as stream:
+            begin = stream.read(len(MAGIC))
+    except OSError as fault:
+        raise HapaxError(f"{path} cannot be read: {fault.strerror}. Give the path of a GGUF file.") from fault
+    if begin != MAGIC:
+        raise HapaxError(
+            f"{path} is not a GGUF file: it begins with {begin!r} instead of {MAGIC!r}. Give the path of a "
+            "model file as llama.cpp uses it, or hf:FOLDER for a checkpoint folder."
+        )
+    from gguf import GGUFReader
+
+    try:
+        GGUFReader(path)  # maps every tensor, so that it notices a missing end
+    except Exception as fault:  # the reader raises whatever its arithmetic does on missing or wrong bytes
+        size = path.stat().st_size
+        raise HapaxError(
+            f"{path} is cut off or damaged: its {size:,} bytes do not hold the tensors that it lists. Download or copy "
+            "it again, and compare its size with that of the original."
+        ) from fault
+
+
 def _silent(_line: str) -> None:
     """Drop the line."""
 
 
 def _content_hash(path: Path) -> str:
-    """SHA-256 of the file's content. Raises HapaxError if it cannot be read or is no GGUF file."""
+    """SHA-256 of the file's content. Raises HapaxError if it is no whole GGUF file."""
+    check_file(path)
     try:
         with path.open("rb") as stream:
-            begin = stream.read(len(MAGIC))
-            if begin != MAGIC:
-                raise HapaxError(
-                    f"{path} is not a GGUF file: it begins with {begin!r} instead of {MAGIC!r}. Give the path of a "
-                    "model file as llama.cpp uses it, or hf:FOLDER for a checkpoint folder."
-                )
-            stream.seek(0)
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as fault:
         raise HapaxError(f"{path} cannot be read: {fault.strerror}. Give the path of a GGUF file.") from fault
