@@ -192,7 +192,8 @@ with_budget = together(
     click.option(
         "--max-calls",
         type=click.IntRange(0),
-        help="Stop before the number of requests, retries and votes included, exceeds this.",
+        help="Stop before the number of requests, retries and votes included, exceeds this; models in this process "
+        "count, too.",
     ),
     click.option("--max-tokens", type=click.IntRange(0), help="Stop before the number of tokens exceeds this."),
     click.option("--max-cost", type=Finite(0), help="Stop before the cost exceeds this."),

@@ -69,6 +69,7 @@ fights(Person X, Pest A) & is_welcome_against(Animal B, Pest A) -> should_keep(P
 fights(Person X, Pest A) & feeds_on(Bird B, Pest A) -> should_keep(Person X, Bird B).
 """
 
+
 def prepared(*texts):
     library = library_of(*texts)
     model = Counting(SimulatedWorld(library, 1, SMALL))

@@ -68,9 +68,7 @@ class Writing:
     def generate(self, requests: list[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         replies = []
         for request in requests:
-            self.requests.append(
-                (request.prompt, parameters.max_tokens, parameters.temperature, request.sample_index)
-            )
+            self.requests.append((request.prompt, parameters.max_tokens, parameters.temperature, request.sample_index))
             replies.append(Generation(self._reply(request.prompt)))
         return replies
 
@@ -83,7 +81,7 @@ class Writing:
 
 
 def lines(settings: ReleasedSettings, positive: bool = False) -> list[str]:
-    questions = released_questions(PREMISE, CONCLUSION, NEGATION, QUESTION, settings, positive)
+    questions = released_questions(PREMISE, CONCLUSION, NEGATION, QUESTION, settings, positive=positive)
     return [f"{question.text} | {question.answer}" for question in questions]
 
 
@@ -137,7 +135,9 @@ def test_the_questions_about_a_positive_conclusion() -> None:
 
 def test_a_doubled_if_and_full_stops() -> None:
     """`if if` becomes `if`, a full stop is added only where there is none, and the question mark takes its place."""
-    questions = released_questions("if P", completed("C."), completed("N"), "Q?", ReleasedSettings(variants=NO_RATIONALE))
+    questions = released_questions(
+        "if P", completed("C."), completed("N"), "Q?", ReleasedSettings(variants=NO_RATIONALE)
+    )
 
     assert questions[0].text == "Is it true that if P, C? Answer yes or no:"
     assert questions[6].text == "Is it true that if P, N? Answer yes or no:"
@@ -182,7 +182,7 @@ def test_the_worked_examples_are_those_of_the_release(fresh_kb: KnowledgeBase) -
     prompts = [prompt for prompt, *_ in model.requests if prompt.endswith("step by step.\n")]
     closings = [prompt for prompt, *_ in model.requests if prompt.endswith("is:")]
 
-    chance = random.Random(42)  # noqa: S311  # the release's
+    chance = random.Random(42)  # the release's
     drawn = []
     for _ in range(26):
         negative = chance.sample([0, 1], 1)[0]

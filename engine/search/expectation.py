@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from hapax.engine.search.gates import PARSER, GateCount
-from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES, QuestionAnswer
+from hapax.engine.search.inquiry import QuestionAnswer
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchStep
 from hapax.grammar.rules import Library, type_key
@@ -38,7 +38,6 @@ class Habit:
     calls: float
     proposed: float
     accepted: float
-
 
     def times(self, size: float, values_per_call: int) -> Habit:
         """The habit of a question with `size` times as many values: each further call's worth takes a call more."""
@@ -92,7 +91,8 @@ class Experience:
             _mean(usual.proposed, [habit.proposed for habit in seen]),
             _mean(usual.accepted, [habit.accepted for habit in seen]),
         )
-        allowed = FUNCTIONAL_SAMPLES if kind == FUNCTIONAL else self.settings.calls_per_question
+        calls = self.settings.calls_per_question
+        allowed = self.settings.oracle.samples if kind == FUNCTIONAL else calls
         room = allowed * self.settings.values_per_call
         sized = mean.times(size, self.settings.values_per_call)
         return Habit(min(allowed, sized.calls), min(room, sized.proposed), min(room, sized.accepted))

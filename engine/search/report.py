@@ -138,7 +138,8 @@ class RuleReport:
 class SearchReport:
     """The closing table: a line per rule, and the requests by role.
 
-    `status`: done or budget. `budget`: message of the budget that was reached.
+    `status`: done or budget. `budget`: message of the budget that was reached. `critic_note`: message about a critic
+    that says no to known truths, whose scores only ranked values.
     """
 
     run_id: str
@@ -146,6 +147,7 @@ class SearchReport:
     statistics: Mapping[str, CallStatistics] = field(default_factory=dict)
     status: str = "done"
     budget: str | None = None
+    critic_note: str | None = None
 
     @property
     def searched(self) -> tuple[RuleReport, ...]:
@@ -186,5 +188,6 @@ class SearchReport:
             "rules": [rule.to_json() for rule in self.rules],
             "skipped": [rule.rule for rule in self.skipped],
             "cut": list(self.cut),
+            **({"critic_note": self.critic_note} if self.critic_note else {}),
             "calls": {role: asdict(statistics) for role, statistics in self.statistics.items()},
         }

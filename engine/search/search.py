@@ -188,6 +188,7 @@ class _SearchRun:
             self.oracle.journal.statistics,
             "budget" if reached else "done",
             str(reached) if reached else None,
+            self.oracle.critic_note,
         )
 
     def _free(self, uses: _Uses, number: int) -> None:

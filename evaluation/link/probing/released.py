@@ -1,11 +1,12 @@
 """Probing as LINK's released code does it (`link/probing.py` of INK-USC/LINK): words, chance, limits and scoring.
 
-A model writes the negation and the question of each conclusion. There are 13 questions, in the order of the release; with
-a chain of thought two worked examples come before each, in forms that one random stream draws over the whole run. Only
-the first word of a reply counts, and it is right or wrong: the release knows no reply off format.
+A model writes the negation and the question of each conclusion. There are 13 questions, in the order of the release;
+with a chain of thought two worked examples come before each, in forms that one random stream draws over the whole run.
+Only the first word of a reply counts, and it is right or wrong: the release knows no reply off format.
 
-The release is meant to ask about positive conclusions in other forms, but its option never reaches the function that asks,
-so that all conclusions are asked about in the negative form. This is repeated here; `POSITIVE_FORM` is the intended way.
+The release is meant to ask about positive conclusions in other forms, but its option never reaches the function that
+asks, so that all conclusions are asked about in the negative form. This is repeated here; `POSITIVE_FORM` is the
+intended way.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ POSITIVE_ORDER = (1, 2, 7, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13)
 
 
 def released_questions(
-    premise: str, conclusion: str, negation: str, question: str, settings: ReleasedSettings, positive: bool = False
+    premise: str, conclusion: str, negation: str, question: str, settings: ReleasedSettings, *, positive: bool = False
 ) -> list[ReleasedQuestion]:
     """The 13 questions of the release, in its order. `negation`, `question`: of the conclusion, as a model wrote them.
 
@@ -215,7 +216,9 @@ class ReleasedAsker:
         items = list(dict.fromkeys(item for item, _ in questions))
         # Before anything is asked: a queue that waits for the writer must not change the draws of later statements.
         draws = iter([self._draw() for _ in range(len(items) * len(NEGATIVE_ORDER))])
-        clauses = [(_spaced(item.premise), _spaced(item.conclusion), self._settings.is_positive(item)) for item in items]
+        clauses = [
+            (_spaced(item.premise), _spaced(item.conclusion), self._settings.is_positive(item)) for item in items
+        ]
         asked: list[tuple[ProbeItem, ReleasedQuestion]] = []
         prompts: list[str] = []
         for item, of_item in zip(items, self._worded(clauses), strict=True):
@@ -225,7 +228,7 @@ class ReleasedAsker:
         return self._chained(asked, prompts) if self._settings.chain else self._direct(asked, prompts)
 
     def _worded(self, clauses: Sequence[tuple[str, str, bool]]) -> list[list[ReleasedQuestion]]:
-        """The questions of premises and conclusions, whose other forms the writer writes; True: in the positive form."""
+        """The questions of premises and conclusions, whose other forms the writer writes. True: the positive form."""
         conclusions = [completed(conclusion) for _, conclusion, _ in clauses]
         prompts: list[str] = []
         for conclusion in conclusions:
@@ -235,7 +238,9 @@ class ReleasedAsker:
         for number, ((premise, _, positive), conclusion) in enumerate(zip(clauses, conclusions, strict=True)):
             question, negation = written[2 * number : 2 * number + 2]
             worded.append(
-                released_questions(premise, conclusion, completed(negation), question, self._settings, positive)
+                released_questions(
+                    premise, conclusion, completed(negation), question, self._settings, positive=positive
+                )
             )
         return worded
 

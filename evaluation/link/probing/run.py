@@ -45,8 +45,8 @@ from hapax.llm_oracle.rewriting import FormWriter
 class ProbeOptions:
     """Options of a probing. `sample`: statements of each distribution; None: all.
 
-    `compat` `released`: as LINK's released code asks, with a generator, at its own temperature; `writer`, by default the
-    probed model, writes the negations and questions, and `variants` are its switches. Raises HapaxError for `variants`
+    `compat` `released`: as LINK's released code asks, with a generator, at its own temperature; `writer`, by default
+    the probed model, writes the negations and questions, and `variants` are its switches. Raises HapaxError for `variants`
     without it, and for a critic with it.
     """
 
@@ -137,8 +137,8 @@ class ProbeResult:
 
     def _released_notes(self) -> Iterator[str]:
         yield (
-            "asked as LINK's released code asks; `accuracy` is its measure, where a statement with flipped labels counts "
-            "1 less its share of right answers, and a reply off format is a wrong answer like any other"
+            "asked as LINK's released code asks; `accuracy` is its measure, where a statement with flipped labels "
+            "counts 1 less its share of right answers, and a reply off format is a wrong answer like any other"
         )
         settings = self.options.released
         wrong_form: list[str] = []
@@ -148,8 +148,8 @@ class ProbeResult:
         if wrong_form:
             rules = ", ".join(dict.fromkeys(wrong_form))
             yield (
-                f"{counted(len(wrong_form), 'statement')} of {rules} with a positive conclusion was asked about in the form "
-                "for negative ones, as the released code does by mistake: the right answer to its seventh question is "
+                f"{counted(len(wrong_form), 'statement')} of {rules} with a positive conclusion was asked about in the "
+                "form for negative ones, as the released code does by mistake: the right answer to its seventh question is "
                 f"taken to be No. --variant {ReleasedVariant.POSITIVE_FORM} asks as the code intends"
             )
 
