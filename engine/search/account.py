@@ -1,9 +1,9 @@
 """Account of a rule's search: per step, its questions, lines, values and partial substitutions, and where they end.
 
 The numbers of a step add up. Every different line that was read was dropped by the reader, or holds a value. Every
-value was rejected by a gate, left unjudged by a budget, or accepted. Every partial substitution failed a premise, was left
-unranked by a budget, was cut by the likelihood gate, or was kept. All of it follows from stored answers and scores, so
-a repeated run has the same account.
+value was rejected by a gate, left unjudged by a budget, or accepted. Every partial substitution failed a premise, was
+left unranked by a budget, was cut by the likelihood gate, or was kept. All of it follows from stored answers and
+scores, so a repeated run has the same account.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class ProbeOptions:
     """Options of a probing. `sample`: statements of each distribution; None: all.
 
     `compat` `released`: as LINK's released code asks, with a generator, at its own temperature; `writer`, by default
-    the probed model, writes the negations and questions, and `variants` are its switches. Raises HapaxError for `variants`
-    without it, and for a critic with it.
+    the probed model, writes the negations and questions, and `variants` are its switches. Raises HapaxError for
+    `variants` without it, and for a critic with it.
     """
 
     model: str = "embedded"
@@ -149,8 +149,8 @@ class ProbeResult:
             rules = ", ".join(dict.fromkeys(wrong_form))
             yield (
                 f"{counted(len(wrong_form), 'statement')} of {rules} with a positive conclusion was asked about in the "
-                "form for negative ones, as the released code does by mistake: the right answer to its seventh question is "
-                f"taken to be No. --variant {ReleasedVariant.POSITIVE_FORM} asks as the code intends"
+                "form for negative ones, as the released code does by mistake: the right answer to question 7 "
+                f"is taken to be No. --variant {ReleasedVariant.POSITIVE_FORM} asks as the code intends"
             )
 
 
