@@ -67,6 +67,12 @@ def converted(path: Path, notice: Notice | None = None) -> ConvertedModel:
 
 def check_file(path: Path) -> None:
     """Raise HapaxError for a file that cannot be read, is no GGUF file, or is cut off. Its weights are not read."""
+    _check_begin(path)
+    _check_tensors(path)
+
+
+def _check_begin(path: Path) -> None:
+    """Raise HapaxError for a file that cannot be read, or does not begin like a GGUF file."""
     try:
         with path.open("rb") as stream:
             begin = stream.read(len(MAGIC))
@@ -77,6 +83,10 @@ def check_file(path: Path) -> None:
             f"{path} is not a GGUF file: it begins with {begin!r} instead of {MAGIC!r}. Give the path of a "
             "model file as llama.cpp uses it, or hf:FOLDER for a checkpoint folder."
         )
+
+
+def _check_tensors(path: Path) -> None:
+    """Raise HapaxError for a file that does not hold the tensors that it lists."""
     from gguf import GGUFReader
 
     try:
@@ -94,8 +104,8 @@ def _silent(_line: str) -> None:
 
 
 def _content_hash(path: Path) -> str:
-    """SHA-256 of the file's content. Raises HapaxError if it is no whole GGUF file."""
-    check_file(path)
+    """SHA-256 of the file's content. Raises HapaxError if it cannot be read or is no GGUF file."""
+    _check_begin(path)
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -135,7 +145,7 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
         shutil.rmtree(source)
         unfinished.rename(folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
-        if isinstance(fault, OSError) and fault.errno is not None:  # the operating system's
+        if isinstance(fault, HapaxError) or (isinstance(fault, OSError) and fault.errno is not None):
             raise
         reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
         raise HapaxError(
@@ -155,6 +165,7 @@ def _save(source: Path, name: str, target: Path) -> None:
 
     from hapax.llm_oracle.backends.loading import quiet_transformers
 
+    _check_tensors((source / name).readlink())
     quiet_transformers()
     config = AutoConfig.from_pretrained(source, gguf_file=name)
     kind: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
