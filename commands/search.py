@@ -396,6 +396,7 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
             f"{100 * options['keep_share']:g}% of them (--keep-share; LINK's paper: 75%), at most {options['beam']} "
             "(--beam)."
         )
+    _print_conflicts(report)
     out.print(
         f"{_requests_text(report, options)} "
         "The table counts answers of the knowledge model; `hapax stats` shows those of all runs."
@@ -425,6 +426,15 @@ def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
     by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
     return f"{text} {answered}." if any(local.values()) else text
+
+
+def _print_conflicts(report: SearchReport) -> None:
+    """Print how many conflicts the consistency gate decided, if the rule files declare anything."""
+    if report.conflicts is not None:
+        out.print(
+            f"{counted(report.conflicts, 'conflict')} of facts with declarations, {report.conflicts_per_thousand:.1f} "
+            f"per 1,000 facts; `hapax why-not` explains each fact that lost."
+        )
 
 
 def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:

@@ -138,8 +138,9 @@ class RuleReport:
 class SearchReport:
     """The closing table: a line per rule, and the requests by role.
 
-    `status`: done or budget. `budget`: message of the budget that was reached. `critic_note`: message about a critic
-    that says no to known truths, whose scores only ranked values.
+    `status`: done or budget. `budget`: message of the budget that was reached. `conflicts`: conflicts that the
+    consistency gate decided, None if the rule files declare nothing or the gate is off; `facts`: facts that came to it.
+    `critic_note`: message about a critic that says no to known truths, whose scores only ranked values.
     """
 
     run_id: str
@@ -147,7 +148,14 @@ class SearchReport:
     statistics: Mapping[str, CallStatistics] = field(default_factory=dict)
     status: str = "done"
     budget: str | None = None
+    conflicts: int | None = None
+    facts: int = 0
     critic_note: str | None = None
+
+    @property
+    def conflicts_per_thousand(self) -> float:
+        """Conflicts for each 1,000 facts, those that lost included."""
+        return 1000 * (self.conflicts or 0) / self.facts if self.facts else 0.0
 
     @property
     def searched(self) -> tuple[RuleReport, ...]:
@@ -188,6 +196,8 @@ class SearchReport:
             "rules": [rule.to_json() for rule in self.rules],
             "skipped": [rule.rule for rule in self.skipped],
             "cut": list(self.cut),
+            "conflicts": self.conflicts,
+            "conflicts_per_1000_facts": None if self.conflicts is None else self.conflicts_per_thousand,
             **({"critic_note": self.critic_note} if self.critic_note else {}),
             "calls": {role: asdict(statistics) for role, statistics in self.statistics.items()},
         }
