@@ -403,7 +403,7 @@ def plan(
     only: str | Sequence[str] = (),
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
-    from hapax.engine.search.plan import plan_run
+    from hapax.engine.search.plan import plan_run, with_probes
     from hapax.engine.search.profile_choice import ProfileChooser, settled
     from hapax.engine.search.settings import SearchSettings
     from hapax.llm_oracle.journal import Journal
@@ -413,7 +413,9 @@ def plan(
     settings = settings or SearchSettings()
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
     chosen = chosen_rules(rules, only)
-    return plan_run(rules, chosen, kb, models, settled(settings, choice), prices=price_table(models))
+    prices = price_table(models)
+    estimate = plan_run(rules, chosen, kb, models, settled(settings, choice), prices=prices)
+    return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
 
 
 def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float) -> Library:

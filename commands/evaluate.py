@@ -197,11 +197,23 @@ def long_tail(
 @click.option(
     "--ask",
     type=click.Choice(["critic", "text", "cot"]),
-    default="critic",
-    show_default=True,
-    help="How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.",
+    help="How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.  "
+    "[default: critic; with --compat text]",
 )
-@click.option("--writer", help="Model that writes the negations and questions that grammar cannot.")
+@click.option("--compat", type=click.Choice(["released"]), help="Ask and score as LINK's released code does.")
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    type=click.Choice(["no-rationale", "no-examples", "positive-form"]),
+    help="With --compat: ask for no explanation; show no worked examples before a chain of thought; ask about positive "
+    "conclusions in the form that the released code has for them, and never uses.",
+)
+@click.option(
+    "--writer",
+    help="Model that writes the negations and questions that grammar cannot; with --compat all of them, by default the "
+    "probed model.",
+)
 @click.option(
     "--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements per distribution; 0: all."
 )
@@ -223,6 +235,7 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
     \b
     hapax evaluate probe
     hapax evaluate probe -m hf:Qwen/Qwen2.5-7B-Instruct --ask cot --sample 100 -o answers.jsonl
+    hapax evaluate probe -m openai:gpt-4.1 --compat released --ask cot
     """
     probing = hapax.ProbeOptions.of(chosen, options)
     if options["dry_run"]:

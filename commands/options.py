@@ -24,6 +24,7 @@ from hapax.llm_oracle.profiles import PROFILE_NAMES
 if TYPE_CHECKING:
     from hapax.api.operations import BudgetedModels
     from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.search.profile_choice import ProfileChoice
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.rules import Library
@@ -230,7 +231,8 @@ with_budget = together(
     click.option(
         "--max-calls",
         type=click.IntRange(0),
-        help="Stop before the number of requests, retries and votes included, exceeds this.",
+        help="Stop before the number of requests, retries and votes included, exceeds this; models in this process "
+        "count, too.",
     ),
     click.option("--max-tokens", type=click.IntRange(0), help="Stop before the number of tokens exceeds this."),
     click.option("--max-cost", type=Finite(0), help="Stop before the cost exceeds this."),
@@ -577,7 +579,20 @@ def choose_profile(
     options: Mapping[str, Any],
 ) -> SearchSettings:
     """The settings with the prompt profile for the model; a line says how it was chosen."""
-    from hapax.engine.search.profile_choice import ProfileChooser, settled
+    from hapax.engine.search.profile_choice import settled
+
+    return settled(settings, profile_choice(settings, kb, library, models, options))
+
+
+def profile_choice(
+    settings: SearchSettings,
+    kb: KnowledgeBase,
+    library: Library,
+    models: BudgetedModels,
+    options: Mapping[str, Any],
+) -> ProfileChoice:
+    """The prompt profile for the model; a line says how it was chosen."""
+    from hapax.engine.search.profile_choice import ProfileChooser
 
     chooser = ProfileChooser(
         kb,
@@ -591,7 +606,7 @@ def choose_profile(
     choice = chooser.choose(settings)
     if choice.message:
         err.print(escape(choice.message), soft_wrap=True)
-    return settled(settings, choice)
+    return choice
 
 
 def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:

@@ -31,6 +31,7 @@ from hapax.commands.options import (
     load_models,
     open_journal,
     open_kb,
+    profile_choice,
     read_library,
     search_settings,
     with_budget,
@@ -175,7 +176,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
 
 def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any]) -> RunEstimate:
     """The estimate of a search of these rules, less what the knowledge base has already."""
-    from hapax.engine.search.plan import plan_run
+    from hapax.engine.search.plan import plan_run, with_probes
+    from hapax.engine.search.profile_choice import settled
     from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
     from hapax.llm_oracle.registry import price_table
 
@@ -184,8 +186,11 @@ def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
         models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
-        settings = choose_profile(search_settings(options), kb, library, models, {**options, "dry_run": True})
-        return plan_run(library, rules, kb, models, settings, prices=price_table(models))
+        settings = search_settings(options)
+        choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
+        prices = price_table(models)
+        estimate = plan_run(library, rules, kb, models, settled(settings, choice), prices=prices)
+        return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
 
 
 def print_plans(rule: Rule, plans: Sequence[SearchPlan], as_json: bool) -> None:
@@ -280,6 +285,8 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     _print_accounts(report, options)
     _print_cuts(report)
     _warn_of_equal_scores(report, options)
+    if report.critic_note:
+        err.print(f"[yellow]critic[/] {escape(report.critic_note)}", soft_wrap=True)
     _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
@@ -431,10 +438,8 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
             "(--beam)."
         )
     _print_conflicts(report)
-    sent = {role: statistics.calls for role, statistics in report.statistics.items()}
-    by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     out.print(
-        f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}. "
+        f"{_requests_text(report, options)} "
         "The table counts answers of the knowledge model; `hapax stats` shows those of all runs."
     )
     if report.sourced:
@@ -447,6 +452,23 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
             "`hapax stats` shows the reasons.",
             soft_wrap=True,
         )
+
+
+def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
+    """The requests of a run in words: those that were sent, and those that models in this process answered."""
+    from hapax.llm_oracle.registry import runs_in_process
+
+    sent: dict[str, int] = {}
+    local: dict[str, int] = {}
+    for role, statistics in report.statistics.items():
+        model = options.get(role) or options["knowledge"]  # also of probes
+        (local if runs_in_process(model) else sent)[role] = statistics.calls
+    answered = f"{counted(sum(local.values()), 'request')} answered in this process: {counts_text(local)}"
+    if any(local.values()) and not any(sent.values()):
+        return f"{answered}. Nothing was sent."
+    by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
+    text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
+    return f"{text} {answered}." if any(local.values()) else text
 
 
 def _print_conflicts(report: SearchReport) -> None:

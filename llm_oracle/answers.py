@@ -122,8 +122,13 @@ def first_items(text: str, count: int | None) -> str | None:
         if finished == count:
             break
         end += len(line) + 1
-        finished += bool(_NUMBERING.match(line.strip()) if is_marked else line.strip())
+        finished += bool(_NUMBERING.match(line.strip())) if is_marked else is_entry(line)
     return text[:end] if finished == count else None
+
+
+def is_entry(line: str) -> bool:
+    """True for a line that can be an item: neither blank nor an introduction such as `The answer is:`."""
+    return bool(line.strip()) and not line.rstrip().endswith(":")
 
 
 def without_values(text: str, excluded: Sequence[str], data_type: str = "Number") -> str:

@@ -27,10 +27,11 @@ _KNOWN_ANSWERS = Path(__file__).with_name("known_answers.toml")
 
 @dataclass(frozen=True, slots=True)
 class KnownQuestion:
-    """A question with known answers. The question asks for `PROBED_VALUES` at most."""
+    """A question with known answers. The question asks for `PROBED_VALUES` at most. `wrong`: values that are false."""
 
     question: ValueQuestion
     answers: tuple[str, ...]
+    wrong: tuple[str, ...] = ()
 
     @property
     def most(self) -> int:
@@ -77,7 +78,7 @@ def known_questions() -> tuple[KnownQuestion, ...]:
             functional,
             entry.get("numeric", False),
         )
-        questions.append(KnownQuestion(question, tuple(entry["answers"])))
+        questions.append(KnownQuestion(question, tuple(entry["answers"]), tuple(entry["wrong"])))
     return tuple(questions)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
 from hapax.llm_oracle.backends.identities import ForecastModel
-from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.budget import FREE, Price
 from hapax.llm_oracle.critic_chain import CriticChain
 from hapax.llm_oracle.protocols import (
     CRITIC,
@@ -219,6 +219,12 @@ def find_backend(name: str) -> Backend | None:
     if name in BACKENDS:
         return _load(_built_in(name))
     return _plug_in(name) if any(entry.name == name for entry in _plug_ins()) else None
+
+
+def runs_in_process(model: str) -> bool:
+    """True for a model string whose model runs in this process, so that its requests are not sent anywhere."""
+    backend = find_backend(model.partition(":")[0])
+    return backend is not None and backend.price is FREE
 
 
 def _usable_backends() -> Iterator[tuple[str, Backend]]:

@@ -232,7 +232,8 @@ def test_search_and_stats_agree_on_calls(tmp_path: Path) -> None:
     roles = counts["calls_by_role"]
     by_role = [f"{role} {roles[role]}" for role in ("knowledge", "critic", "likelihood", "evaluator")]
     assert sum(roles.values()) == counts["calls"]
-    assert f"{counts['calls']} requests sent in this run, retries and votes included: " in first
+    assert f"{counts['calls']} requests answered in this process: " in first
+    assert "Nothing was sent. " in first
     assert all(one in first and one in shown for one in by_role)
     assert "\n0 requests sent in this run, retries and votes included. " in again
 

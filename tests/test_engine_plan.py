@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_engine_search import ALLERGY, HARMLESS, OLDER, RECURSIVE, SMALL, library_of
 
-from hapax.engine.search.expectation import LARGE, OPEN, ExpectedBeams, Experience
+from hapax.engine.search.expectation import KEYED, LARGE, OPEN, ExpectedBeams, Experience, type_size
 from hapax.engine.search.gates import PARSER, GateCount
 from hapax.engine.search.inquiry import QuestionAnswer
 from hapax.engine.search.job import SearchJob
@@ -49,6 +49,25 @@ class Counting(SimulatedModel):
     def log_likelihoods(self, texts):
         self.asked += len(texts)
         return super().log_likelihoods(texts)
+
+
+PESTS = """
+type Bird < Animal.
+type Frog < Animal.
+type Hedgehog < Animal.
+given fights(Person, Pest): "[1] fights [2]"
+given likes(Person, Bird): "[1] likes [2]"
+given should_keep(Person, Animal): "[1] should keep [2]"
+given should_allow(Person, Pest): "[1] should allow [2]"
+oracle is_welcome_against(Animal, Pest): "[1] is welcome against [2]"
+oracle feeds_on(Bird, Pest): "[1] feeds on [2]"
+
+@name drive_away
+fights(Person X, Pest A) & is_welcome_against(Animal B, Pest A) -> should_keep(Person X, Animal B).
+
+@name feed
+fights(Person X, Pest A) & feeds_on(Bird B, Pest A) -> should_keep(Person X, Bird B).
+"""
 
 
 def prepared(*texts):
@@ -182,6 +201,36 @@ def test_what_answers_brought_outweighs_what_was_measured_elsewhere():
 
     assert experience.of(OPEN).calls == pytest.approx(0.95 + 0.05 * before.calls)
     assert experience.of(OPEN).proposed == pytest.approx(0.95 * 3 + 0.05 * before.proposed)
+
+
+def test_a_type_with_subtypes_has_the_values_of_all_of_them():
+    """Which animals a pest fears brings more values than which pests an animal fears; an open question counts its type."""
+    library = library_of(PESTS)
+    experience = Experience(LARGE, SearchSettings())
+
+    def claims(rule: str) -> list[int]:
+        with KnowledgeBase() as kb:
+            _, _, models = prepared(PESTS)
+            estimate = plan_run(library, [library.rule(rule)], kb, models, SearchSettings())
+        return [step.claims.expected for step in estimate.rules[0].steps]
+
+    assert type_size(library, "Animal") == 3
+    assert type_size(library, "Bird") == type_size(library, "Pest") == 1
+    keyed, open_question = experience.of(KEYED, 3.0), experience.of(OPEN, 3.0)
+    assert keyed.proposed == pytest.approx(3 * experience.of(KEYED).proposed)
+    assert open_question.proposed == 200  # what its calls can bring
+    assert claims("drive_away")[-1] > 2 * claims("feed")[-1]
+
+
+def test_a_cut_without_a_ranking_keeps_the_first_beams():
+    """The beams before lose as many values as the share that is cut; the newest variable loses none."""
+    rows = ExpectedBeams(SearchSettings(beam=200))
+    rows.begin(1, {})
+    rows.extend("A", 100, 1)
+    rows.extend("B", 200, 1)
+    rows.rank(200, ranked=False)
+
+    assert (rows.together, rows.distinct["A"], rows.distinct["B"]) == (200, 1, 200)
 
 
 def test_a_key_is_asked_once_for_all_its_beams():

@@ -342,10 +342,7 @@ def test_contexts_show_sentences() -> None:
     ]
 
     def shown(context: Context) -> list[str]:
-        return [
-            premise.premise.sentence
-            for premise in ask([ASKED], corpus, PremiseSettings(context=context))[0].pairs
-        ]
+        return [premise.premise.sentence for premise in ask([ASKED], corpus, PremiseSettings(context=context))[0].pairs]
 
     assert shown(Context.TRIPLE) == ["Ann tour Paris"]
     assert shown(Context.SENTENCE) == ["She toured it."]

@@ -449,7 +449,7 @@ def test_every_room_tells_where_values_ran_out(food: tuple[Path, Path, Path], tm
     assert fact in closing.stderr
     assert "passed the gates. Step 1, Food A: " in closing.stderr
     assert "--type-threshold 0.5" in closing.stderr
-    assert "step 1, Food A: 1 question, 2 calls, 9 lines, 1 dropped" in closing.stdout
+    assert "step 1, Food A: 1 question, 2 calls, 9 different lines, 1 dropped" in closing.stdout
     assert "\x1b" not in closing.stdout
     assert told["rules"][0]["account"][0]["losses"]["type"] == {"count": 8, "highest": 0.5, "threshold": 0.65}
     text = page.read_text("utf-8")

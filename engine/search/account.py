@@ -1,9 +1,9 @@
 """Account of a rule's search: per step, its questions, lines, values and partial substitutions, and where they end.
 
-The numbers of a step add up. Every line that was read was dropped by the reader, or holds a value. Every value was
-rejected by a gate, left unjudged by a budget, or accepted. Every partial substitution failed a premise, was left
-unranked by a budget, was cut by the likelihood gate, or was kept. All of it follows from stored answers and scores, so
-a repeated run has the same account.
+The numbers of a step add up. Every different line that was read was dropped by the reader, or holds a value. Every
+value was rejected by a gate, left unjudged by a budget, or accepted. Every partial substitution failed a premise, was
+left unranked by a budget, was cut by the likelihood gate, or was kept. All of it follows from stored answers and
+scores, so a repeated run has the same account.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class DistributionCut:
 
 @dataclass(frozen=True, slots=True)
 class QuestionAccount:
-    """Account of one question's lines and values. Lines that only repeat an earlier answer are not counted."""
+    """Account of one question's lines and values. A line that comes again, in one reply or in several, counts once."""
 
     calls: int = 0
     lines: int = 0
@@ -246,7 +246,7 @@ def step_text(row: StepAccount) -> str:
     parts = [f"step {row.step}, {row.variable}: "]
     if row.questions:
         parts[0] += counted(row.questions, "question")
-        parts += [counted(row.calls, "call"), counted(row.lines, "line")]
+        parts += [counted(row.calls, "call"), counted(row.lines, "different line")]
         if row.commonest_drop:
             parts.append(f"{row.dropped_count} dropped ({_drop_text(*row.commonest_drop)})")
         if row.unjudged:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 from hapax.engine.search.gates import PARSER, GateCount
-from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES, QuestionAnswer
+from hapax.engine.search.inquiry import QuestionAnswer
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchStep
+from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Comparison
 
 OPEN, KEYED, FUNCTIONAL = "open", "keyed", "functional"
@@ -38,6 +39,18 @@ class Habit:
     proposed: float
     accepted: float
 
+    def times(self, size: float, values_per_call: int) -> Habit:
+        """The habit of a question with `size` times as many values: each further call's worth takes a call more."""
+        more = max(0.0, (size - 1) * self.proposed / values_per_call)
+        return Habit(self.calls + more, self.proposed * size, self.accepted * size)
+
+
+def type_size(library: Library, data_type: str) -> int:
+    """Number of types without subtypes that a type consists of: it has as many times the values of one of them."""
+    parts = {type_key(lower) for lower, _ in library.subtypes if library.is_declared_subtype(lower, data_type)}
+    divided = {type_key(upper) for _, upper in library.subtypes}
+    return max(1, len(parts - divided))
+
 
 Habits = Mapping[str, Habit]
 """By kind of question."""
@@ -55,28 +68,41 @@ class Experience:
 
     habits: Habits
     settings: SearchSettings
-    _seen: dict[str, list[QuestionAnswer]] = field(default_factory=dict)
+    _seen: dict[str, list[Habit]] = field(default_factory=dict)
 
-    def learn(self, kind: str, answers: Iterable[QuestionAnswer]) -> None:
-        """Add answers of a kind of question; incomplete ones are ignored."""
-        self._seen.setdefault(kind, []).extend(answer for answer in answers if answer.complete)
+    def learn(self, kind: str, answers: Iterable[QuestionAnswer], size: float = 1.0) -> None:
+        """Add answers of a kind of question; incomplete ones are ignored. `size`: as in `of`."""
+        seen = self._seen.setdefault(kind, [])
+        for answer in answers:
+            if answer.complete:
+                proposed = answer.gates.get(PARSER.name, GateCount()).accepted
+                seen.append(Habit(answer.calls, proposed / size, len(answer.accepted) / size))
 
-    def of(self, kind: str) -> Habit:
-        """The expected habit of a kind of question, within the settings' limits."""
+    def of(self, kind: str, size: float = 1.0) -> Habit:
+        """The expected habit of a kind of question, within the settings' limits.
+
+        `size`: number of values of the question, where that of a question of this kind is 1. A predicate has a typical
+        number of last arguments; other arguments have as many more as their type is larger, and an open question has as
+        many as its type.
+        """
         seen, usual = self._seen.get(kind, []), self.habits[kind]
-        calls = [answer.calls for answer in seen]
-        proposed = [answer.gates.get(PARSER.name, GateCount()).accepted for answer in seen]
-        accepted = [len(answer.accepted) for answer in seen]
-        allowed = FUNCTIONAL_SAMPLES if kind == FUNCTIONAL else self.settings.calls_per_question
-        room = allowed * self.settings.values_per_call
-        return Habit(
-            min(allowed, _mean(usual.calls, calls)),
-            min(room, _mean(usual.proposed, proposed)),
-            min(room, _mean(usual.accepted, accepted)),
+        mean = Habit(
+            _mean(usual.calls, [habit.calls for habit in seen]),
+            _mean(usual.proposed, [habit.proposed for habit in seen]),
+            _mean(usual.accepted, [habit.accepted for habit in seen]),
         )
+        calls = self.settings.calls_per_question
+        allowed = self.settings.oracle.samples if kind == FUNCTIONAL else calls
+        room = allowed * self.settings.values_per_call
+        sized = mean.times(size, self.settings.values_per_call)
+        return Habit(min(allowed, sized.calls), min(room, sized.proposed), min(room, sized.accepted))
+
+    def pool(self, size: float) -> float:
+        """Expected number of different values of a type of this size, over all questions."""
+        return size * self.of(OPEN).proposed
 
 
-def _mean(usual: float, seen: list[int]) -> float:
+def _mean(usual: float, seen: list[float]) -> float:
     return (PRIOR_QUESTIONS * usual + sum(seen)) / (PRIOR_QUESTIONS + len(seen))
 
 
@@ -156,8 +182,17 @@ class ExpectedBeams:
             return
         # Ranked, the distributions keep different ends of the pool; unranked, they keep the same first beams.
         apart = len(self.settings.distributions) if ranked else max(1.0, self.together / self.each_distribution)
+        before = self.together
         self.each_distribution = min(beam, self.each_distribution * (self.settings.keep_share if ranked else 1.0))
         self.together = min(self.together, self.each_distribution * apart)
+        if not ranked and self.together < before:
+            # The first beams are kept: all new values of the first beams before, and of these only their share.
+            newest = list(self.distinct)[-1]
+            share = self.together / before
+            self.distinct = {
+                name: count if name == newest else max(min(count, apart), count * share)
+                for name, count in self.distinct.items()
+            }
         self._limit()
         self.after[list(self.distinct)[-1]] = self.together
 

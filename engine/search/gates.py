@@ -28,6 +28,9 @@ from hapax.llm_oracle.prompts import sentence, type_claim
 ROSE = "which rose after it was accepted"
 """End of the reason where a threshold that rose rejects what it had accepted."""
 
+RANKED = "the middle of its question, because the critic says no to known truths"
+"""End of the reason where values are compared with each other instead of a threshold."""
+
 NOTHING_TO_JUDGE = "nothing to judge"
 
 Scores = Mapping[str, float]
@@ -306,6 +309,7 @@ class QuestionGates:
                 self._rules[gate.name] = (rules or {}).get(gate.name, gate.scoring.rule)
         self.thresholds = {name: Threshold.initial(rule) for name, rule in self._rules.items()}
         self._once_accepted: set[Candidate] = set()
+        self._ranked: set[str] = set()
 
     def add(self, scores: Mapping[Candidate, Scores]) -> int:
         """Take the scored candidates of one call and return how many of them are accepted now."""
@@ -327,6 +331,27 @@ class QuestionGates:
             if gate.name in self.thresholds:
                 scores = self._moving_scores(gate, self.scores)
                 self.thresholds[gate.name] = self.thresholds[gate.name].at_end(scores, self._rules[gate.name])
+
+    @property
+    def is_starved(self) -> bool:
+        """True if values were scored, and none is accepted because of its scores."""
+        return any(self.scores.values()) and not self.accepted
+
+    def rank(self) -> None:
+        """Accept the better half of the values by each gate whose threshold none of them reached.
+
+        For a critic that says no to everything, whose scores can only be compared with each other.
+        """
+        for gate in self.order:
+            if gate.name not in self.thresholds:
+                continue
+            scores = sorted(self._moving_scores(gate, self.scores), reverse=True)
+            # The values of this gate may only now have passed the gates before it.
+            threshold = self.thresholds[gate.name].at_end(scores, self._rules[gate.name])
+            if scores and scores[0] < threshold.value:
+                threshold = Threshold(scores[(len(scores) - 1) // 2], is_set=True)
+                self._ranked.add(gate.name)
+            self.thresholds[gate.name] = threshold
 
     @property
     def accepted(self) -> list[Candidate]:
@@ -354,10 +379,14 @@ class QuestionGates:
             threshold, condition = self._threshold(gate, candidate), gate.scoring.condition
             if score < threshold:
                 reason = f"P({condition}) {score:.3f} is below the threshold {threshold:.2f}"
-                if candidate in self._once_accepted:
+                if gate.name in self._ranked:
+                    reason += f", {RANKED}"
+                elif candidate in self._once_accepted:
                     reason += f", {ROSE}"
                 return Decision(run_id, gate.name, candidate.id, False, score, threshold, reason)
             reason = f"P({condition}) {score:.3f} reaches {threshold:.2f}"
+            if gate.name in self._ranked:
+                reason += f", {RANKED}"
             passed = Decision(run_id, gate.name, candidate.id, True, score, threshold, reason)
         if passed is not None:
             return passed

@@ -87,7 +87,8 @@ class AskedQuestion:
     `tolerance`: within which the samples about a functional predicate agree; None: they have to be equal.
     `empty`: consecutive calls without an accepted value. `cut`: the budget ended it. `restored`: its candidates come
     from an earlier run. `unread`: candidates that the parser rejected. `tries`: calls for each sample of a question
-    with one right value, until a reply has a value; `first_sample`: index of the first of them.
+    with one right value, until a reply has a value; `first_sample`: index of the first of them. `samples`: number of
+    samples of such a question, which have to agree.
     """
 
     inquiry: Inquiry
@@ -96,6 +97,7 @@ class AskedQuestion:
     tolerance: Tolerance | None = None
     tries: int = 1
     first_sample: int = 0
+    samples: int = FUNCTIONAL_SAMPLES
     calls: int = 0
     sent: int = 0
     empty: int = 0
@@ -132,11 +134,11 @@ class AskedQuestion:
     def next_samples(self) -> range:
         """Indices of the samples that a question with one right value still needs."""
         next_sample = self.first_sample + self.calls
-        return range(next_sample, next_sample + FUNCTIONAL_SAMPLES - len(self._samples))
+        return range(next_sample, next_sample + self.samples - len(self._samples))
 
     @property
     def _needs_samples(self) -> bool:
-        return len(self._samples) < FUNCTIONAL_SAMPLES and self._failed_tries < self.tries
+        return len(self._samples) < self.samples and self._failed_tries < self.tries
 
     def take(self, replies: Sequence[ParsedGeneration]) -> list[Candidate]:
         """Add the replies' values and return the new ones, which the critic has to score."""
@@ -161,7 +163,7 @@ class AskedQuestion:
                     self._seen.add(key)
                     new.append(candidate)
             self._add_sample(first)
-        has_all = len(self._samples) == FUNCTIONAL_SAMPLES and self._failed_tries < self.tries
+        has_all = len(self._samples) == self.samples and self._failed_tries < self.tries
         self.gates.agreed = not question.functional or (has_all and self._agree(self._samples))
         self.values += new
         return new
@@ -191,6 +193,11 @@ class AskedQuestion:
         """Give the gates their last word once all calls are judged; a question that the budget cut goes on later."""
         if self.finished:
             self.gates.end()
+
+    @property
+    def is_starved(self) -> bool:
+        """True if all calls are over, and the scores of the values were too low for each of them."""
+        return self.finished and self.gates.is_starved
 
     def restore(self, state: QuestionState, candidates: Sequence[Candidate]) -> None:
         """Take the state and the candidates that an earlier run stored."""

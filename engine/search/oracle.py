@@ -27,7 +27,7 @@ from hapax.engine.search.inquiry import (
 )
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.released import RELEASED_CLAIMS, TRIES, ReleasedGates, released_claim
-from hapax.engine.search.thresholds import DEFAULT_RULE, CriticRule
+from hapax.engine.search.thresholds import DEFAULT_RULE, FACT_FLOOR, CriticRule
 from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.rules import Library, Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
@@ -47,6 +47,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.answers import ParsedValue
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.critic_probing import CriticProbe, probe_claims, probe_result, reads_any_words
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.profile_probing import general_examples
 from hapax.llm_oracle.profiles import HAPAX, Profile
@@ -68,6 +69,9 @@ from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read
 GENERATION_BATCH = 64
 """Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""
 
+SLOW_BATCH = 16
+"""Prompts in one batch of a model of any words, all of which an interruption loses, unless it streams its answers."""
+
 REVISION_SHOWN = 20
 """Characters of each part of a revision that people are shown: enough to tell hashes apart. The journal has all."""
 
@@ -82,18 +86,25 @@ class OracleSettings:
     they judge a value; `rules`: of their thresholds by gate, where they differ from the gate's own. `link_exclusion`:
     LINK's way, where later calls name the accepted values in the prompt and put a logit bias on the tokens of rejected
     ones; otherwise decoding excludes all earlier values as whole sequences. `released`: gates and claims are those of
-    LINK's released code. `profile`: the words of questions.
+    LINK's released code. `ranks_if_needed`: if the critic says no to known truths, the better half of a question's
+    values is accepted where none reaches a threshold. `profile`: the words of questions.
     """
 
     calls_per_question: int = 4
     values_per_call: int = 50
     critic: bool = True
+    ranks_if_needed: bool = False
     gates: tuple[Gate, ...] = field(default_factory=gates_in_order)
     rules: Mapping[str, CriticRule] = field(default_factory=dict)
     link_exclusion: bool = False
     released: bool = False
     profile: Profile = HAPAX
     parameters: GenerationParameters = field(default_factory=GenerationParameters)
+
+    @property
+    def samples(self) -> int:
+        """Samples of a question with one right value; a limit of one call holds for it, too, except in LINK's ways."""
+        return FUNCTIONAL_SAMPLES if self.link_exclusion else min(FUNCTIONAL_SAMPLES, self.calls_per_question)
 
     @property
     def truth_threshold(self) -> float:
@@ -127,7 +138,9 @@ def journaled(models: Models, journal: Journal) -> Models:
     knowledge: Generator = models.knowledge
     critic: Critic = models.critic
     if not isinstance(knowledge, JournaledGenerator):
-        knowledge = JournaledGenerator(knowledge, journal, GENERATION_BATCH)
+        # A trained stand-in answers at once; a large model in this process needs minutes for a batch of this size.
+        small = reads_any_words(knowledge.identity)
+        knowledge = JournaledGenerator(knowledge, journal, SLOW_BATCH if small else GENERATION_BATCH)
     if not isinstance(critic, JournaledCritic):
         critic = JournaledCritic(critic, journal)
     likelihood, evaluator = scorer(models.likelihood, LIKELIHOOD), scorer(models.evaluator, EVALUATOR)
@@ -139,7 +152,9 @@ def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolera
     make_gates = ReleasedGates if settings.released else QuestionGates
     gates = make_gates(settings.gates, settings.rules, dict(inquiry.prior))
     calls = inquiry.calls or settings.calls_per_question
-    return AskedQuestion(inquiry, gates, calls, tolerance, TRIES if settings.released else 1)
+    asked = AskedQuestion(inquiry, gates, calls, tolerance, TRIES if settings.released else 1)
+    asked.samples = settings.samples
+    return asked
 
 
 class Oracle:
@@ -170,6 +185,8 @@ class Oracle:
         self.consistency = Consistency(kb, library, self.known, run_id, self.probabilities)
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
+        self.critic_probe: CriticProbe | None = None
+        """Set once a question ended without a value because of the critic's scores."""
         self._answers: dict[Inquiry, QuestionAnswer] = {}
         self._probabilities: dict[Atom, float | None] = {}
         self._sources: dict[str, str] = {}
@@ -344,12 +361,46 @@ class Oracle:
         accepted = rejected = 0
         for question in asked:
             question.end()
+        starved = [question for question in asked if question.is_starved]
+        if starved and self._ranks():
+            for question in starved:
+                question.gates.rank()
+        for question in asked:
             if not question.restored:  # the calls of restored questions were not reported either
                 more_accepted, more_rejected = question.change()
                 accepted += more_accepted
                 rejected += more_rejected
         if self.on_round is not None and accepted:
             self.on_round(RoundResult(accepted, rejected))
+
+    def _ranks(self) -> bool:
+        """True if the critic says no to known truths, so that its scores can only order values.
+
+        It is probed when the first question ends without a value because of its scores.
+        """
+        settings = self.settings
+        if not (settings.ranks_if_needed and settings.critic and reads_any_words(self.models.critic.identity)):
+            return False
+        if self.critic_probe is None:
+            truths, falsehoods = probe_claims()
+            claims = [*truths, *falsehoods]
+            scores = self._within_budget(lambda: self.models.critic.probabilities(claims), len(claims))
+            known = [score.probability for score in scores if score is not None]
+            if len(known) < len(claims):  # the budget ended the probe
+                return False
+            self.critic_probe = probe_result(known)
+        return self.critic_probe.says_no(FACT_FLOOR)
+
+    @property
+    def critic_note(self) -> str | None:
+        """Message about a critic that says no to everything; None unless values were ranked for it."""
+        if self.critic_probe is None or not self.critic_probe.says_no(FACT_FLOOR):
+            return None
+        return (
+            f"{self.models.critic.identity.name} as critic says no to everything: {self.critic_probe}. Where no value "
+            "of a question reached a threshold, the better half was accepted by rank. Expect false statements. Choose "
+            "another critic with --critic, or set a threshold with --fact-threshold and --type-threshold."
+        )
 
     def _replies(self, asked: Sequence[AskedQuestion]) -> dict[AskedQuestion, list[ParsedGeneration]]:
         """The parsed replies to the next request of each question; questions without one are marked as cut."""
@@ -407,7 +458,7 @@ class Oracle:
     @property
     def most_samples(self) -> int:
         """Most calls about a question with one right value."""
-        return FUNCTIONAL_SAMPLES * (TRIES if self.settings.released else 1)
+        return self.settings.samples * (TRIES if self.settings.released else 1)
 
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
         """The next requests of a question: samples that it needs if one value is right, else one for further values."""
@@ -521,8 +572,11 @@ class Oracle:
             stored = candidates.get(question_id, ())
             # Candidates of another knowledge model are no answer of this one.
             own = [item for item in stored if item.call_id in calls and calls[item.call_id].model == model]
-            if own:
-                question.restore(states[question_id], own)
+            state = states.get(question_id)
+            # A question with one right value may have been asked with a limit of fewer calls than its samples.
+            is_short = state is not None and question.inquiry.question.functional and state.calls < question.samples
+            if own and state is not None and not is_short:
+                question.restore(state, own)
                 by_call[question] = [list(group) for _, group in groupby(question.values, lambda item: item.call_id)]
         # The first calls of all questions are one batch, then the second ones: thresholds move by call.
         for number in range(max(map(len, by_call.values()), default=0)):

@@ -24,6 +24,7 @@ from hapax.engine.search.expectation import (
     ExpectedBeams,
     Experience,
     SharedQuestions,
+    type_size,
 )
 from hapax.engine.search.inquiry import Inquiry
 from hapax.engine.search.oracle import Oracle, journaled, model_name
@@ -38,13 +39,17 @@ from hapax.kb.records import Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.calls import TokenReserving
-from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.journal import PROBE, Journal
 from hapax.llm_oracle.pace import ServerPace
-from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Models, Usage
+from hapax.llm_oracle.profile_probing import PROBED_TOKENS, PROBED_VALUES
+from hapax.llm_oracle.profiles import PROFILES
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Generator, Models, Usage
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 5
 """Tokens of an item of a list: number, value, full stop and line end."""
+PROBE_PROMPT_TOKENS = 60
+"""Prompt tokens of a short question, on average over the profiles."""
 ROOM_OF_A_VOTE = 64
 """Ratio of the tokens that a vote may use, so that a model can think aloud, to those that a plain yes or no uses."""
 
@@ -181,6 +186,24 @@ def plan_run(
     return RunEstimate(tuple(estimates), _roles(estimates, models, settings, common.usage, prices or {}))
 
 
+def with_probes(estimate: RunEstimate, probes: int, model: Generator, price: Price | None) -> RunEstimate:
+    """The estimate with the requests by which a search first chooses its prompt profile."""
+    if not probes:
+        return estimate
+    expected_use = Usage(PROBE_PROMPT_TOKENS, PROBED_VALUES * TOKENS_PER_VALUE)
+    most_use = Usage(PROBE_PROMPT_TOKENS, PROBED_TOKENS)
+    pace: ServerPace | None = getattr(model, "pace", None)
+    # The requests of one profile are a batch.
+    seconds = _both(
+        None if pace is None else pace.seconds(probes, expected_use, len(PROFILES)),
+        None if pace is None else pace.seconds(probes, most_use, len(PROFILES)),
+    )
+    cost = None if price is None else (price.of(expected_use) * probes, price.of(most_use) * probes)
+    tokens = Range(probes * _tokens(expected_use), probes * _tokens(most_use))
+    probing = RoleEstimate(model.identity.name, Range(probes, probes), tokens, cost, seconds)
+    return replace(estimate, roles={**estimate.roles, PROBE: probing})
+
+
 @dataclass
 class _Usage:
     """Prompt tokens of an average question, by the prompts seen so far."""
@@ -280,7 +303,8 @@ class _RuleEstimator:
         has_constant = any(not isinstance(term, Variable) for term in step.generators[0].atom.arguments)
         is_functional = self.search.is_functional
         kind = FUNCTIONAL if is_functional else KEYED if keys or has_constant else OPEN
-        self.common.experience.learn(kind, answers.values())
+        size = self._size(step, kind)
+        self.common.experience.learn(kind, answers.values(), size)
         missing = {inquiry for inquiry, answer in answers.items() if not answer.complete}
         waiting = [beam for beam, inquiry in inquiries.items() if inquiry in missing]
         self._expect(waiting)
@@ -293,13 +317,24 @@ class _RuleEstimator:
         # Each beam may need a question of its own once its values are unknown.
         askings = counts.rows_before * (len(self.settings.distributions) if self.settings.is_released else 1)
         most = min(askings, self.width) if self.unknown else len(missing)
-        habit = self.common.experience.of(kind)
+        habit = self.common.experience.of(kind, size)
         calls = self.oracle.most_samples if is_functional else self.settings.calls_per_question
         counts.questions = Range(known + round(new), known + most)
         counts.known = known
         counts.calls = Range(round(new * habit.calls), most * calls)
         self._propose(step, counts, new * habit.proposed, most)
-        self._extend_expected(step, expected, kind)
+        self._extend_expected(step, expected, kind, size)
+
+    def _size(self, step: SearchStep, kind: str) -> float:
+        """Number of values of the step's questions, as `Experience.of` counts it."""
+        if kind == FUNCTIONAL:
+            return 1.0
+        library, atom = self.oracle.library, step.generators[0].atom
+        own = type_size(library, step.variable.data_type)
+        if kind == OPEN:
+            return own
+        last = library.signature(atom.indicator).argument_types[-1]
+        return 1.0 if atom.arguments[-1] == step.variable else own / type_size(library, last)
 
     def _unasked(self, step: SearchStep, count: float) -> float:
         """The number of these `count` unknown questions that no earlier rule asks."""
@@ -320,7 +355,8 @@ class _RuleEstimator:
         numeric = self.oracle.library.is_numeric(step.variable.data_type)
         ground = _names(step.generators[0]) <= set(self.search.names)
         # A value is judged once by its type, and the questions of a step propose the same values again and again.
-        different = min(proposed, self.common.experience.of(OPEN).proposed)
+        size = type_size(self.oracle.library, step.variable.data_type)
+        different = min(proposed, self.common.experience.pool(size))
         types = 0.0 if numeric else self.common.shared.more(("type", step.variable.data_type), different)
         # LINK asks with all literals at once, and each of them may become ground.
         claimed = 1 if self.settings.compat is None else 1 + len(self.plan.rule.literals)
@@ -335,8 +371,8 @@ class _RuleEstimator:
         self.rows.begin(len(waiting), {name: len(set(column)) for name, column in zip(names, columns, strict=False)})
         self.unknown = self.unknown or bool(waiting)
 
-    def _extend_expected(self, step: SearchStep, questions: float, kind: str) -> None:
-        self.rows.extend(step.variable.name, self.common.experience.of(kind).accepted, questions)
+    def _extend_expected(self, step: SearchStep, questions: float, kind: str, size: float = 1.0) -> None:
+        self.rows.extend(step.variable.name, self.common.experience.of(kind, size).accepted, questions)
 
     def _most_values(self) -> int:
         """Upper limit of a question's values, if models return no more than they are asked for."""

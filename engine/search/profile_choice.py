@@ -17,6 +17,7 @@ from hapax.grammar.words import counted
 from hapax.kb.records import AtomPattern, ProfileRecord, Question
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.critic_probing import reads_any_words
 from hapax.llm_oracle.journal import PROBE, Journal
 from hapax.llm_oracle.profile_probing import (
     PROBED_TOKENS,
@@ -28,8 +29,7 @@ from hapax.llm_oracle.profile_probing import (
 )
 from hapax.llm_oracle.profiles import FEW_SHOT, HAPAX, PROFILES
 from hapax.llm_oracle.prompts import read_prompt
-from hapax.llm_oracle.protocols import Generator, ModelIdentity, Structuring
-from hapax.llm_oracle.registry import find_backend
+from hapax.llm_oracle.protocols import Generator, Structuring
 
 GIVEN_QUESTIONS = 2
 """Questions about given facts of the user that a probe adds to the general ones."""
@@ -37,10 +37,14 @@ GIVEN_QUESTIONS = 2
 
 @dataclass(frozen=True, slots=True)
 class ProfileChoice:
-    """The prompt profile of a run. `message` says how it was chosen; empty if there was no choice."""
+    """The prompt profile of a run. `message` says how it was chosen; empty if there was no choice.
+
+    `probes`: requests by which a search will choose another one, where this choice could ask nothing.
+    """
 
     profile: str
     message: str = ""
+    probes: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class ProfileChooser:
         # A trained model that knows a single wording keeps it; stand-ins read those of LINK, too.
         if settings.compat is not None and identity.knows is None:
             return ProfileChoice(settings.words.name)
-        if reads_one_profile(identity):
+        if not reads_any_words(identity):
             return ProfileChoice(HAPAX.name)
         # A user who gives a model more room than usual has one that thinks aloud before it answers.
         room = settings.answer_tokens if settings.answer_tokens > SearchSettings().answer_tokens else PROBED_TOKENS
@@ -110,6 +114,7 @@ class ProfileChooser:
                 HAPAX.name,
                 f"profile {HAPAX.name}: none was probed, because nothing is asked now. A search first asks it up "
                 f"to {most} short questions more, once, to choose its profile; --profile names one.",
+                most,
             )
         inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
         generator = JournaledGenerator(inner, self.journal, role=PROBE)
@@ -157,15 +162,6 @@ class ProfileChooser:
             pattern = AtomPattern(signature.name, (*key, None))
             asked = Question((pattern,), signature.argument_types[place])
             yield KnownQuestion(wording.question(asked, PROBED_VALUES), tuple(map(str, rows[key])))
-
-
-def reads_one_profile(identity: ModelIdentity) -> bool:
-    """True for a model that is made for the words of the profile `hapax`, such as a script or the embedded model."""
-    if identity.knows is not None:
-        return True
-    # By convention, the name of a model begins with the name of its backend.
-    backend = find_backend(identity.name.partition("/")[0])
-    return backend is not None and not backend.reads_any_words
 
 
 def settled_job(job: SearchJob, journal: Journal) -> SearchJob:

@@ -142,6 +142,7 @@ class SearchReport:
     consistency gate decided, None if the rule files declare nothing or the gate is off; `facts`: facts that came to it.
     `sourced`: facts of the knowledge base that a source states, such as a reference; `proposed`: all its facts that
     models proposed.
+    `critic_note`: message about a critic that says no to known truths, whose scores only ranked values.
     """
 
     run_id: str
@@ -153,6 +154,7 @@ class SearchReport:
     facts: int = 0
     sourced: int = 0
     proposed: int = 0
+    critic_note: str | None = None
 
     @property
     def conflicts_per_thousand(self) -> float:
@@ -201,5 +203,6 @@ class SearchReport:
             "cut": list(self.cut),
             "conflicts": self.conflicts,
             "conflicts_per_1000_facts": None if self.conflicts is None else self.conflicts_per_thousand,
+            **({"critic_note": self.critic_note} if self.critic_note else {}),
             "calls": {role: asdict(statistics) for role, statistics in self.statistics.items()},
         }

@@ -244,6 +244,7 @@ class _SearchRun:
             str(reached) if reached else None,
             *self._conflicts(),
             *self.oracle.kb.sourced_facts(),
+            critic_note=self.oracle.critic_note,
         )
 
     def _conflicts(self) -> tuple[int | None, int]:

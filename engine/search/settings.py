@@ -125,6 +125,7 @@ class SearchSettings:
             calls_per_question=self.calls_per_question,
             values_per_call=self.values_per_call,
             critic=self.critic,
+            ranks_if_needed=not (is_link or self.fact_threshold or self.type_threshold),
             gates=gates_in_order(self.compat),
             rules=rules,
             link_exclusion=is_link,

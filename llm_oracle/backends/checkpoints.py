@@ -64,7 +64,13 @@ def _identify_hugging_face(request: ModelRequest) -> ModelIdentity:
 
 
 def _identify_gguf(request: ModelRequest) -> ModelIdentity:
-    return ModelIdentity(name := f"gguf/{Path(request.argument).name}", _newest_revision(name, request) or "")
+    from hapax.llm_oracle.backends.gguf_files import check_file
+
+    source, _ = _aliased(request)
+    path = Path(source).expanduser()
+    if not _gguf_missing():  # the reader comes with the extra
+        check_file(path)
+    return ModelIdentity(name := f"gguf/{path.name}", _newest_revision(name, request) or "")
 
 
 def _identify_smollm2(request: ModelRequest) -> ModelIdentity:

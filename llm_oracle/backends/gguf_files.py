@@ -60,21 +60,49 @@ def converted(path: Path, notice: Notice | None = None) -> ConvertedModel:
     return ConvertedModel(folder, f"{digest[:16]}-{CONVERSION}")
 
 
+def check_file(path: Path) -> None:
+    """Raise HapaxError for a file that cannot be read, is no GGUF file, or is cut off. Its weights are not read."""
+    _check_begin(path)
+    _check_tensors(path)
+
+
+def _check_begin(path: Path) -> None:
+    """Raise HapaxError for a file that cannot be read, or does not begin like a GGUF file."""
+    try:
+        with path.open("rb") as stream:
+            begin = stream.read(len(MAGIC))
+    except OSError as fault:
+        raise HapaxError(f"{path} cannot be read: {fault.strerror}. Give the path of a GGUF file.") from fault
+    if begin != MAGIC:
+        raise HapaxError(
+            f"{path} is not a GGUF file: it begins with {begin!r} instead of {MAGIC!r}. Give the path of a "
+            "model file as llama.cpp uses it, or hf:FOLDER for a checkpoint folder."
+        )
+
+
+def _check_tensors(path: Path) -> None:
+    """Raise HapaxError for a file that does not hold the tensors that it lists."""
+    from gguf import GGUFReader
+
+    try:
+        GGUFReader(path)  # maps every tensor, so that it notices a missing end
+    except Exception as fault:  # the reader raises whatever its arithmetic does on missing or wrong bytes
+        size = path.stat().st_size
+        raise HapaxError(
+            f"{path} is cut off or damaged: its {size:,} bytes do not hold the tensors that it lists. Download or copy "
+            "it again, and compare its size with that of the original."
+        ) from fault
+
+
 def _silent(_line: str) -> None:
     """Drop the line."""
 
 
 def _content_hash(path: Path) -> str:
     """SHA-256 of the file's content. Raises HapaxError if it cannot be read or is no GGUF file."""
+    _check_begin(path)
     try:
         with path.open("rb") as stream:
-            begin = stream.read(len(MAGIC))
-            if begin != MAGIC:
-                raise HapaxError(
-                    f"{path} is not a GGUF file: it begins with {begin!r} instead of {MAGIC!r}. Give the path of a "
-                    "model file as llama.cpp uses it, or hf:FOLDER for a checkpoint folder."
-                )
-            stream.seek(0)
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as fault:
         raise HapaxError(f"{path} cannot be read: {fault.strerror}. Give the path of a GGUF file.") from fault
@@ -97,7 +125,7 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
         shutil.rmtree(source)
         unfinished.rename(folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
-        if isinstance(fault, OSError) and fault.errno is not None:  # the operating system's
+        if isinstance(fault, HapaxError) or (isinstance(fault, OSError) and fault.errno is not None):
             raise
         reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
         raise HapaxError(
@@ -117,6 +145,7 @@ def _save(source: Path, name: str, target: Path) -> None:
 
     from hapax.llm_oracle.backends.loading import quiet_transformers
 
+    _check_tensors((source / name).readlink())
     quiet_transformers()
     config = AutoConfig.from_pretrained(source, gguf_file=name)
     kind: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM

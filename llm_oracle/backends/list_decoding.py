@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, StoppingCriteria
 
+from hapax.llm_oracle.answers import is_entry
+
 
 class ListTracker:
     """For each row of a batch: the text of the current line, and the number of finished items."""
@@ -33,7 +35,7 @@ class ListTracker:
         text = self._tokenizer.decode(self._tokens[row], skip_special_tokens=True, clean_up_tokenization_spaces=False)
         *whole, line = (self._begun[row] + text).split("\n")
         if whole:
-            self.finished[row] += sum(1 for item in whole if item.strip())
+            self.finished[row] += sum(map(is_entry, whole))
             # Finished lines are not decoded again, or the time would grow with the square of the list.
             self._begun[row], self._tokens[row] = line, []
         self.lines[row] = line

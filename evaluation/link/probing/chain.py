@@ -1,8 +1,7 @@
 """Chain of thought: two worked examples before each question, one with a positive and one with a negative answer.
 
-The paper prints neither its examples nor their templates (section 4). LINK's released probing code has two, about a
-tractor and a mango rice pudding, which are not part of Hapax. These two are our own; their order and templates are
-random.
+The paper prints neither its examples nor their templates (section 4). These two are our own, and their order and
+templates are random; `released.py` has those of LINK's released probing code.
 """
 
 from __future__ import annotations

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
-from hapax.evaluation.link.probing.asking import ProbeMethod, ProbeRun, ProbeSettings, open_asker, probe
+from hapax.evaluation.link.probing.asking import ROLE, ProbeMethod, ProbeRun, ProbeSettings, open_asker, probe
 from hapax.evaluation.link.probing.items import ItemSet, probe_items
 from hapax.evaluation.link.probing.metrics import ProbeReport, measure
+from hapax.evaluation.link.probing.released import (
+    TEMPERATURE,
+    ReleasedAsker,
+    ReleasedSettings,
+    ReleasedVariant,
+    released_order,
+)
 from hapax.evaluation.link.probing.tables import (
     answer_json,
     answer_lines,
@@ -21,6 +28,8 @@ from hapax.evaluation.link.probing.tables import (
 )
 from hapax.evaluation.shared.results import ExperimentResult
 from hapax.evaluation.shared.stored_statements import stored_library
+from hapax.grammar.attributes import Polarity
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -34,23 +43,48 @@ from hapax.llm_oracle.rewriting import FormWriter
 
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
-    """Options of a probing. `sample`: statements of each distribution; None: all."""
+    """Options of a probing. `sample`: statements of each distribution; None: all.
+
+    `compat` `released`: as LINK's released code asks, with a generator, at its own temperature; `writer`, by default
+    the probed model, writes the negations and questions, and `variants` are its switches. Raises HapaxError for
+    `variants` without it, and for a critic with it.
+    """
 
     model: str = "embedded"
     way: ProbeMethod = ProbeMethod.CRITIC
     writer: str | None = None
+    compat: Literal["released"] | None = None
+    variants: tuple[ReleasedVariant, ...] = ()
     rules: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     sample: int | None = None
     temperature: float = 0.0
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.compat is None and self.variants:
+            raise HapaxError(f"{self.variants[0]} is a switch of LINK's released code. Add --compat released.")
+        if self.compat is not None and self.way is ProbeMethod.CRITIC:
+            raise HapaxError("LINK's released code probes no critic. Choose --ask text or --ask cot.")
+        if self.compat is not None and self.temperature not in (0.0, TEMPERATURE):
+            raise HapaxError(f"LINK's released code has the temperature {TEMPERATURE:g}. Leave out --temperature.")
+
     @classmethod
     def of(cls, rules: tuple[str, ...], options: Mapping[str, Any]) -> ProbeOptions:
         """From the options of the command line."""
-        same_name = {name: options[name] for name in ("model", "writer", "temperature", "seed", "runs")}
+        same_name = {name: options[name] for name in ("model", "writer", "temperature", "seed", "runs", "compat")}
+        way = options["ask"] or ("text" if options["compat"] else "critic")
+        variants = tuple(map(ReleasedVariant, options["variants"]))
         # `--sample 0` asks for all statements.
-        return cls(way=ProbeMethod(options["ask"]), rules=rules, sample=options["sample"] or None, **same_name)
+        sample = options["sample"] or None
+        return cls(way=ProbeMethod(way), rules=rules, sample=sample, variants=variants, **same_name)
+
+    @property
+    def released(self) -> ReleasedSettings | None:
+        """The settings of a released probing; None for our own way."""
+        if self.compat is None:
+            return None
+        return ReleasedSettings(self.way is ProbeMethod.CHAIN, frozenset(self.variants), self.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +130,28 @@ class ProbeResult:
                 "predicates, not to answer questions with premise and conclusion: these figures say how it answers "
                 "them, not what it knows."
             )
+        if self.options.compat is not None:
+            yield from self._released_notes()
         if self.run.stopped:
             yield self.run.stopped
+
+    def _released_notes(self) -> Iterator[str]:
+        yield (
+            "asked as LINK's released code asks; `accuracy` is its measure, where a statement with flipped labels "
+            "counts 1 less its share of right answers, and a reply off format is a wrong answer like any other"
+        )
+        settings = self.options.released
+        wrong_form: list[str] = []
+        for item in self.found.items:
+            if item.polarity is Polarity.POSITIVE and not (settings and settings.is_positive(item)):
+                wrong_form.append(item.rule)
+        if wrong_form:
+            rules = ", ".join(dict.fromkeys(wrong_form))
+            yield (
+                f"{counted(len(wrong_form), 'statement')} of {rules} with a positive conclusion was asked about in the "
+                "form for negative ones, as the released code does by mistake: the right answer to question 7 "
+                f"is taken to be No. --variant {ReleasedVariant.POSITIVE_FORM} asks as the code intends"
+            )
 
 
 class ProbeSession:
@@ -117,12 +171,18 @@ class ProbeSession:
     def probe(self, journal: Journal, progress: Callable[[int, int], None] | None = None) -> ProbeResult:
         """Ask as far as the budget goes. `progress` is called with the statements done and the total."""
         options = self._options
+        released = options.released
         writer = None
-        if self._writer is not None:
+        if self._writer is not None and released is None:
             writer = FormWriter(JournaledGenerator(self._writer, journal, role="writer"), options.seed)
         found = probe_items(self._kb, options.rules, options.sample, options.seed, writer=writer, runs=options.runs)
         total = len(found.items)
-        ask = open_asker(options.way, self._model, journal, ProbeSettings(options.temperature, options.seed))
+        if released is None:
+            ask = open_asker(options.way, self._model, journal, ProbeSettings(options.temperature, options.seed))
+        else:
+            found = replace(found, items=released_order(found.items))
+            writing = JournaledGenerator(self._writer or self._model, journal, role="writer")
+            ask = ReleasedAsker(JournaledGenerator(self._model, journal, role=ROLE), writing, released)
         run = probe(found.items, ask, None if progress is None else lambda done: progress(done, total))
         return ProbeResult(self._model.identity, options, found, run, measure(run.answers), journal.total)
 

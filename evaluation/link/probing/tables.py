@@ -53,7 +53,7 @@ def answer_json(answer: ProbeAnswer) -> dict[str, Any]:
         "template": answer.template.number,
         "question": answer.question,
         "label": pair.word(answer.label),
-        "answer": None if verdict.positive is None else pair.word(verdict.positive),
+        "answer": None if verdict.positive is None or verdict.violation else pair.word(verdict.positive),
         "right": answer.right,
         "violation": verdict.violation,
         "refusal": verdict.refusal,
