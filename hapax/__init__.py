@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         evaluate_ablation,
         evaluate_likelihood,
         evaluate_probe,
+        evaluate_soundness,
         import_lint,
         report_votes,
     )
@@ -88,6 +89,7 @@ _HOMES = {
         "evaluate_ablation",
         "evaluate_likelihood",
         "evaluate_probe",
+        "evaluate_soundness",
         "import_lint",
         "report_votes",
     ),
@@ -237,6 +239,7 @@ __all__ = [
     "evaluate_ablation",
     "evaluate_likelihood",
     "evaluate_probe",
+    "evaluate_soundness",
     "expand_rules",
     "export_facts",
     "export_sheets",
