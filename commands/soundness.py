@@ -35,7 +35,9 @@ from hapax.grammar.words import counted
 @with_chosen
 @with_runs
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write sheets for people to.")
-@click.option("--voter", "voters", multiple=True, help="Name of a reader with a sheet (repeatable).  [default: voter-1]")
+@click.option(
+    "--voter", "voters", multiple=True, help="Name of a reader with a sheet (repeatable).  [default: voter-1]"
+)
 @click.option("-m", "--model", help="Model that judges the drawn statements.")
 @click.option(
     "--ask",

@@ -267,7 +267,8 @@ def templates(library: Library) -> Iterator[Diagnostic]:
 
 
 UNGRAMMATICAL: Final = RuleFault.warning(
-    "HPX213", "ungrammatical template", 'oracle is_an_animal(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"'
+    "HPX213", "ungrammatical template",
+    'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
 )  # fmt: skip
 
 

@@ -31,22 +31,27 @@ _NO_VERB = frozenset({"always", "perhaps", "sometimes", "as", "this", "its", "hi
 
 def template_errors(template: str, persons: frozenset[int] = frozenset()) -> Iterator[str]:
     """The grammatical errors of one template, in words. `persons`: numbers of the slots that name persons."""
-    if match := _ARTICLE.search(template):
-        yield f'"{match[0]}": whether a or an is right depends on the value'
-    for match in _NAMED.finditer(template):
-        if int(match[1].strip("[]")) in persons:
-            yield f'"{match[0]}": a person\'s name has no article'
+    yield from _article_errors(template, persons)
     for match in _TWICE.finditer(template):
         if match[1].casefold() not in _REPEATABLE:
             yield f'"{match[0]}": the word stands twice'
-    for match in _SOUND.finditer(template):
-        if (match[1].casefold() == "an") != _begins_with_vowel(match[2]):
-            yield f'"{match[0]}": the article does not fit the next word'
     for match in _AFTER_AUXILIARY.finditer(template):
         if _is_finite(match["verb"]):
             yield f'"{match[0]}": the infinitive must follow'
     if match := _SPACING.search(template):
         yield f'"{template[max(match.start() - 8, 0) : match.end() + 8]}": a blank is missing or too many'
+
+
+def _article_errors(template: str, persons: frozenset[int]) -> Iterator[str]:
+    """Articles before slots that no one article fits, before persons, and before words of another sound."""
+    if match := _ARTICLE.search(template):
+        yield f'"{match[0]}": whether a or an is right depends on the value'
+    for match in _NAMED.finditer(template):
+        if int(match[1].strip("[]")) in persons:
+            yield f'"{match[0]}": a person\'s name has no article'
+    for match in _SOUND.finditer(template):
+        if (match[1].casefold() == "an") != _begins_with_vowel(match[2]):
+            yield f'"{match[0]}": the article does not fit the next word'
 
 
 def text_errors(text: str) -> Iterator[str]:

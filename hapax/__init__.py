@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.votes.exporting import SheetExportOptions
     from hapax.evaluation.votes.items import SampleOptions
     from hapax.evaluation.votes.questions import SheetKind
+    from hapax.evaluation.votes.soundness import SoundnessOptions
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.exchange import FactsRejected
@@ -160,6 +161,7 @@ _HOMES = {
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
     "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
     "hapax.evaluation.link.probing.run": ("ProbeOptions",),
+    "hapax.evaluation.votes.soundness": ("SoundnessOptions",),
     "hapax.evaluation.report.build": ("ReportOptions",),
     "hapax.evaluation.votes.exporting": ("SheetExportOptions",),
     "hapax.evaluation.votes.items": ("SampleOptions",),
@@ -228,6 +230,7 @@ __all__ = [
     "SelectionOptions",
     "SheetExportOptions",
     "SheetKind",
+    "SoundnessOptions",
     "Statement",
     "Statements",
     "Target",

@@ -156,9 +156,7 @@ class ItemSource:
         elif self._kind is SheetKind.SOUNDNESS:
             for statement in statements:
                 facts = self._facts(statement)
-                items.append(
-                    soundness_item(STATEMENT + statement.id, statement.premise, statement.conclusion, facts)
-                )
+                items.append(soundness_item(STATEMENT + statement.id, statement.premise, statement.conclusion, facts))
         else:
             for statement in statements:
                 typed = []
@@ -257,7 +255,9 @@ def subject_id(item_id: str) -> str:
     return item_id.partition(":")[2]
 
 
-def _drawn_evenly(population: _Statements, sample: SampleOptions) -> dict[Distribution, list[tuple[str, StatementRecord]]]:
+def _drawn_evenly(
+    population: _Statements, sample: SampleOptions
+) -> dict[Distribution, list[tuple[str, StatementRecord]]]:
     """The drawn statements with their ids: of each rule and distribution one, then of each a second, and so on."""
     turns: list[tuple[int, str, Distribution, str]] = []
     for distribution, statements in population.items():

@@ -103,7 +103,8 @@ class SoundnessResult:
 
     def _rows(self) -> list[tuple[str, Estimate]]:
         rows = [("statements, drawn evenly over rules", self.overall), ("weighted by the rules' sizes", self.weighted)]
-        rows += [(f"{DISTRIBUTION_NAMES[name]} statements", estimate) for name, estimate in self.by_distribution.items()]
+        for distribution, estimate in self.by_distribution.items():
+            rows.append((f"{DISTRIBUTION_NAMES[distribution].replace(' ', '-')} statements", estimate))
         return [*rows, ("good English", self.wording)]
 
     def _summary(self) -> ResultTable:
@@ -134,7 +135,8 @@ class SoundnessResult:
         readers = ", ".join(self.voters) or "nobody"
         yield f"Judged by {readers}. Statements on which votes are undecided are not counted."
         if self.below:
-            yield f"{counted(len(self.below), 'rule')} below {self.bar:g}: {', '.join(rule.rule for rule in self.below)}."
+            names = ", ".join(rule.rule for rule in self.below)
+            yield f"{counted(len(self.below), 'rule')} below {self.bar:g}: {names}."
         if self.stopped:
             yield self.stopped
 
@@ -154,9 +156,7 @@ def judge(
 
     No question is asked twice, so that the same call goes on after an interruption.
     """
-    model = open_model(
-        options.model or "embedded", CRITIC if options.way is ProbeMethod.CRITIC else KNOWLEDGE, opening
-    )
+    model = open_model(options.model or "embedded", CRITIC if options.way is ProbeMethod.CRITIC else KNOWLEDGE, opening)
     voter = f"{MODEL_VOTER}{model.identity.name}@{model.identity.revision}"
     ask = open_asker(options.way, model, journal, ProbeSettings(seed=options.seed))
     statements = _drawn_statements(kb, options)
@@ -217,9 +217,7 @@ def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = 
     wording = {vote.statement_id: vote.answer for vote in votes if vote.question == SOUNDNESS_WORDING}
     comments = {vote.statement_id: vote.comment or "" for vote in votes if vote.question == SOUNDNESS_QUESTION}
     false = [
-        (statements[key], answer, comments[key])
-        for key, answer in verdicts.items()
-        if answer not in (SOUND, UNSURE)
+        (statements[key], answer, comments[key]) for key, answer in verdicts.items() if answer not in (SOUND, UNSURE)
     ]
     return SoundnessResult(
         tuple(rule_soundness(rules, verdicts).values()),
