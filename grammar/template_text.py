@@ -38,8 +38,8 @@ def template_errors(template: str, persons: frozenset[int] = frozenset()) -> Ite
     for match in _AFTER_AUXILIARY.finditer(template):
         if _is_finite(match["verb"]):
             yield f'"{match[0]}": the infinitive must follow'
-    if match := _SPACING.search(template):
-        yield f'"{template[max(match.start() - 8, 0) : match.end() + 8]}": a blank is missing or too many'
+    if blank := _SPACING.search(template):
+        yield f'"{template[max(blank.start() - 8, 0) : blank.end() + 8]}": a blank is missing or too many'
 
 
 def _article_errors(template: str, persons: frozenset[int]) -> Iterator[str]:

@@ -466,7 +466,8 @@ class RuleSearch:
         cap = self.plan.rule.cap
         if cap is None:
             return list(beams)
-        places = [self.plan.order.index(name) for name in cap.variables if name in self.plan.order]
+        names = [step.variable.name for step in self.plan.steps]
+        places = [names.index(name) for name in cap.variables if name in names]
         ranks = {values: rank for rank, values in enumerate(self._orders.get(distribution, ()))}
         uses: Counter[tuple[int, Value]] = Counter()
         chosen = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,7 @@ from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.stored_statements import latest_statements
 from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
 from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
@@ -188,30 +190,24 @@ def _vote(answer: ProbeAnswer, voter: str) -> VoteRecord:
 def _drawn_statements(kb: KnowledgeBase, options: SoundnessOptions) -> list[StatementRecord]:
     drawn = ItemSource(kb, SheetKind.SOUNDNESS).draw(options.drawn)
     identities = {subject_id(item.id) for item in drawn.items}
-    return [statement for key, statement in _latest(kb).items() if key in identities]
-
-
-def _latest(kb: KnowledgeBase) -> dict[str, StatementRecord]:
-    """Every statement by its id, as the last run stored it."""
-    return {statement.id: statement for statement in kb.statements()}
+    statements: dict[str, StatementRecord] = {}
+    for members in latest_statements(kb, options.rules, options.runs).values():
+        statements |= members
+    return [statement for key, statement in statements.items() if key in identities]
 
 
 def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = None) -> SoundnessResult:
     """Count the votes on all statements of the chosen rules, whichever draw they come from."""
     votes = kb.votes()
-    statements = {
-        key: record for key, record in _latest(kb).items() if not options.rules or record.rule in options.rules
-    }
-    sizes: dict[str, int] = {}
-    ends: dict[Distribution, set[str]] = {distribution: set() for distribution in Distribution}
-    for record in statements.values():
-        sizes[record.rule] = sizes.get(record.rule, 0) + 1
-    for record in kb.statements():
-        ends[record.distribution].add(record.id)
+    latest = latest_statements(kb, options.rules, options.runs)
+    statements: dict[str, StatementRecord] = {}
+    for members in latest.values():
+        statements |= members
+    sizes = Counter(record.rule for record in statements.values())
     verdicts = {key: answer for key, answer in soundness_verdicts(votes).items() if key in statements}
     rules = {key: record.rule for key, record in statements.items()}
     by_distribution = {}
-    for distribution, members in ends.items():
+    for distribution, members in latest.items():
         own = {key: answer for key, answer in verdicts.items() if key in members}
         by_distribution[distribution] = _over_rules(own, rules, {})
     wording = {vote.statement_id: vote.answer for vote in votes if vote.question == SOUNDNESS_WORDING}
@@ -247,4 +243,8 @@ def _over_rules(verdicts: Mapping[str, str], rules: Mapping[str, str], sizes: Ma
         weight = sizes[rule] / len(hits) if sizes else 1.0
         groups.append(np.array([(float(hit), weight) for hit in hits]))
     estimate = of_groups(lambda rows: float(np.average(rows[:, 0], weights=rows[:, 1])), groups)
+    if estimate.value in (0.0, 1.0):
+        # Resamples of equal answers are all equal; Wilson's interval takes each rule for a single case.
+        wilson = share([bool(estimate.value)] * len(groups))
+        estimate = Estimate(estimate.value, wilson.low, wilson.high, len(groups))
     return Estimate(estimate.value, estimate.low, estimate.high, sum(map(len, groups)))
