@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
+import hapax
 from hapax.api import evaluations, sheets
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
 from hapax.commands.options import (
@@ -76,20 +77,9 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
     hapax evaluate soundness sheets/soundness-ann.csv
     hapax evaluate soundness -m openai:gpt-4.1 --ask cot --max-calls 300
     """
-    from hapax.evaluation.link.probing.asking import ProbeMethod
-    from hapax.evaluation.votes.soundness import SoundnessOptions
-
     if options["out"] is not None and (files or options["model"]):
         raise click.UsageError("--out writes sheets and measures nothing. Leave out the files and --model.")
-    measured = SoundnessOptions(
-        options["model"],
-        ProbeMethod(options["ask"]),
-        options["sample"] or None,
-        options["chosen"],
-        options["runs"],
-        options["seed"],
-        options["bar"],
-    )
+    measured = hapax.SoundnessOptions.of(options)
     if options["out"] is not None:
         with open_kb(database, read_only=True) as kb:
             exported = sheets.export_soundness(kb, measured, options["voters"] or ("voter-1",), options["out"])

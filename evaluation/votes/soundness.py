@@ -69,6 +69,14 @@ class SoundnessOptions:
     seed: int = 0
     bar: float = RULE_BAR
 
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> SoundnessOptions:
+        """From the options of the command line; `--sample 0` asks for all statements."""
+        same_name = {name: options[name] for name in ("model", "runs", "seed", "bar")}
+        return cls(
+            way=ProbeMethod(options["ask"]), sample=options["sample"] or None, rules=options["chosen"], **same_name
+        )
+
     @property
     def drawn(self) -> SampleOptions:
         """The draw, as the sheets of people use it."""
