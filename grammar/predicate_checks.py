@@ -267,7 +267,7 @@ def templates(library: Library) -> Iterator[Diagnostic]:
 
 
 UNGRAMMATICAL: Final = RuleFault.warning(
-    "HPX213", "ungrammatical template",
+    "HPX216", "ungrammatical template",
     'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
 )  # fmt: skip
 

@@ -108,7 +108,7 @@ def test_check_reports_an_ungrammatical_template() -> None:
     """`check` names the predicate."""
     library = parse_library([("a.rules", 'given p(Person, Dish): "[1] eats a [2]" / "[1] eats no [2]" / "[1] [2]?"')])
 
-    assert [item.message for item in check_library(library) if item.code == "HPX213"] == [
+    assert [item.message for item in check_library(library) if item.code == "HPX216"] == [
         'a template of p/2 is ungrammatical: "a [2]": whether a or an is right depends on the value'
     ]
 
