@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.link.ablation import AblationReport
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions, LikelihoodResult
     from hapax.evaluation.link.lint import LintReport
+    from hapax.evaluation.link.longtail import LongTailStudy
     from hapax.evaluation.link.probing.run import ProbeOptions, ProbeResult
     from hapax.evaluation.shared.results import ExperimentResult
     from hapax.evaluation.votes.soundness import SoundnessOptions, SoundnessResult
@@ -97,6 +98,26 @@ def evaluate_likelihood(
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions, run
 
     measured = run(kb, options or LikelihoodOptions(), journal)
+    return Evaluation(measured, measured.to_result())
+
+
+@extras_named()
+def evaluate_long_tail(
+    kb: KnowledgeBase,
+    judges: Sequence[LikelihoodModel],
+    *,
+    only: Sequence[str] = (),
+    seed: int = 0,
+    journal: Journal | None = None,
+) -> Evaluation[LongTailStudy]:
+    """Split the stored statements into ends by every judge and measure, and let every judge measure each split.
+
+    `judges`: models such as those of `open_evaluators`, two or more. `only`: names of rules; without any, all. `seed`:
+    orders statements with equal scores. Needs the extra `evaluation`.
+    """
+    from hapax.evaluation.link.longtail import study
+
+    measured = study(kb, judges, journal, only, seed)
     return Evaluation(measured, measured.to_result())
 
 

@@ -54,6 +54,7 @@ def evaluate() -> None:
     hapax evaluate instruct --rule allergy
     hapax evaluate grid docs/grid.yaml --db grid.db
     hapax evaluate likelihood --out figures
+    hapax evaluate long-tail
     hapax evaluate probe
     hapax evaluate lint probing_set --rules rules.json --db lint.db
     """
@@ -149,6 +150,43 @@ def likelihood(
     print_result(evaluation.result, options["as_json"])
     # A figure that was asked for by number must be written; of "all", those that can be drawn are enough.
     sys.exit(FAILED if named and evaluation.value.unavailable else DONE)
+
+
+@evaluate.command("long-tail")
+@with_database
+@with_rules
+@with_chosen
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    default=("embedded", "frequency"),
+    show_default=True,
+    help="Model that ranks and judges (repeatable), such as smollm2 or counts:FOLDER; two or more.",
+)
+@with_opening
+@with_budget
+@with_json
+def long_tail(
+    database: str, paths: tuple[Path, ...], chosen: tuple[str, ...], judges: tuple[str, ...], **options: Any
+) -> None:
+    """Tell which measure of likelihood finds the long tail: every judge against every ranker and measure.
+
+    The stored statements are split into thirds by each model and measure, and each split is judged by all models.
+    docs/long_tail.md explains the measures and shows a study.
+
+    \b
+    hapax evaluate long-tail
+    hapax evaluate long-tail --judge embedded --judge frequency --judge smollm2
+    """
+    with open_kb(database, existing=True) as kb:
+        journal = open_journal(kb, options)
+        opening = opening_options(read_library(paths), options, journal)
+        with err.status("Loading models"):
+            models = evaluations.open_evaluators(judges, opening)
+        with err.status("Measuring"):
+            evaluation = evaluations.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=journal)
+    print_result(evaluation.result, options["as_json"])
 
 
 @evaluate.command()

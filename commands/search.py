@@ -418,6 +418,7 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
             f"{100 * options['keep_share']:g}% of them (--keep-share; LINK's paper: 75%), at most {options['beam']} "
             "(--beam)."
         )
+    _print_conflicts(report)
     sent = {role: statistics.calls for role, statistics in report.statistics.items()}
     by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     out.print(
@@ -431,6 +432,15 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
             f"[yellow]refused[/] {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
             "`hapax stats` shows the reasons.",
             soft_wrap=True,
+        )
+
+
+def _print_conflicts(report: SearchReport) -> None:
+    """Print how many conflicts the consistency gate decided, if the rule files declare anything."""
+    if report.conflicts is not None:
+        out.print(
+            f"{counted(report.conflicts, 'conflict')} of facts with declarations, {report.conflicts_per_thousand:.1f} "
+            f"per 1,000 facts; `hapax why-not` explains each fact that lost."
         )
 
 

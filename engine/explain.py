@@ -18,6 +18,7 @@ from hapax.engine.search.beams import ranked_text, substitution_subject
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.grammar.arithmetic import assigned
+from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError
 from hapax.grammar.prolog_text import atom_goal, clause_text, prolog_value
@@ -101,7 +102,7 @@ def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> P
     if leaf is not None:
         return leaf
     with open_session(session) as prolog:
-        prolog.load(build_program(part.library, index.records, assumed=part.assumed))
+        prolog.load(build_program(part.library, index.records, assumed=part.assumed, denied=part.denied()))
         # Cheap, and the search for rule instances expects atoms that hold.
         if not prolog.solutions(atom_goal(atom), (), BULK_LIMITS, trusted=True).rows:
             return None
@@ -509,6 +510,8 @@ class _Failure:
     def _premise(self, goal: BodyLiteral) -> Story:
         if not isinstance(goal, Literal):
             return Story(_falsehood(goal), "premise")
+        if goal.negated and not self._holds(goal.atom):
+            return self._unknown_premise(goal.atom)
         if goal.negated:
             return Story(f"{goal.atom} holds, but the rule requires that it does not", "premise")
         behind: tuple[Story, ...] = ()
@@ -520,6 +523,25 @@ class _Failure:
         if self._is_hypothesis(goal.atom.indicator):
             text += "; --assume adds it to a query"
         return Story(text, "premise", behind)
+
+    def _holds(self, atom: Atom) -> bool:
+        """True if the atom of a failing negation holds; otherwise it is unknown."""
+        library, kb = self.theory.library, self.theory.kb
+        is_open = library.is_open(atom.indicator)
+        if not is_open and library.closedness(atom.indicator) is not Closedness.CLOSED_FOR_FIRST:
+            return True
+        return atom in library.facts or atom in self.theory.assumed or kb.fact(*fact_key(atom)) is not None
+
+    def _unknown_premise(self, atom: Atom) -> Story:
+        """The remedy for an atom that is neither a fact nor denied, with everything stored about it."""
+        behind = tuple(fact_lines(self.theory.kb, self.theory.library, atom))
+        if self.theory.library.is_open(atom.indicator):
+            reason = f"no critic denied it, and {atom.indicator} is not declared closed"
+            remedy = f'`hapax query --ask` asks; "closed {atom.indicator}" says that absent facts are false'
+        else:
+            reason = f"{atom.indicator} is closed for each first argument, and no fact has this one"
+            remedy = "add a fact about it"
+        return Story(f"{atom} is unknown: {reason}; {remedy}", "premise", behind)
 
     def _is_hypothesis(self, indicator: str) -> bool:
         """True if the rule uses the predicate about a generic variable."""

@@ -1,5 +1,5 @@
-"""Checks of a knowledge base: contradictions with both proofs, functional predicates with two values, constants of
-types that exclude each other, and rules whose statements are false or ungrammatical.
+"""Checks of a knowledge base: contradictions with both proofs, functional predicates with two values, facts that break
+declarations, constants of types that exclude each other, and rules whose statements are false or ungrammatical.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import chain, combinations, product
 
 from hapax.engine.entailment.checks import entailment_faults
 from hapax.engine.entailment.graph import edges
+from hapax.engine.inference.conflicts import conflicts, constrained_predicates
 from hapax.engine.inference.derive import FactIndex, Prover, derivations, relevant_library
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
@@ -48,6 +49,7 @@ def check_kb(library: Library, kb: KnowledgeBase, session: PrologSession) -> tup
         *contradictions(library, kb, session),
         *contrary_statements(library, kb),
         *functional_with_two_values(library, kb),
+        *broken_declarations(library, kb, session),
         *constants_under_two_types(library, kb),
         *map(KbFinding, entailment_faults(library, edges(kb), session)),
         *rules_below_the_bar(kb),
@@ -62,7 +64,7 @@ def contradictions(library: Library, kb: KnowledgeBase, session: PrologSession) 
         return
     needed = relevant_library(library, goals=chain.from_iterable(pairs))
     known = FactIndex(needed, kb.facts())
-    session.load(build_program(needed, known.records))
+    session.load(build_program(needed, known.records, denied=kb.denials()))
     for indicator, opposite_indicator in pairs:
         instances = derivations(session, needed, _both(indicator, opposite_indicator))
         prover = Prover(needed, known, instances)
@@ -211,6 +213,16 @@ def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[
                 atoms = [str(Atom(signature.name, _constants((*key, value)))) for value in found]
                 message = f"{signature.name} is functional, but has {len(found)} values: {', '.join(sorted(atoms))}"
                 yield _finding(faults.TWO_VALUES, kb, message, "Retract all but the right one")
+
+
+def broken_declarations(library: Library, kb: KnowledgeBase, session: PrologSession) -> Iterator[KbFinding]:
+    """Facts that a declaration or constraint forbids, alone or together, with the proofs of what is forbidden."""
+    facts = [fact for indicator in sorted(constrained_predicates(library)) for fact in kb.facts(indicator)]
+    for conflict in conflicts(session, library, facts, kb.denials()):
+        verb = "breaks" if len(conflict.facts) == 1 else "break"
+        message = f'{conflict.text} {verb} "{conflict.declaration}"'
+        remedy = "Retract or correct a fact that is wrong, or remove the declaration"
+        yield _finding(faults.BROKEN_DECLARATION, kb, message, remedy, *conflict.proofs)
 
 
 def constants_under_two_types(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:

@@ -22,20 +22,34 @@ from hapax.grammar.attributes import (
     default_polarity,
     default_principle,
 )
+from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import (
+    ClosedDeclaration,
+    Constraint,
+    Declaration,
+    DisjointTypes,
+    Property,
+    PropertyDeclaration,
+)
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.hints import hint
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
 from hapax.grammar.syntax import (
     AttributeLine,
     BrokenLine,
+    ClosedLine,
     DeclarationLine,
+    DisjointLine,
     ExampleLine,
     FactLine,
+    NeverLine,
     OppositeLine,
+    PropertyLine,
     RawArgument,
     RawAtom,
     RawComparison,
     RawExpression,
+    RawItem,
     RawLiteral,
     RawNumber,
     RawOperation,
@@ -129,6 +143,7 @@ class _Assembly:
         self.opposites: list[tuple[str, str]] = []
         self.facts: list[Atom] = []
         self.examples: list[Atom] = []
+        self.declarations: list[Declaration] = []
         self.spellings: dict[str, str] = {}
         """The first spelling of a type, by `type_key`."""
         for data_type in _data_types(known):
@@ -146,6 +161,7 @@ class _Assembly:
             tuple(self.opposites),
             tuple(self.facts),
             tuple(self.examples),
+            tuple(self.declarations),
         )
 
     def report(self, label: str, at: Spot, **words: str) -> None:
@@ -179,6 +195,8 @@ class _Assembly:
                 self.facts.append(self._ground(line.atom))
             elif isinstance(line, ExampleLine):
                 self.examples.append(self._ground(line.atom))
+            elif isinstance(line, PropertyLine | ClosedLine | DisjointLine):
+                self._declare_property(line)
             elif isinstance(line, BrokenLine) and line.kind in _DECLARING:
                 self.broken.add(_joined(line.name))
 
@@ -213,6 +231,24 @@ class _Assembly:
             self.signatures.append(
                 PredicateSignature(name, types, kind, templates, formal, definition, place=place, tolerance=tolerance)
             )
+
+    def _declare_property(self, line: PropertyLine | ClosedLine | DisjointLine) -> None:
+        place = Place(self.file, *line.at)
+        if isinstance(line, PropertyLine):
+            indicator = f"{line.name}/{line.arity}"
+            self.declarations.append(PropertyDeclaration(Property(line.keyword), indicator, place))
+        elif isinstance(line, DisjointLine):
+            words = line.first.words
+            if line.second is None and len(words) != 2:
+                self.report("types not separated", line.at, types=" ".join(words))
+                return
+            first, second = (words, line.second.words) if line.second is not None else (words[:1], words[1:])
+            self.declarations.append(DisjointTypes(self.data_type(first), self.data_type(second), place))
+        elif line.position not in (None, "1"):
+            self.report("closed by another argument", line.at, position=str(line.position))
+        else:
+            closedness = Closedness.CLOSED if line.position is None else Closedness.CLOSED_FOR_FIRST
+            self.declarations.append(ClosedDeclaration(f"{line.name}/{line.arity}", closedness, place))
 
     def _parameters(self, line: DeclarationLine) -> tuple[tuple[str, ...], tuple[Variable, ...]]:
         """Argument types and formal variables. Only computed predicates need variables; others may leave them out."""
@@ -274,6 +310,8 @@ class _Assembly:
                 continue
             if isinstance(line, BrokenLine) and line.kind == "@":
                 continue  # the attributes before it still wait for their rule
+            if isinstance(line, NeverLine):
+                self._constraint(line)
             if isinstance(line, RuleLine):
                 position += 1
                 self._rule(line, waiting, position)
@@ -290,25 +328,35 @@ class _Assembly:
 
     def _rule(self, line: RuleLine, attributes: dict[str, AttributeLine], position: int) -> None:
         count = len(self.diagnostics)
-        scope = self._scope(line)
-        premise: list[BodyLiteral] = []
-        for item in line.premise:
-            if isinstance(item, RawLiteral):
-                premise.append(Literal(self._atom(item.atom, scope), item.negated))
-            else:
-                premise.append(self._comparison(item, scope))
+        scope = self._scope(line.premise, line.conclusion)
+        premise = self._premise(line.premise, scope)
         conclusion = Literal(self._atom(line.conclusion, scope))
         if count == len(self.diagnostics):  # nothing in this rule was reported
             rule = Rule("", tuple(premise), conclusion, place=Place(self.file, *line.at))
             self.rules.append(self._with_attributes(rule, attributes, position))
             self.places.setdefault(self.rules[-1].name, rule.place)
 
-    def _scope(self, line: RuleLine) -> _Scope:
-        """The types of the rule's variables: as written, or else by the declarations of its predicates."""
+    def _constraint(self, line: NeverLine) -> None:
+        count = len(self.diagnostics)
+        premise = self._premise(line.premise, self._scope(line.premise))
+        if count == len(self.diagnostics):
+            self.declarations.append(Constraint(tuple(premise), place=Place(self.file, *line.at)))
+
+    def _premise(self, items: Sequence[RawItem], scope: _Scope) -> list[BodyLiteral]:
+        premise: list[BodyLiteral] = []
+        for item in items:
+            if isinstance(item, RawLiteral):
+                premise.append(Literal(self._atom(item.atom, scope), item.negated))
+            else:
+                premise.append(self._comparison(item, scope))
+        return premise
+
+    def _scope(self, premise: Sequence[RawItem], *conclusions: RawAtom) -> _Scope:
+        """The types of a rule's variables: as written, or else by the declarations of its predicates."""
         types_by_name: dict[str, tuple[str, ...]] = {}
         bare: dict[str, str] = {}  # types by declaration; they count only for names without a written type
         explained = False
-        for atom in (*(item.atom for item in line.premise if isinstance(item, RawLiteral)), line.conclusion):
+        for atom in (*(item.atom for item in premise if isinstance(item, RawLiteral)), *conclusions):
             predicate = _joined(atom.name.words).replace(" ", "_")
             signature = self.declared.get(f"{predicate}/{len(atom.arguments)}")
             for index, argument in enumerate(atom.arguments):

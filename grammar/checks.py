@@ -1,7 +1,8 @@
 """The static checks of a library.
 
 Checks of single rules stand in `rule_checks.py`, those of predicates and types in `predicate_checks.py`, those of two
-rules against each other in `pair_checks.py`. A new check changes one of these files and no other.
+rules against each other in `pair_checks.py`, those of properties and constraints in `declaration_checks.py`. A new
+check changes one of these files and no other.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hapax.grammar.declaration_checks import DECLARATION_CHECKS
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.faults import Check, RuleFault
 from hapax.grammar.pair_checks import PAIR_CHECKS
@@ -20,7 +22,7 @@ if TYPE_CHECKING:  # lark, which the parser loads, is not needed to check a libr
     from hapax.grammar.parser import ReadRules
 
 # The order decides nothing: diagnostics are sorted by place.
-CHECKS: tuple[Check, ...] = (*RULE_CHECKS, *PREDICATE_CHECKS, *PAIR_CHECKS)
+CHECKS: tuple[Check, ...] = (*RULE_CHECKS, *PREDICATE_CHECKS, *PAIR_CHECKS, *DECLARATION_CHECKS)
 
 FAULTS: tuple[RuleFault, ...] = tuple(
     sorted({fault for check in CHECKS for fault in check.faults}, key=lambda fault: fault.code)

@@ -16,6 +16,7 @@ EXTRAS = {
     "ray": ("grpc", "ray"),
     "bulk": ("duckdb",),
     "vectors": ("gensim",),
+    "counts": ("tantivy",),
     "wordnet": ("wn",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),

@@ -73,6 +73,10 @@ BOTH_WAYS: Final = RuleFault.error(
 TWO_VALUES: Final = RuleFault.error(
     "HPX402", "functional predicate with two values", "functional was_built_in(Tower, Year)"
 )  # fmt: skip
+BROKEN_DECLARATION: Final = RuleFault.error(
+    "HPX403", "facts that break a declaration",
+    "oracle borders(Country, Country)\nirreflexive borders/2",
+)  # fmt: skip
 CONTRARY_STATEMENTS: Final = RuleFault.warning("HPX411", "opposite statements", BOTH_WAYS.example)
 DISJOINT_TYPES: Final = RuleFault.warning(
     "HPX412", "constant of disjoint types",
@@ -107,6 +111,7 @@ UNRELATED_TYPES: Final = RuleFault.note(
 KB_FAULTS: tuple[RuleFault, ...] = (
     BOTH_WAYS,
     TWO_VALUES,
+    BROKEN_DECLARATION,
     CONTRARY_STATEMENTS,
     DISJOINT_TYPES,
     REVERSED,

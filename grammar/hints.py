@@ -457,6 +457,34 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X, ?) -> q(T X)",
         ),
     ),
+    Hint(
+        "malformed property",
+        "HPX031",
+        "the declaration of a predicate's property or closedness is malformed",
+        'Write the name and the number of arguments: "symmetric borders/2", or "closed borders/2 by 1".',
+        (
+            "symmetric borders",
+            "transitive borders(Country, Country)",
+            "asymmetric a/2, b/2",
+            "irreflexive a/2 b/2",
+            "closed borders",
+            "closed borders/2 by first",
+            "closed borders/2 by",
+            "closed borders(Country, Country)",
+        ),
+    ),
+    Hint(
+        "malformed constraint",
+        "HPX032",
+        "the constraint is malformed",
+        'Write premises that do not hold together: "never is_dead(Person X) & is_alive(Person X)".',
+        (
+            "never p(T X) -> q(T X)",
+            "never p(T X), q(T X)",
+            "never p",
+            "never p(T X) q(T X)",
+        ),
+    ),
 )
 """Used by lark's `match_examples`: the first hint with an example that fails in the same parser state wins, so the
 order matters.
@@ -603,6 +631,20 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "the statement has more than {limit} words and signs",
         "Split it into several rules.",
         ("p(Person X) & " * 2000 + "p(Person X) -> q(Person X)",),
+    ),
+    Hint(
+        "types not separated",
+        "HPX058",
+        'the disjoint types in "{types}" are not two, or not separated',
+        "Write two types with a comma between them: disjoint Food Allergen, Person.",
+        ("disjoint Food Allergen Person", "disjoint Person"),
+    ),
+    Hint(
+        "closed by another argument",
+        "HPX059",
+        "a predicate cannot be closed by argument {position}",
+        'Write "closed p/2 by 1", if the facts about each known first argument are complete, or "closed p/2".',
+        ("closed has_capital/2 by 2",),
     ),
 )
 """Problems of statements that parse: names, types and values. Found by `assemble.py`."""

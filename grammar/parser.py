@@ -42,7 +42,10 @@ MAXIMUM_TOKENS = 10_000
 MAXIMUM_GOAL = 100_000
 """Characters per goal."""
 
-KEYWORDS = ("type", "oracle", "functional", "given", "computed", "opposite", "fact")
+KEYWORDS = (
+    *("type", "oracle", "functional", "given", "computed", "opposite", "fact"),
+    *("symmetric", "asymmetric", "irreflexive", "transitive", "closed", "disjoint", "never"),
+)
 GOES_ON_AFTER = frozenset(
     ("AND", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "SLASH", "PLUS", "MINUS", "STAR", "COMPARE", "LESS", "NOT")
 )
@@ -139,7 +142,7 @@ def parse_addition(file: str, text: str, library: Library) -> Library:
 def parse_rule(text: str, library: Library | None = None) -> Rule:
     """The single rule of the text, read with the types and signatures of `library`. Raises `RulesRejected`."""
     parsed = parse_addition("<text>", text, library or Library())
-    others = (parsed.facts, parsed.examples, parsed.signatures, parsed.subtypes, parsed.opposites)
+    others = (parsed.facts, parsed.examples, parsed.signatures, parsed.subtypes, parsed.opposites, parsed.declarations)
     if len(parsed.rules) != 1 or any(others):
         raise HapaxError(
             f"Expected exactly one rule and nothing else; found {counted(len(parsed.rules), 'rule')} in the text."
@@ -345,8 +348,10 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         terminal = token.type
         if index == 0 and (keyword := _keyword(tokens)) in KEYWORDS:
             terminal = keyword.upper()
-        elif token.value == "not" and (index == 0 or before in GOES_ON_AFTER or before == "FACT"):
+        elif token.value == "not" and (index == 0 or before in GOES_ON_AFTER or before in ("FACT", "NEVER")):
             terminal = "NOT"
+        elif token.value == "by" and before == "NUMBER" and tokens[0].value == "closed":
+            terminal = "BY"
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, token.value, token)
         before = terminal
 
@@ -413,6 +418,8 @@ _TERMINAL_NAMES = {
     "TOLERANCE": "a tolerance",
     "DEFINE": '":="',
     "LESS": '"<"',
+    "SLASH": '"/"',
+    "BY": '"by"',
     "COMPARE": "a comparison sign",
     "$END": "the end of the statement",
 }
@@ -440,6 +447,23 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
     def opposite(self, parts: list[Token]) -> syntax.OppositeLine:
         keyword, first, second = parts
         return syntax.OppositeLine((str(first), str(second)), _at(keyword))
+
+    def property(self, parts: list[Token]) -> syntax.PropertyLine:
+        keyword, name, _, arity = parts
+        return syntax.PropertyLine(str(keyword), str(name), str(arity), _at(keyword))
+
+    def closed(self, parts: list[Token | None]) -> syntax.ClosedLine:
+        keyword, name, _, arity, _, position = parts
+        assert keyword is not None  # noqa: S101  only the last two are optional
+        return syntax.ClosedLine(str(name), str(arity), None if position is None else str(position), _at(keyword))
+
+    def disjoint(self, parts: list[Any]) -> syntax.DisjointLine:
+        keyword, first, _, second = parts
+        return syntax.DisjointLine(first, second, _at(keyword))
+
+    def never(self, parts: list[Any]) -> syntax.NeverLine:
+        keyword, premise = parts
+        return syntax.NeverLine(premise, _at(keyword))
 
     def fact(self, parts: list[Any]) -> syntax.FactLine:
         keyword, atom = parts

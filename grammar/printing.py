@@ -17,11 +17,12 @@ def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> 
 
 
 def format_library(library: Library) -> str:
-    """The library as one rule file: types, opposites, declarations, facts, examples, rules."""
+    """The library as one rule file: types, opposites, predicates, other declarations, facts, examples, rules."""
     blocks = [
         "\n".join(f"type {lower} < {upper}" for lower, upper in library.subtypes),
         "\n".join(f"opposite {first} {second}" for first, second in library.opposites),
         "\n".join(signature_text(signature) for signature in library.signatures if signature.declared),
+        "\n".join(map(str, library.declarations)),
         "\n".join(f"fact {fact}" for fact in library.facts),
         "\n".join(f"@example {atom}" for atom in library.examples),
     ]

@@ -7,8 +7,9 @@ joins on a number need, and `1.10` equals `1.1` as in Python.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import recursive_predicates
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
@@ -102,10 +103,38 @@ def clause_text(rule: Rule, library: Library) -> str:
         if isinstance(item, Comparison):
             goals.append(comparison_goal(item, bound, library))
         else:
-            goals.append(f"\\+ {atom_goal(item.atom)}" if item.negated else atom_goal(item.atom))
+            goals.append(negation_goal(item.atom, library) if item.negated else atom_goal(item.atom))
         bound.update(variable.name for variable in item.variables)
     body = ",\n    ".join(goals) or "true"
     return f"{atom_goal(rule.conclusion.atom)} :-\n    {body}."
+
+
+def negation_goal(atom: Atom, library: Library) -> str:
+    """The goal of a negated atom: it cannot be proved and, of an oracle predicate, is known to be false.
+
+    It is if its predicate is closed, if a fact with its first argument is known and the predicate is closed for each
+    first argument, if a functional predicate has another value, or if a critic denied it.
+    """
+    goal, terms = f"\\+ {atom_goal(atom)}", [term_text(term) for term in atom.arguments]
+    if library.is_open(atom.indicator):
+        denied = atom_goal(Atom(denial_name(atom.predicate), atom.arguments))
+        if library.kind(atom.indicator) is PredicateKind.FUNCTIONAL:
+            return f"{goal}, ( {denied} ; {_has_fact(atom, terms[:-1])} )"
+        return f"{goal}, {denied}"
+    if library.closedness(atom.indicator) is Closedness.CLOSED_FOR_FIRST:
+        return f"{goal}, {_has_fact(atom, terms[:1])}"
+    return goal
+
+
+def _has_fact(atom: Atom, first: Sequence[str]) -> str:
+    """A goal that holds, once, if the predicate has a fact with these first arguments."""
+    cells = [*first, *("_" for _ in atom.arguments[len(first) :])]
+    return f"\\+ \\+ {prolog_atom(atom.predicate)}({', '.join(cells)})"
+
+
+def denial_name(predicate: str) -> str:
+    """The name of the predicate whose facts are the denials of a predicate's atoms."""
+    return f"hapax_denied {predicate}"
 
 
 def definition_text(signature: PredicateSignature) -> str:
@@ -120,7 +149,11 @@ def definition_text(signature: PredicateSignature) -> str:
 
 
 def program_text(library: Library, module: str = MODULE) -> str:
-    """The library as a Prolog module. Fact predicates are dynamic, so that facts can be added."""
+    """The library as a Prolog module. Fact predicates are dynamic, so that facts can be added.
+
+    The negation of an open predicate needs a fact of `hapax_denied NAME`, which whoever denies an atom adds.
+    """
+    library = library.with_closure()
     signatures = library.completed().signatures
     taken = sorted({signature.indicator for signature in signatures} & SYSTEM_NAMES)
     if taken:
@@ -140,7 +173,7 @@ def program_text(library: Library, module: str = MODULE) -> str:
         f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).\n"
         # Variables keep the rule's names, even one that occurs once, of which Prolog would warn.
         ":- style_check(-singleton).",
-        _directives("dynamic", asserted),
+        _directives("dynamic", [*asserted, *map(_denials_of, sorted(library.open_negations))]),
         # Clauses follow the order of the facts and rules, so those of a predicate may lie apart.
         _directives("discontiguous", indicators.values()),
         _directives("table", tabled),
@@ -263,6 +296,12 @@ def _expression_text(expression: Expression) -> str:
         return f"({_expression_text(expression.left)} {operator} {_expression_text(expression.right)})"
     text = term_text(expression)
     return f"({text})" if text.startswith("-") else text  # `1 --2` is not what is meant
+
+
+def _denials_of(indicator: str) -> str:
+    """The indicator of a predicate's denials, quoted."""
+    name, _, arity = indicator.rpartition("/")
+    return f"{prolog_atom(denial_name(name))}/{arity}"
 
 
 def _directives(name: str, indicators: Iterable[str]) -> str:

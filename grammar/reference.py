@@ -27,6 +27,10 @@ functional has_height(Mountain, Height) within 2%: "[1] is [2] metres high"   # 
 computed is_earlier_than(Year A, Year B) := A < B                             # arithmetic; no model is asked
 given was_born_in(Person, Year)                                               # your facts; no model is asked
 opposite can_plant cannot_plant
+symmetric shares_a_border_with/2                # also: asymmetric, irreflexive, transitive
+closed has_official_language/2 by 1             # complete for each country of which a language is known
+disjoint Food Allergen, Person                  # no value is of both types
+never died_in(Historical Figure X, Year A) & was_born_in(Historical Figure X, Year B) & A < B
 fact was_born_in("Ada", 1815)
 @example is_ingredient_in("rice", "paella")     # for prompts of the profile few-shot; never a fact
 
@@ -42,7 +46,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 
 - A rule is `premise -> conclusion`, with `&` between the literals of the premise, or `conclusion :- premise`, with `&`
   or `,`. The arrow may also be `=>`, `→`, `⇒` or `\\to`, and `&` may be `∧` or `\\land`.
-- `not p(...)`, also written `\\+`, `¬` or `~`, holds if `p(...)` cannot be proved. A conclusion cannot be negated.
+- `not p(...)`, also written `\\+`, `¬` or `~`, holds if `p(...)` is false, see [negation](#declarations-and-negation).
+  A conclusion cannot be negated.
 - An argument is a variable with its data type (`Food Allergen A`), a variable alone (`A`) if another atom gives its
   type, a quoted text or a number. A variable is one capital letter, optionally with digits.
 - Upper and lower case make no difference in data types. If the types of one variable are subtypes of one another, it
@@ -56,6 +61,41 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 A functional predicate is asked twice, and its value is believed if both answers agree. They have to be equal, unless
 the declaration says `within 2` (a difference of at most 2) or `within 5%` (5 percent of the larger one); the first
 answer is then taken. A tolerance is for predicates whose last argument is a number.
+
+## Declarations and negation
+
+`p/2` is the predicate `p` with two arguments.
+
+| declaration | meaning |
+|---|---|
+| `symmetric p/2` | from `p(A, B)` follows `p(B, A)` |
+| `transitive p/2` | from `p(A, B)` and `p(B, C)` follows `p(A, C)` |
+| `irreflexive p/2` | `p(A, A)` is never true |
+| `asymmetric p/2` | `p(A, B)` and `p(B, A)` are never true together, nor is `p(A, A)` |
+| `disjoint T1, T2` | no text is of both types; types of a word each need no comma |
+| `never A & B` | these premises never hold together; they may be comparisons and negations |
+| `closed p/2` | every fact that is not known is false |
+| `closed p/2 by 1` | so is every such fact about a first argument of which a fact is known |
+
+`hapax derive`, `query` and `search` prove what follows by `symmetric` and `transitive`, and the proof names the
+declaration. A search asks a model about an oracle predicate as the rule has it; it takes no further values from these
+declarations. Facts that break one of the others are a conflict: in a search the critic judges all facts of the
+smallest set together, and the least sure loses; facts that tie lose together; given facts never lose. `hapax why-not`
+explains the fact that lost, `hapax check --db FILE` lists the conflicts in a knowledge base. LINK has no declarations,
+so that `--compat` ignores conflicts.
+
+Whether `not p(...)` holds where `p(...)` cannot be proved depends on the predicate:
+
+| predicate | `not p(...)` holds |
+|---|---|
+| given, derived by rules, or undeclared | if it cannot be proved |
+| computed | if the comparison is false |
+| oracle or functional, declared `closed` | if it cannot be proved; `by 1`: if its first argument has a fact, too |
+| functional | if another value is known, or a critic denied it |
+| oracle | if a critic denied it: P(yes) at most 1 less the threshold of truth, .15 by default |
+
+A model's facts are never all there are, so that elsewhere an absent fact is unknown: no statement is made, and
+`hapax why-not` names the unknown fact. A goal of `hapax query` is Prolog: its own `\\+` is failure to prove.
 
 ## Attributes
 

@@ -15,6 +15,16 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 
 from hapax.grammar.attributes import GenericBy, Polarity, Principle, StatementCap, default_polarity, default_principle
+from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import (
+    GENERATING,
+    ClosedDeclaration,
+    Constraint,
+    Declaration,
+    DisjointTypes,
+    Property,
+    PropertyDeclaration,
+)
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import (
@@ -53,6 +63,10 @@ class PredicateKind(StrEnum):
     FUNCTIONAL = "functional"  # an oracle predicate with a single right last argument, given the others
     COMPUTED = "computed"  # decided by Prolog arithmetic, never asked
     GIVEN = "given"  # asserted by the user, never asked
+
+
+ASKED_KINDS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
+"""Kinds of predicates whose facts a model is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +148,8 @@ class Rule:
     place: Place = field(default=Place(), compare=False)
     cap: StatementCap | None = None
     withdrawn: str | None = None
+    by_declaration: bool = field(default=False, compare=False, repr=False)
+    """A property's declaration stands for the rule, which proofs name (`Library.closure_rules`)."""
 
     @property
     def literals(self) -> tuple[Literal, ...]:
@@ -227,6 +243,8 @@ class Library:
     """Ground atoms that the files state, which become given facts."""
     examples: tuple[Atom, ...] = ()
     """Ground atoms that the prompt profile `few-shot` may show to a model; they are no facts."""
+    declarations: tuple[Declaration, ...] = ()
+    """Properties and closedness of predicates, disjoint types and constraints."""
 
     def __repr__(self) -> str:
         rules, signatures = counted(len(self.rules), "rule"), counted(len(self.signatures), "declared predicate")
@@ -259,6 +277,10 @@ class Library:
         uses = [(atom, rule.place) for rule in self.rules for atom in rule.atoms]
         # Facts and examples do not keep their places.
         uses += [(atom, Place()) for atom in (*self.facts, *self.examples)]
+        for declaration in self.declarations:
+            if isinstance(declaration, Constraint):
+                literals = [item for item in declaration.premise if isinstance(item, Literal)]
+                uses += [(literal.atom, declaration.place) for literal in literals]
         for atom, place in uses:
             if atom.indicator not in known:
                 used.setdefault(atom.indicator, []).append(atom)
@@ -321,6 +343,109 @@ class Library:
         for rule in self.rules:
             index.setdefault(rule.conclusion.atom.indicator, []).append(rule)
         return {indicator: tuple(rules) for indicator, rules in index.items()}
+
+    # Declarations
+
+    def has_property(self, indicator: str, wanted: Property) -> bool:
+        """True if the predicate is declared to have the property."""
+        return any(item.property is wanted and item.indicator == indicator for item in self.properties)
+
+    @cached_property
+    def properties(self) -> tuple[PropertyDeclaration, ...]:
+        """The declared properties of predicates, each once."""
+        found = (item for item in self.declarations if isinstance(item, PropertyDeclaration))
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def disjoint_types(self) -> tuple[DisjointTypes, ...]:
+        return tuple(item for item in self.declarations if isinstance(item, DisjointTypes))
+
+    @cached_property
+    def _closedness(self) -> dict[str, Closedness]:
+        index: dict[str, Closedness] = {}
+        for item in self.declarations:
+            # Of two declarations the stronger one counts.
+            if isinstance(item, ClosedDeclaration) and index.get(item.indicator) is not Closedness.CLOSED:
+                index[item.indicator] = item.closedness
+        return index
+
+    def closedness(self, indicator: str) -> Closedness:
+        """The predicate's declared closedness, `OPEN` without a declaration."""
+        return self._closedness.get(indicator, Closedness.OPEN)
+
+    def is_open(self, indicator: str) -> bool:
+        """True for an oracle predicate, declared as such, that is neither closed nor concluded by rules.
+
+        An absent fact of it may be true: nobody has asked for it, or a gate was not sure. A functional predicate is
+        open too, but for the values of which another one is known.
+        """
+        signature = self._signatures.get(indicator)
+        if signature is None or not signature.declared or signature.kind not in ASKED_KINDS:
+            return False
+        if self.closedness(indicator) is not Closedness.OPEN:
+            return False
+        return all(rule.by_declaration for rule in self.concluding.get(indicator, ()))
+
+    @cached_property
+    def open_negations(self) -> frozenset[str]:
+        """Indicators of the open predicates that rules or constraints negate."""
+        items = [item for rule in self.rules for item in rule.premise]
+        items += [item for constraint in self.constraints for item in constraint.premise]
+        negated = {item.atom.indicator for item in items if isinstance(item, Literal) and item.negated}
+        return frozenset(indicator for indicator in negated if self.is_open(indicator))
+
+    @cached_property
+    def generating(self) -> frozenset[str]:
+        """Indicators of the predicates of which facts follow by a declared property."""
+        return frozenset(item.indicator for item in self.properties if item.property in GENERATING)
+
+    @cached_property
+    def closure_rules(self) -> tuple[Rule, ...]:
+        """The rules that symmetric and transitive predicates stand for, named after their declarations."""
+        rules = []
+        for item in self.properties:
+            types = self._types_of_two(item)
+            if item.property in GENERATING and types is not None:
+                a, b, c = Variable("A", types[0]), Variable("B", types[1]), Variable("C", types[1])
+                name = item.indicator.rpartition("/")[0]
+                mirrored: tuple[BodyLiteral, ...] = (Literal(Atom(name, (b, a))),)
+                joined = (Literal(Atom(name, (a, b))), Literal(Atom(name, (b, c))))
+                is_symmetric = item.property is Property.SYMMETRIC
+                premise, end = (mirrored, b) if is_symmetric else (joined, c)
+                conclusion = Literal(Atom(name, (a, end)))
+                rules.append(Rule(str(item), premise, conclusion, place=item.place, by_declaration=True))
+        return tuple(rules)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The declarations that forbid facts, but for disjoint types: `never` and such properties."""
+        found: list[Constraint] = []
+        for item in self.declarations:
+            if isinstance(item, Constraint):
+                found.append(replace(item, origin=str(item)))
+        for forbidding in self.properties:
+            types = self._types_of_two(forbidding)
+            if forbidding.property not in GENERATING and types is not None:
+                a, b = Variable("A", types[0]), Variable("B", types[1])
+                name = forbidding.indicator.rpartition("/")[0]
+                premise: tuple[BodyLiteral, ...] = (Literal(Atom(name, (a, a))),)
+                if forbidding.property is Property.ASYMMETRIC:
+                    premise = (Literal(Atom(name, (a, b))), Literal(Atom(name, (b, a))))
+                found.append(Constraint(premise, str(forbidding), forbidding.place))
+        return tuple(found)
+
+    def _types_of_two(self, item: PropertyDeclaration) -> tuple[str, str] | None:
+        """The argument types of a property's predicate; None if it is unknown or has not two arguments."""
+        signature = self._signatures.get(item.indicator)
+        if signature is None or len(signature.argument_types) != 2:
+            return None
+        return signature.argument_types[0], signature.argument_types[1]
+
+    def with_closure(self) -> Library:
+        """This library with the closure rules among its rules, for inference."""
+        named = {rule.name for rule in self.rules if rule.by_declaration}
+        added = tuple(rule for rule in self.closure_rules if rule.name not in named)
+        return replace(self, rules=(*self.rules, *added)) if added else self
 
     @cached_property
     def in_premises(self) -> frozenset[str]:

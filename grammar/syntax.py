@@ -117,6 +117,43 @@ class OppositeLine:
 
 
 @dataclass(frozen=True, slots=True)
+class PropertyLine:
+    """`symmetric name/2` and the like; `keyword` is the property."""
+
+    keyword: str
+    name: str
+    arity: str
+    at: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLine:
+    """`closed name/2` and, with a `position`, `closed name/2 by 1`."""
+
+    name: str
+    arity: str
+    position: str | None
+    at: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class DisjointLine:
+    """`disjoint Type, Type`. Without a comma, `first` contains both types and `second` is None."""
+
+    first: WordSequence
+    second: WordSequence | None
+    at: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class NeverLine:
+    """`never premise & premise`."""
+
+    premise: tuple[RawItem, ...]
+    at: Spot
+
+
+@dataclass(frozen=True, slots=True)
 class FactLine:
     """`fact atom`."""
 
@@ -163,5 +200,16 @@ class BrokenLine:
 
 
 SourceLine: TypeAlias = (
-    SubtypeLine | DeclarationLine | OppositeLine | FactLine | ExampleLine | AttributeLine | RuleLine | BrokenLine
+    SubtypeLine
+    | DeclarationLine
+    | OppositeLine
+    | PropertyLine
+    | ClosedLine
+    | DisjointLine
+    | NeverLine
+    | FactLine
+    | ExampleLine
+    | AttributeLine
+    | RuleLine
+    | BrokenLine
 )

@@ -326,6 +326,41 @@ class StatementPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class DenialRecord:
+    """An atom of which a critic said a sure no: P(yes) at most 1 less the threshold of truth.
+
+    Stored for open predicates that rules negate: only these negations need it.
+    """
+
+    predicate: str
+    arguments: tuple[Value, ...]
+    probability: float
+    run_id: str | None = None
+
+    @property
+    def id(self) -> str:
+        return content_id("denial", self.predicate, list(self.arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictRecord:
+    """Facts that break a declaration together, as a search opened and decided it.
+
+    `facts` and `lost` are texts of atoms; `reason` says with which scores. `lost` is empty where every fact is given.
+    """
+
+    declaration: str
+    facts: tuple[str, ...]
+    lost: tuple[str, ...]
+    reason: str
+    run_id: str
+
+    @property
+    def id(self) -> str:
+        return content_id("conflict", self.declaration, list(self.facts), self.run_id)
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """An invocation with its settings; a later invocation with the same `fingerprint` continues this run."""
 

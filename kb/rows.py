@@ -20,7 +20,9 @@ from hapax.kb.records import (
     AtomPattern,
     CallRecord,
     Candidate,
+    ConflictRecord,
     Decision,
+    DenialRecord,
     Distribution,
     FactRecord,
     PredicateRecord,
@@ -486,6 +488,27 @@ PROFILES = TableSchema(
     {"model": TEXT, "profile": TEXT, "scores": JSON},
 )
 
+DENIALS = TableSchema(
+    "denials",
+    DenialRecord,
+    ("id",),
+    {"predicate": TEXT, "arguments": VALUES, "probability": REAL, "run_id": TEXT},
+    {"id": lambda denial: denial.id},
+)
+CONFLICTS = TableSchema(
+    "conflicts",
+    ConflictRecord,
+    ("id",),
+    {
+        "declaration": TEXT,
+        "facts": NAMES,
+        "lost": NAMES,
+        "reason": TEXT,
+        "run_id": TEXT,
+    },
+    {"id": lambda conflict: conflict.id},
+)
+
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RUNS,
     RULES,
@@ -501,6 +524,8 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     STATEMENTS,
     VOTES,
     PROFILES,
+    DENIALS,
+    CONFLICTS,
 )
 TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
 """Every table of the schema."""

@@ -59,6 +59,30 @@ def m003_profiles(db: Database) -> None:
     )
 
 
+@migrations()
+def m006_conflicts(db: Database) -> None:
+    """Atoms that a critic denied for sure, and facts that broke a declaration."""
+    denials = db.table("denials").create(
+        {"id": str, "predicate": str, "arguments": str, "probability": float, "run_id": str},
+        pk="id",
+        not_null={"predicate", "arguments", "probability"},
+    )
+    denials.create_index(["predicate"])
+    conflicts = db.table("conflicts").create(
+        {
+            "id": str,
+            "declaration": str,
+            "facts": str,
+            "lost": str,
+            "reason": str,
+            "run_id": str,
+        },
+        pk="id",
+        not_null={"declaration", "facts", "lost", "reason", "run_id"},
+    )
+    conflicts.create_index(["run_id"])
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

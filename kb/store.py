@@ -23,7 +23,9 @@ from hapax.kb.records import (
     Assessment,
     CallRecord,
     Candidate,
+    ConflictRecord,
     Decision,
+    DenialRecord,
     Distribution,
     FactRecord,
     PredicateRecord,
@@ -289,6 +291,26 @@ class KnowledgeBase(RecordStore):
     def type_facts(self, constant: Value | None = None, data_type: str | None = None) -> list[TypeFact]:
         identity = None if constant is None else content_id("constant", constant)
         return self.matching(rows.TYPE_FACTS, constant_id=identity, data_type=data_type)
+
+    # -- denials and conflicts
+
+    def add_denials(self, denials: Iterable[DenialRecord]) -> int:
+        """Store atoms that a critic denied; the first record of an atom stays."""
+        return self.add(rows.DENIALS, denials)
+
+    def denials(self, predicate: str | None = None) -> list[DenialRecord]:
+        """The denied atoms, or those of a predicate by indicator."""
+        name, _, arity = (predicate or "").partition("/")
+        found = self.matching(rows.DENIALS, predicate=name or None)
+        return [denial for denial in found if not arity or str(len(denial.arguments)) == arity]
+
+    def add_conflicts(self, conflicts: Iterable[ConflictRecord]) -> int:
+        """Store conflicts; that of a run which is resumed replaces its earlier record."""
+        return self.add(rows.CONFLICTS, conflicts, OnConflict.REPLACE)
+
+    def conflicts(self, run_id: str | None = None) -> list[ConflictRecord]:
+        """The conflicts that searches decided, or those of one run."""
+        return self.matching(rows.CONFLICTS, run_id=run_id)
 
     # -- statements and votes on them
 

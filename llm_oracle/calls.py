@@ -25,6 +25,8 @@ from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
     ModelIdentity,
+    SpanLikelihoodModel,
+    SpannedText,
     Stream,
     Streaming,
     Usage,
@@ -193,22 +195,35 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
         calls = [self.prepared(text) for text in texts]
         return self._journaled(calls, texts, self.model.log_likelihoods)
 
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        """As `log_likelihoods`, with a score for each span. Raises HapaxError for a model that scores no spans."""
+        if not isinstance(self.model, SpanLikelihoodModel):
+            raise HapaxError(
+                f"{self.identity.name} scores whole sentences only, not the values in them. "
+                "Choose --measure paper or total, or another model."
+            )
+        calls = [self._prepare({"text": text.text, "spans": text.spans}, _reservation(text.text)) for text in texts]
+        return self._journaled(calls, texts, self.model.span_log_likelihoods)
+
     def call_ids(self, texts: Sequence[str]) -> list[str]:
         """Ids of these texts in the journal."""
         return [self.prepared(text).id for text in texts]
 
     def prepared(self, text: str) -> PreparedCall:
-        return self._prepare({"text": text}, Usage(estimated_tokens(text), 0))
+        return self._prepare({"text": text}, _reservation(text))
 
     def _stored(self, answer: LogLikelihood) -> StoredAnswer:
         if not math.isfinite(answer.total):
             raise self._unusable(f"a log-likelihood of {answer.total}")
         response = {"total": answer.total, "token_count": answer.token_count, **_refusal(answer)}
+        if answer.spans:
+            response["spans"] = answer.spans
         return StoredAnswer(response, Usage(answer.token_count, 0))  # scoring generates nothing
 
     def _read(self, record: CallRecord) -> LogLikelihood:
         response = record.response
-        return LogLikelihood(response["total"], response["token_count"], response.get(REFUSED, ""))
+        spans = tuple((total, count) for total, count in response.get("spans", ()))
+        return LogLikelihood(response["total"], response["token_count"], response.get(REFUSED, ""), spans)
 
 
 def _refusal(answer: Generation | CriticScore | LogLikelihood) -> dict[str, str]:
@@ -217,6 +232,11 @@ def _refusal(answer: Generation | CriticScore | LogLikelihood) -> dict[str, str]
 
 def _usage(record: CallRecord) -> Usage:
     return Usage(record.prompt_tokens, record.completion_tokens)
+
+
+def _reservation(text: str) -> Usage:
+    """Tokens of a text that is scored: nothing is generated."""
+    return Usage(estimated_tokens(text), 0)
 
 
 def _claim_and_one_token(claim: str) -> Usage:

@@ -6,6 +6,7 @@ Answers are always in the order of their requests. Models score and propose; thr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -99,15 +100,48 @@ class CriticScore:
 
 
 @dataclass(frozen=True, slots=True)
+class SpannedText:
+    """A text and the character ranges in it, `(start, end)`, whose tokens are also summed apart."""
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
+
+    def rewritten(self, rewrite: Callable[[str], str]) -> SpannedText:
+        """The text with `rewrite` applied to each span and to each stretch between them; the spans keep their words."""
+        parts: list[str] = []
+        spans: list[tuple[int, int]] = []
+        length = end = 0
+        for start, stop in self.spans:
+            between, inside = rewrite(self.text[end:start]), rewrite(self.text[start:stop])
+            spans.append((length + len(between), length + len(between) + len(inside)))
+            parts += [between, inside]
+            length, end = spans[-1][1], stop
+        return SpannedText("".join([*parts, rewrite(self.text[end:])]), tuple(spans))
+
+
+@dataclass(frozen=True, slots=True)
 class LogLikelihood:
     """Natural log of a text's probability, and the number of tokens that it sums over.
 
     The first token is not counted, because nothing predicts it. A refused text has no tokens and must not be ranked.
+    `spans`: of each span of a SpannedText, the sum over the tokens that touch it, and their number.
     """
 
     total: float
     token_count: int
     refused: str = ""
+    spans: tuple[tuple[float, int], ...] = ()
+
+    @classmethod
+    def of_tokens(
+        cls, scores: Sequence[float], places: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
+    ) -> LogLikelihood:
+        """Sum the tokens of a text, and of its spans. `places`: the character range of each token."""
+        sums = []
+        for start, end in spans:
+            inside = [score for score, place in zip(scores, places, strict=True) if place[0] < end and place[1] > start]
+            sums.append((math.fsum(inside), len(inside)))
+        return cls(math.fsum(scores), len(scores), spans=tuple(sums))
 
     @property
     def per_token(self) -> float:
@@ -127,6 +161,8 @@ class ModelIdentity:
     """Indicators of the predicates that the model can answer; None: no declared limit."""
     types: tuple[str, ...] | None = None
     """Data types whose values the model can judge, in any case; None: no declared limit."""
+    taught_by: tuple[str, ...] = ()
+    """Names of the models and word lists on whose scores it was trained: they are no independent judges of it."""
 
 
 class PartlyAnswered(HapaxError):  # noqa: N818  # the answers matter as much as the failure
@@ -197,6 +233,24 @@ class LikelihoodModel(Model, Protocol):
     """Scores texts by their log-likelihood."""
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]: ...
+
+
+@runtime_checkable
+class SpanLikelihoodModel(LikelihoodModel, Protocol):
+    """A likelihood model that also tells the share of a text's parts in its log-likelihood."""
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        """As `log_likelihoods`, with `LogLikelihood.spans` aligned with the spans of each text."""
+        ...
+
+
+@runtime_checkable
+class PopularityModel(Model, Protocol):
+    """Counts how often names occur in the world, such as in a collection of texts."""
+
+    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+        """How often all names of each tuple occur together; for the empty tuple, how many places there are."""
+        ...
 
 
 @runtime_checkable

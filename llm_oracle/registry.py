@@ -38,6 +38,7 @@ BACKENDS: Mapping[str, str] = {
     "gguf": "hapax.llm_oracle.backends.checkpoints:GGUF",
     "openai": "hapax.llm_oracle.backends.servers:OPENAI",
     "frequency": "hapax.llm_oracle.backends.frequency:BACKEND",
+    "counts": "hapax.llm_oracle.backends.counts:BACKEND",
     "vectors": "hapax.llm_oracle.backends.vectors:BACKEND",
     "scripted": "hapax.llm_oracle.scripted:BACKEND",
     "simulated": "hapax.llm_oracle.simulated:BACKEND",

@@ -85,12 +85,11 @@ def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_onl
     with KnowledgeBase(path) as kb:
         kb.add_facts([FACT])
     later = Migrations("hapax")
-    later()(schema.m001_initial)
-    later()(schema.m002_inference)
-    later()(schema.m003_profiles)
+    for name in sorted(name for name in vars(schema) if name.startswith("m0")):
+        later()(getattr(schema, name))
 
     @later()
-    def m004_notes(db: Database) -> None:
+    def m900_notes(db: Database) -> None:
         db.table("notes").create({"id": int})
 
     monkeypatch.setattr(connection.schema, "migrations", later)
@@ -102,12 +101,11 @@ def test_an_older_schema_is_migrated_when_opened(tmp_path, monkeypatch, read_onl
 def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     """A migration that fails half way is undone."""
     broken = Migrations("hapax")
-    broken()(schema.m001_initial)
-    broken()(schema.m002_inference)
-    broken()(schema.m003_profiles)
+    for name in sorted(name for name in vars(schema) if name.startswith("m0")):
+        broken()(getattr(schema, name))
 
     @broken()
-    def m004_broken(db: Database) -> None:
+    def m900_broken(db: Database) -> None:
         db.table("notes").create({"id": int})
         db.execute("SELECT * FROM nowhere")
 

@@ -22,7 +22,9 @@ from hapax.kb.records import (
     AtomPattern,
     CallRecord,
     Candidate,
+    ConflictRecord,
     Decision,
+    DenialRecord,
     Distribution,
     FactRecord,
     PredicateRecord,
@@ -72,7 +74,9 @@ def some_fact(value: object, source: Source = Source.MODEL, **other: object) -> 
 
 TEXT = st.text(max_size=5)
 VALUE = st.one_of(TEXT, st.integers(), st.decimals(allow_nan=False, allow_infinity=False))
+PROBABILITY = st.floats(0, 1)
 SCORE = st.none() | st.floats(allow_nan=False)
+NAMES = st.lists(TEXT).map(tuple)
 COUNT = st.integers(-(2**63), 2**63 - 1)
 TREE = st.dictionaries(TEXT, VALUE | st.lists(SCORE))
 PATTERN = st.builds(AtomPattern, TEXT, st.lists(VALUE | st.none(), max_size=3).map(tuple))
@@ -118,6 +122,8 @@ RECORDS = [
     ),
     (rows.RUNS, st.builds(RunRecord, TEXT, TEXT, TREE, TEXT, TEXT, st.none() | TEXT, TEXT, TREE)),
     (rows.VOTES, st.builds(VoteRecord, TEXT, TEXT, TEXT, TEXT, TEXT)),
+    (rows.DENIALS, st.builds(DenialRecord, TEXT, st.lists(VALUE).map(tuple), PROBABILITY, st.none() | TEXT)),
+    (rows.CONFLICTS, st.builds(ConflictRecord, TEXT, NAMES, NAMES, TEXT, TEXT)),
     (rows.PROFILES, st.builds(ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
 ]  # fmt: skip
 

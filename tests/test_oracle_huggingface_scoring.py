@@ -143,10 +143,10 @@ def test_scores_are_those_of_plain_passes(name: str) -> None:
         logits = [alone(model, text) for text in texts]
         found = CausalScorer(model, room).next_logits(texts, ASKED)
         longer = [place for place, text in enumerate(texts) if len(text) > lead]
-        sums = CausalScorer(model, room).log_likelihoods([texts[place] for place in longer], lead)
+        scored = CausalScorer(model, room).log_likelihoods([texts[place] for place in longer], lead)
 
         assert torch.allclose(torch.tensor(found), torch.stack([rows[-1, ASKED] for rows in logits]), atol=1e-5)
-        assert [total / len(texts[place]) for place, total in zip(longer, sums, strict=True)] == pytest.approx(
+        assert [sum(scores) / len(texts[place]) for place, scores in zip(longer, scored, strict=True)] == pytest.approx(
             [summed(logits[place], texts[place], lead) / len(texts[place]) for place in longer], abs=1e-5
         )
 
@@ -239,6 +239,10 @@ def test_sliding_window_forbids_what_it_would_cut() -> None:
     assert beyond.tokens == sum(map(len, TEXTS))
 
 
+def sums(scores: Sequence[tuple[float, ...]]) -> list[float]:
+    return [sum(tokens) for tokens in scores]
+
+
 def test_equal_texts_run_once_and_keep_their_places() -> None:
     """A text that comes thrice costs once, and each place gets its score."""
     model = network("llama")
@@ -302,12 +306,12 @@ def test_out_of_memory_halves_the_batches(fault: BaseException) -> None:
     """A batch that does not fit is tried again in half the room, with the same scores, and later batches start there."""
     model = network("llama")
     scorer = tried(model)
-    expected = scorer.log_likelihoods(TEXTS)
+    expected = sums(scorer.log_likelihoods(TEXTS))
     with crowded(model.network.base_model, 80, fault) as asked:
-        assert scorer.log_likelihoods(TEXTS) == pytest.approx(expected, abs=1e-4)
+        assert sums(scorer.log_likelihoods(TEXTS)) == pytest.approx(expected, abs=1e-4)
         refused = sum(size > 80 for size in asked)
         again = len(asked)
-        assert scorer.log_likelihoods(TEXTS) == pytest.approx(expected, abs=1e-4)
+        assert sums(scorer.log_likelihoods(TEXTS)) == pytest.approx(expected, abs=1e-4)
 
     assert refused
     assert all(size <= 80 for size in asked[again:])

@@ -125,7 +125,7 @@ class Review:
     def _addition(self, row: ReviewedProposal) -> Library:
         place = f"{self.sheet.path}, proposal {row.proposal}"
         addition = parse_addition(place, row.rules, self._library)
-        if len(addition.rules) != 1 or addition.facts or addition.opposites:
+        if len(addition.rules) != 1 or addition.facts or addition.opposites or addition.declarations:
             raise HapaxError(f"{place}: the column rules must contain one rule and its declarations, nothing else.")
         return addition
 

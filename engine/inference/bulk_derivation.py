@@ -31,6 +31,7 @@ from hapax.engine.inference.program import build_program, join_order
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.sql import CompileContext, CompiledPremise, NotCompiled, compile_premise, conclusion_cells
 from hapax.engine.inference.theory import Theory, open_session
+from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers, strata
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
@@ -86,7 +87,7 @@ def derive_all(
     and for a predicate that depends on its own negation.
     """
     defined = [rule.conclusion.atom.indicator for rule in library.rules if library.is_definition(rule)]
-    part = relevant_library(library, *rules, goals=defined)
+    part = relevant_library(library, *rules, goals=[*defined, *sorted(library.generating)])
     strata(part)  # raises for negation in a cycle
     relations = Relations(kb)
     # In one transaction: a run that is killed leaves the results of the last one.
@@ -117,13 +118,14 @@ def read_statements(
             yield from _proved_by_sql(relations, library, rule, batches)
             return
         with open_session(session) as prolog:
-            facts = list(Theory(library, kb).relevant_to(rule).facts())
+            theory = Theory(library, kb).relevant_to(rule)
+            facts, denied = list(theory.facts()), kb.denials()
             # Prolog's proofs are not stored, only its substitutions, so they are derived again.
             for batch in batches:
                 values = relations.symbols.values(tag for row in batch for tag in row[1:] if tag is not None)
                 substitutions = [_substitution(rule, row[1:], values) for row in batch]
                 kept = KeptSubstitutions(rule, {Distribution.HEAD: substitutions}, RUN_ID)
-                yield from derive_statements(prolog, library, facts, kept)
+                yield from derive_statements(prolog, library, facts, kept, denied)
 
 
 WriteTable: TypeAlias = Callable[[str, Sequence[str], Iterator[RowBatch]], None]
@@ -172,16 +174,22 @@ def _current(kb: KnowledgeBase, relations: Relations, library: Library, rule: Ru
     found = relations.derivations().get(rule.name)
     if found is None:
         raise HapaxError(f"{kb.place}: no statements of rule {rule.name} are stored. Run `hapax derive` first.")
-    if found.stale or not relations.is_up_to_date or found.fingerprint != _fingerprint(library, rule):
+    if found.stale or not relations.is_up_to_date or found.fingerprint != _fingerprint(kb, library, rule):
         raise HapaxError(
             f"{kb.place}: facts or rules have changed since rule {rule.name} was derived. Run `hapax derive` again."
         )
     return found
 
 
-def _fingerprint(library: Library, rule: Rule) -> str:
-    """A hash of everything in the library that decides a rule's statements."""
-    return content_id("derivation", str(rule), *_meaning(relevant_library(library, rule)))
+def _fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
+    """A hash of everything but facts that decides a rule's statements."""
+    part = relevant_library(library, rule)
+    meaning = [*_meaning(part)]
+    # A denial comes with no fact, so that the facts do not tell that the statements are out of date.
+    negated = {item.atom.indicator for each in (rule, *part.rules) for item in each.literals if item.negated}
+    for indicator in sorted(filter(library.is_open, negated)):
+        meaning += [f"open {indicator}", *sorted(denial.id for denial in kb.denials(indicator))]
+    return content_id("derivation", str(rule), *meaning)
 
 
 def _meaning(library: Library) -> Iterator[str]:
@@ -189,6 +197,7 @@ def _meaning(library: Library) -> Iterator[str]:
     yield from map(str, (*library.rules, *library.facts))
     yield from sorted(f"{s.indicator} {s.argument_types} {s.kind} {s.definition}" for s in library.signatures)
     yield from sorted(f"{lower} < {upper}" for lower, upper in library.subtypes)
+    yield from sorted(str(item) for item in library.declarations if isinstance(item, ClosedDeclaration))
 
 
 def _columns(rule: Rule) -> list[str]:
@@ -500,7 +509,7 @@ class _RuleDeriver:
         body = compiled.body(rule)
         compiled.prepare(rule)
         columns = [*_columns(rule), *_premises(body)]
-        derivation = self.relations.new_instances(rule.name, "sql", _fingerprint(self.library, rule), columns)
+        derivation = self.relations.new_instances(rule.name, "sql", _fingerprint(self.kb, self.library, rule), columns)
         # SQLite numbers the instances where the id is NULL.
         return self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
 
@@ -508,12 +517,16 @@ class _RuleDeriver:
         theory = Theory(self.library, self.kb).relevant_to(rule)
         # One empty substitution leaves every variable open.
         join = StatementJoin(rule, [Substitution()])
-        self.session.load(build_program(theory.library, theory.facts()) + join.program(theory.library))
+        self.session.load(
+            build_program(theory.library, theory.facts(), denied=self.kb.denials()) + join.program(theory.library)
+        )
         answers = self.session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True)
         # Without the substitution's number, in an order that does not depend on the process.
         rows = sorted((row[1:] for row in answers.rows), key=repr)
         values = ([None if isinstance(cell, PrologTerm) else cell for cell in row] for row in rows)
-        derivation = self.relations.new_instances(rule.name, "prolog", _fingerprint(self.library, rule), _columns(rule))
+        derivation = self.relations.new_instances(
+            rule.name, "prolog", _fingerprint(self.kb, self.library, rule), _columns(rule)
+        )
         return self.relations.fill_rows(derivation, values)
 
 

@@ -18,7 +18,7 @@ from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import literal_text, statement_text
-from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.records import DenialRecord, Distribution, FactRecord, Source, StatementRecord
 
 BULK_LIMITS = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
 """Limits of Hapax's own goals, which run over data of any size: only a runaway goal reaches them."""
@@ -43,11 +43,16 @@ class KeptSubstitutions:
 
 
 def derive_statements(
-    session: PrologSession, library: Library, facts: Iterable[FactRecord], kept: KeptSubstitutions
+    session: PrologSession,
+    library: Library,
+    facts: Iterable[FactRecord],
+    kept: KeptSubstitutions,
+    denied: Iterable[DenialRecord] = (),
 ) -> list[StatementRecord]:
     """The statements of a rule, in the order of the kept substitutions, each with its proof.
 
-    The join gives a variable that a substitution leaves open every value that fits.
+    `denied` are the denials that negations of open predicates need. The join gives a variable that a
+    substitution leaves open every value that fits.
     """
     rule, pairs = kept.rule, kept.pairs()
     if not pairs:
@@ -55,7 +60,7 @@ def derive_statements(
     needed = relevant_library(library, rule)
     known = FactIndex(needed, facts)
     join = StatementJoin(rule, [substitution for _, substitution in pairs])
-    session.load(build_program(needed, known.records) + join.program(needed))
+    session.load(build_program(needed, known.records, denied=denied) + join.program(needed))
     answers = session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True)
     roots = join.derived_goals(needed)
     instances = derivations(session, needed, roots) if roots else {}
@@ -70,7 +75,11 @@ def derive_statements(
 
 
 def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) -> Library:
-    """The library with only the rules that the rules' premises or the goals (indicators) reach."""
+    """The library with only the rules that the rules' premises or the goals (indicators) reach.
+
+    The rules that symmetric and transitive predicates stand for are among them.
+    """
+    library = library.with_closure()
     waiting = [*goals, *(literal.atom.indicator for rule in rules for literal in rule.literals)]
     reached: set[str] = set()
     by_conclusion: dict[str, list[Rule]] = {}
@@ -106,6 +115,10 @@ class FactIndex:
         # A stored fact comes after the same one in a rule file and replaces it: it tells where the fact is from.
         self._facts = {(fact.predicate, fact.arguments): fact for fact in (*stated, *self.records)}
         self._leaves: dict[Atom, Proof] = {}
+
+    def stated_and_stored(self) -> Iterable[FactRecord]:
+        """All facts, without the assumptions."""
+        return self._facts.values()
 
     def leaf(self, atom: Atom) -> Proof | None:
         """The proof of an atom that is a fact or an assumption, the same object each time; None for any other atom."""
@@ -249,7 +262,7 @@ class Prover:
         if isinstance(item, Comparison):
             return Proof(item, By.COMPUTED)
         if item.negated:
-            return Proof(item, By.NEGATION)
+            return Proof(item, By.DENIAL if self.library.is_open(item.atom.indicator) else By.NEGATION)
         proof = self.atom(item.atom)
         # A computed predicate may have facts as well; their proof was looked for first.
         if proof is None and item.atom.indicator in self._computed:
@@ -291,7 +304,8 @@ class Prover:
                 continue
             rule, substitution = instance.rule, instance.substitution
             children = tuple(self.item(instantiated(item, substitution)) for item in rule.premise)
-            self._proofs[conclusion] = Proof(Literal(conclusion), By.RULE, rule.name, children)
+            by = By.DECLARATION if rule.by_declaration else By.RULE
+            self._proofs[conclusion] = Proof(Literal(conclusion), by, rule.name, children)
             for number, user in users.get(conclusion, ()):
                 open_premises[number] -= 1
                 if open_premises[number] == 0:

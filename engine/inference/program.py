@@ -12,16 +12,22 @@ from dataclasses import dataclass, field, replace
 
 from hapax.grammar.dependencies import recursive_predicates, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import SYSTEM_NAMES, atom_goal, clause_text, definition_text, prolog_atom, prolog_value
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, type_key
+from hapax.grammar.prolog_text import (
+    SYSTEM_NAMES,
+    atom_goal,
+    clause_text,
+    definition_text,
+    denial_name,
+    prolog_atom,
+    prolog_value,
+)
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, type_key
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
 from hapax.kb.loading import is_sayable
-from hapax.kb.records import AtomPattern, FactRecord, TypeFact
+from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, TypeFact
 
 OWN_NAMES = "hapax_"
 """Prefix of the program's helper predicates, which goals may not call (sandbox.pl)."""
-
-ASKED_KINDS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,12 @@ def build_program(
     *,
     demand: bool = False,
     state: DemandState | None = None,
+    denied: Iterable[DenialRecord] = (),
 ) -> str:
     """The text of the program. Facts of unknown predicates are left out: no rule or goal can name them.
 
-    `assumed` atoms count as facts and are stored nowhere. Raises HapaxError for an assumed atom that is not ground or
+    `assumed` atoms count as facts and are stored nowhere. `denied`: atoms of which a critic said a sure no, which a
+    negation of an open predicate needs. Raises HapaxError for an assumed atom that is not ground or
     whose predicate is unknown, and for a predicate that depends on its own negation.
     """
     refuse_negative_cycles(library)
@@ -52,6 +60,7 @@ def build_program(
     lines = [
         *writer.declarations(),
         *writer.facts(known, _checked(assumed, library)),
+        *writer.denials(denied),
         *writer.rules(),
         *(writer.demands(state or DemandState()) if demand else ()),
         *(writer.instances(known, type_facts) if demand else ()),
@@ -67,11 +76,12 @@ def is_asked(library: Library, signature: PredicateSignature) -> bool:
     """
     if signature.kind not in ASKED_KINDS:
         return False
-    if signature.indicator in library.derived and not signature.declared:
+    rules = [rule for rule in library.rules if not rule.by_declaration]
+    if not signature.declared and any(rule.conclusion.atom.indicator == signature.indicator for rule in rules):
         return False
     uses = [
         rule.is_information(literal)
-        for rule in library.rules
+        for rule in rules
         for literal in rule.literals
         if literal.atom.indicator == signature.indicator
     ]
@@ -143,6 +153,16 @@ class _Writer:
             yield f":- {'table' if indicator in self.recursive else 'dynamic'} {name}/{arity}."
             if indicator in self.asked:
                 yield f":- dynamic {self.fact_name(signature.name)}/{arity}."
+            if self.library.is_open(indicator):
+                yield f":- dynamic {prolog_atom(denial_name(signature.name))}/{arity}."
+
+    def denials(self, denied: Iterable[DenialRecord]) -> Iterator[str]:
+        """Facts about the atoms of open predicates that a critic denied."""
+        for record in denied:
+            indicator = f"{record.predicate}/{len(record.arguments)}"
+            if indicator in self.signatures and self.library.is_open(indicator) and is_sayable(record.arguments):
+                cells = ", ".join(map(self.value, record.arguments))
+                yield f"{prolog_atom(denial_name(record.predicate))}({cells})."
 
     def facts(self, known: Sequence[FactRecord], assumed: Sequence[Atom]) -> Iterator[str]:
         given = [(atom.predicate, _values(atom)) for atom in (*self.library.facts, *assumed)]

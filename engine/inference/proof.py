@@ -36,9 +36,13 @@ class By(StrEnum):
     GIVEN = "given"
     """The user or a rule file states it."""
     RULE = "rule"
+    DECLARATION = "declaration"
+    """A property that a rule file declares, such as `symmetric borders/2`."""
     COMPUTED = "computed"
     NEGATION = "negation"
     """The atom was not provable (closed world)."""
+    DENIAL = "denial"
+    """A critic said a sure no to the atom of an open predicate."""
     ASSUMPTION = "assumption"
     """A hypothesis of the statement, or an atom given with `--assume`."""
 
@@ -144,8 +148,10 @@ def reason(proof: Proof) -> str:
         By.FACT: "fact",
         By.GIVEN: "given",
         By.RULE: f"by rule {proof.rule}",
+        By.DECLARATION: f"by declaration {proof.rule}",
         By.COMPUTED: "computed",
         By.NEGATION: f"{atom} was not provable",
+        By.DENIAL: f"a critic denied {atom}",
         By.ASSUMPTION: "assumed",
     }[proof.by]
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from hapax.grammar.closedness import Closedness
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order, is_numeric
 from hapax.grammar.rules import Library, PredicateSignature
@@ -209,9 +210,15 @@ class _PremiseCompiler:
         """Compile a negated literal: there is no such row, or the computed predicate is false."""
         cells = [self._cell(term) for term in literal.atom.arguments]
         if signature is None:
+            closedness = self.context.library.closedness(literal.atom.indicator)
+            if self.context.library.is_open(literal.atom.indicator):
+                raise NotCompiled(f"it negates the open predicate {literal.atom.indicator}")
             table = self.context.tables[literal.atom.indicator]
             same = " AND ".join(f"n.a{place} = {cell.text}" for place, cell in enumerate(cells, 1))
             self.conditions.append(f"NOT EXISTS (SELECT 1 FROM {table} AS n WHERE {same})")  # noqa: S608  ours
+            if closedness is Closedness.CLOSED_FOR_FIRST and cells:
+                covered = f"SELECT 1 FROM {table} AS k WHERE k.a1 = {cells[0].text}"  # noqa: S608  ours
+                self.conditions.append(f"EXISTS ({covered})")
             return
         inner = _PremiseCompiler(self.context, values=dict(self.values))
         inner._computed(literal.atom, signature)

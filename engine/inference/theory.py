@@ -17,7 +17,7 @@ from hapax.grammar.parser import parse_goal
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.records import FactRecord, TypeFact
+from hapax.kb.records import DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
 
@@ -59,6 +59,13 @@ class Theory:
         facts = self.kb.facts if self.known is None else self.known.of_run
         for signature in self.library.completed().signatures:
             yield from facts(signature.indicator)
+
+    def denied(self) -> Iterator[DenialRecord]:
+        """The denials of open predicates, which negations of these need."""
+        denials = self.kb.denials if self.known is None else self.known.denials
+        for signature in self.library.signatures:
+            if self.library.is_open(signature.indicator):
+                yield from denials(signature.indicator)
 
     def type_facts(self) -> list[TypeFact]:
         """The types under which values were accepted."""
@@ -108,7 +115,7 @@ class Theory:
 
     def program(self) -> str:
         """The theory as a Prolog program."""
-        return build_program(self.library, self.facts(), assumed=self.assumed)
+        return build_program(self.library.with_closure(), self.facts(), assumed=self.assumed, denied=self.denied())
 
 
 def run_query(

@@ -543,6 +543,8 @@ def origin_of(literal: Literal, library: Library) -> Origin:
         return Origin.DERIVED
     if signature.kind is PredicateKind.COMPUTED:
         return Origin.COMPUTED
+    if signature.kind is PredicateKind.GIVEN and indicator in library.generating:
+        return Origin.DERIVED  # further facts follow by its declared properties
     return Origin.GIVEN if signature.kind is PredicateKind.GIVEN else Origin.MODEL
 
 

@@ -21,7 +21,7 @@ from hapax.grammar.prolog_text import prolog_atom
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
+from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Question, Source, TypeFact
 from hapax.llm_oracle.budget import BudgetReached
 
 CLOSED_WORLD = frozenset(
@@ -116,6 +116,7 @@ class Evidence:
     facts: Sequence[FactRecord] = ()
     type_facts: Sequence[TypeFact] = ()
     assumed: Sequence[Atom] = ()
+    denied: Sequence[DenialRecord] = ()
     state: DemandState = field(default_factory=DemandState)
 
 
@@ -123,7 +124,9 @@ def missing_questions(
     session: PrologSession, library: Library, goal: Goal, known: Evidence, limits: QueryLimits | None = None
 ) -> Missing:
     """The questions and ground atoms that the goal needs beyond what is known."""
-    program = build_program(library, known.facts, known.type_facts, known.assumed, demand=True, state=known.state)
+    program = build_program(
+        library, known.facts, known.type_facts, known.assumed, demand=True, state=known.state, denied=known.denied
+    )
     session.load(program)
     demand = f"hapax_host:demanded({prolog_atom(goal_text(goal))}, Name, Pattern)"
     answers = session.solutions(demand, ("Name", "Pattern"), limits, trusted=True)
@@ -205,12 +208,14 @@ class _Loop:
             tuple(atom for atom, holds in self.verdicts.items() if not holds),
         )
         types = (*self.theory.type_facts(), *self.types)
-        known = Evidence(self._facts(), types, self.theory.assumed, state)
+        known = Evidence(self._facts(), types, self.theory.assumed, tuple(self.theory.denied()), state)
         return missing_questions(self.session, self.theory.library, self.goal, known, self.budget.limits)
 
     def _answer(self) -> QueryResult:
         # The program in demand mode only records what is missing; answers come from the ordinary one.
-        self.session.load(build_program(self.theory.library, self._facts(), assumed=self.theory.assumed))
+        theory = self.theory
+        program = build_program(theory.library, self._facts(), assumed=theory.assumed, denied=theory.denied())
+        self.session.load(program)
         return answer_goal(self.session, self.goal, self.budget.limits)
 
     def _ask(self, missing: Missing) -> None:

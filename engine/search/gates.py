@@ -126,6 +126,10 @@ def _disagreeing(candidate: Candidate, question: QuestionGates) -> str | None:
     return None
 
 
+def _inconsistent(candidate: Candidate, question: QuestionGates) -> str | None:
+    return question.inconsistent.get(candidate)
+
+
 def _type_claims(value: Value, data_type: str, _: Sequence[Atom], library: Library) -> Sequence[str]:
     # The parser has read a number as a number already: there is nothing left to doubt.
     return () if library.is_numeric(data_type) else (type_claim(str(value), data_type),)
@@ -196,6 +200,18 @@ CRITIC = Gate(
     scoring=Scoring("probability", "true", _fact_claims),
     switch="Switch the critic gate off (ablation).",
 )
+CONSISTENCY = Gate(
+    "consistency",
+    {
+        Subject.VALUES: Wording(
+            "does the fact break no declaration?",
+            rejection="The fact breaks a declaration of the rule files, alone or together with surer facts.",
+            rejections_only=True,
+        )
+    },
+    objection=_inconsistent,
+    in_tables=False,
+)
 COMPUTED = Gate(
     "computed",
     {
@@ -230,7 +246,7 @@ LIKELIHOOD = Gate(
     switch="Rank at random (ablation).",
 )
 
-GATES: tuple[Gate, ...] = (PARSER, AGREEMENT, TYPE, CRITIC, COMPUTED, DERIVED, LIKELIHOOD)
+GATES: tuple[Gate, ...] = (PARSER, AGREEMENT, TYPE, CRITIC, CONSISTENCY, COMPUTED, DERIVED, LIKELIHOOD)
 
 REORDERED: Mapping[str | None, tuple[Gate, ...]] = {"released": (CRITIC, TYPE)}
 """Gates that take each other's places in this order under `--compat`: LINK's released code asks for the fact first."""
@@ -241,7 +257,9 @@ def gates_in_order(compat: str | None = None) -> tuple[Gate, ...]:
     reordered = REORDERED.get(compat, ())
     # Each of the reordered gates gets the place where `GATES` has one of them.
     swapped = iter(reordered)
-    return tuple(next(swapped) if gate in reordered else gate for gate in GATES)
+    # LINK has no declarations, so that nothing can be inconsistent.
+    gates = [gate for gate in GATES if compat is None or gate is not CONSISTENCY]
+    return tuple(next(swapped) if gate in reordered else gate for gate in gates)
 
 
 # --- judging the values of one question ------------------------------------------------------------------------------
@@ -265,6 +283,8 @@ class QuestionGates:
         self.order = [gate for gate in gates if gate.judges(Subject.VALUES)]
         self.agreed = True
         self.taken: Value | None = None
+        self.inconsistent: dict[Candidate, str] = {}
+        """Candidates whose facts break a declaration, with the reason; set by the oracle."""
         self.scores: dict[Candidate, Scores] = {}
         self._prior = prior or {}
         self._rules: dict[str, CriticRule] = {}

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from hapax.engine.search.inquiry import atom_values
 from hapax.grammar.arithmetic import holds
+from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, Term, Value
-from hapax.kb.records import FactRecord, Source, TypeFact
+from hapax.kb.records import DenialRecord, FactRecord, Source, TypeFact
 from hapax.kb.store import KnowledgeBase
 
 Facts = dict[tuple[Value, ...], FactRecord]
@@ -36,6 +38,7 @@ class KnownFacts:
         self._kb, self._library = kb, library
         self._predicates: dict[str, _PredicateFacts] = {}
         self._types: dict[tuple[Value, str], TypeFact] = {}
+        self._denials: dict[str, DenialRecord] = {}
 
     def of(self, indicator: str) -> Facts:
         """The predicate's facts by their arguments."""
@@ -63,7 +66,12 @@ class KnownFacts:
         return list(self._of(indicator).given)
 
     def truth(self, atom: Atom) -> float | None:
-        """1 or 0 by a given fact or arithmetic; None if a model has to say. Given predicates have no other facts."""
+        """1 or 0 by a given fact, a declaration or arithmetic; None if a model has to say.
+
+        Given predicates have no other facts than the given ones.
+        """
+        if self._is_reflexive(atom):
+            return 0.0
         signature = self._library.signature(atom.indicator)
         if signature.kind is PredicateKind.COMPUTED and signature.definition is not None:
             names = (parameter.name for parameter in signature.parameters)
@@ -72,6 +80,13 @@ class KnownFacts:
         if fact is not None and fact.source is Source.GIVEN:
             return 1.0
         return 0.0 if signature.kind is PredicateKind.GIVEN else None
+
+    def _is_reflexive(self, atom: Atom) -> bool:
+        """True for p(a, a) where p is declared irreflexive or asymmetric."""
+        if len(set(atom.arguments)) != 1 or len(atom.arguments) != 2:
+            return False
+        forbidding = (Property.IRREFLEXIVE, Property.ASYMMETRIC)
+        return any(self._library.has_property(atom.indicator, item) for item in forbidding)
 
     def add(self, facts: Sequence[FactRecord]) -> None:
         """Add facts, to the knowledge base too (inside the caller's transaction)."""
@@ -92,6 +107,28 @@ class KnownFacts:
         for type_fact in types:
             self._types[type_fact.constant, type_fact.data_type] = type_fact
 
+    def deny(self, denials: Sequence[DenialRecord]) -> None:
+        """Add atoms that a critic denied, to the knowledge base too (inside the caller's transaction).
+
+        Only negations of open predicates need them, so those of other predicates are not stored.
+        """
+        needed = [item for item in denials if f"{item.predicate}/{len(item.arguments)}" in self._library.open_negations]
+        self._kb.add_denials(needed)
+        for denial in needed:
+            self._denials[denial.id] = denial
+
+    def denials(self, indicator: str) -> list[DenialRecord]:
+        """The atoms of the predicate that a critic denied in this run."""
+        return [item for item in self._denials.values() if f"{item.predicate}/{len(item.arguments)}" == indicator]
+
+    def is_covered(self, atom: Atom) -> bool:
+        """True if the atom is false unless it is known: by the declared closedness of its predicate."""
+        closedness = self._library.closedness(atom.indicator)
+        if closedness is Closedness.CLOSED_FOR_FIRST:
+            first = atom_values(atom)[:1]
+            return any(arguments[:1] == first for arguments in self.of(atom.indicator))
+        return closedness is Closedness.CLOSED
+
     def reject(self, facts: Iterable[FactRecord]) -> None:
         """Retract facts of candidates that a gate now rejects, unless this run found them by another candidate too."""
         for fact in facts:
@@ -105,6 +142,15 @@ class KnownFacts:
                 del known.facts[fact.arguments]
                 known.given.pop(fact.arguments, None)
                 known.found.pop(fact.arguments, None)
+
+    def retract(self, facts: Iterable[FactRecord]) -> None:
+        """Retract facts, whichever candidates found them, from the knowledge base too."""
+        for fact in facts:
+            known = self._of(f"{fact.predicate}/{len(fact.arguments)}")
+            self._kb.retract_fact(fact.id)
+            known.supports.pop(fact.id, None)
+            for index in (known.facts, known.given, known.found):
+                index.pop(fact.arguments, None)
 
     def keep_only(self, indicators: Collection[str]) -> None:
         """Free the facts of all other predicates, and the types of values, which no later rule of the run uses."""

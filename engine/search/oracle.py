@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import NamedTuple, TypeVar
 
-from hapax.engine.search.gates import CRITIC, TYPE, Gate, QuestionGates, gates_in_order
+from hapax.engine.search.consistency import Consistency, ProposedFact
+from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, Gate, QuestionGates, gates_in_order
 from hapax.engine.search.inquiry import (
     FUNCTIONAL_SAMPLES,
     AskedQuestion,
@@ -31,7 +32,17 @@ from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.rules import Library, Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
-from hapax.kb.records import Assessment, Candidate, Decision, FactRecord, Question, Source, TypeFact, content_id
+from hapax.kb.records import (
+    Assessment,
+    Candidate,
+    Decision,
+    DenialRecord,
+    FactRecord,
+    Question,
+    Source,
+    TypeFact,
+    content_id,
+)
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
@@ -153,6 +164,7 @@ class Oracle:
         self.models = journaled(models, self.journal)
         self.known = KnownFacts(kb, library)
         self.wording = QuestionWording(self.settings.profile, library, self.known, general_examples())
+        self.consistency = Consistency(kb, library, self.known, run_id, self.probabilities)
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}
@@ -185,6 +197,7 @@ class Oracle:
         while open_questions := [question for question in asked if question.is_open]:
             self._round(self._in_turn(open_questions))
         self._end(asked)
+        self._settle_conflicts(asked)
         decisions = {question: question.decisions(self.run_id) for question in asked}
         self._store(decisions)
         for question in asked:
@@ -261,6 +274,7 @@ class Oracle:
         """Store verdicts on atoms that no question proposed, and true ones as facts."""
         decisions: list[Decision] = []
         facts: list[FactRecord] = []
+        denials: list[DenialRecord] = []
         for atom, score, threshold, is_true in verdicts:
             if self.known.truth(atom) is not None:
                 continue  # given or computed: nobody judged it
@@ -272,10 +286,15 @@ class Oracle:
             if is_true:
                 types = self.library.signature(atom.indicator).argument_types
                 facts.append(self._fact(atom, types, score, None))
+            elif score is not None and score <= 1 - threshold:
+                denials.append(DenialRecord(atom.predicate, values, score, self.run_id or None))
         if decisions:
             with self.kb.transaction():
                 self.kb.add_decisions(decisions)
                 self.known.add(facts)
+                self.known.deny(denials)
+        if CONSISTENCY in self.settings.gates:
+            self.consistency.settle((), facts)
 
     def claim(self, atom: Atom) -> str:
         """The sentence by which the critic judges a ground atom."""
@@ -507,10 +526,30 @@ class Oracle:
             # First reject, then add: one candidate may support what another, rejected one proposed too.
             self.known.reject(rejected)
             self.known.add(accepted)
+            self.known.deny([self._denial(fact) for fact in rejected if self._is_sure_no(fact)])
             self.known.add_types(types)
             self.kb.set_question_states(
                 (asked.inquiry.question, asked.state) for asked in decided if not asked.restored
             )
+
+    def _is_sure_no(self, fact: FactRecord) -> bool:
+        """True if the critic's score of a rejected fact is as low as a negated literal needs."""
+        return fact.probability is not None and fact.probability <= 1 - self.settings.truth_threshold
+
+    def _denial(self, fact: FactRecord) -> DenialRecord:
+        return DenialRecord(fact.predicate, fact.arguments, fact.probability or 0.0, fact.run_id)
+
+    def _settle_conflicts(self, asked: Sequence[AskedQuestion]) -> None:
+        """Pass the facts that the other gates accept to the consistency gate."""
+        if CONSISTENCY not in self.settings.gates:
+            return
+        proposals: list[ProposedFact] = []
+        for question in asked:
+            for candidate in question.gates.accepted:
+                score = question.gates.scores[candidate].get(CRITIC.name)
+                facts = self._facts(question.inquiry, candidate, score)
+                proposals += [ProposedFact(question, candidate, fact) for fact in facts]
+        self.consistency.settle(proposals)
 
     def _facts(self, inquiry: Inquiry, candidate: Candidate, probability: float | None) -> list[FactRecord]:
         """The facts that a candidate makes of the claimed patterns, its own argument typed as the question's values."""

@@ -141,7 +141,8 @@ class RuleReport:
 class SearchReport:
     """The closing table: a line per rule, and the requests by role.
 
-    `status`: done or budget. `budget`: message of the budget that was reached.
+    `status`: done or budget. `budget`: message of the budget that was reached. `conflicts`: conflicts that the
+    consistency gate decided, None if the rule files declare nothing or the gate is off; `facts`: facts that came to it.
     """
 
     run_id: str
@@ -149,6 +150,13 @@ class SearchReport:
     statistics: Mapping[str, CallStatistics] = field(default_factory=dict)
     status: str = "done"
     budget: str | None = None
+    conflicts: int | None = None
+    facts: int = 0
+
+    @property
+    def conflicts_per_thousand(self) -> float:
+        """Conflicts for each 1,000 facts, those that lost included."""
+        return 1000 * (self.conflicts or 0) / self.facts if self.facts else 0.0
 
     @property
     def searched(self) -> tuple[RuleReport, ...]:
@@ -189,5 +197,7 @@ class SearchReport:
             "rules": [rule.to_json() for rule in self.rules],
             "skipped": [rule.rule for rule in self.skipped],
             "cut": list(self.cut),
+            "conflicts": self.conflicts,
+            "conflicts_per_1000_facts": None if self.conflicts is None else self.conflicts_per_thousand,
             "calls": {role: asdict(statistics) for role, statistics in self.statistics.items()},
         }

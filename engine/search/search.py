@@ -18,7 +18,7 @@ from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.beams import Origin, RuleSearch, origin_of
 from hapax.engine.search.demand import DemandBudget, run_demand
-from hapax.engine.search.gates import COMPUTED, CRITIC, DERIVED, LastVerdicts
+from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED, LastVerdicts
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, journaled, model_name
@@ -73,6 +73,7 @@ def search(job: SearchJob) -> SearchReport:
     oracle = Oracle(kb, job.library, job.models, job.settings.oracle, run.id, journal=journal)
     try:
         with PrologSession() as session, _rare_garbage_collection():
+            oracle.consistency.session = session
             report = _SearchRun(job, oracle, session).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
@@ -106,6 +107,7 @@ def run_record(job: SearchJob) -> RunRecord:
     signatures = library.completed().signatures
     predicates = sorted(repr(replace(signature, place=Place())) for signature in signatures)
     predicates += sorted(f"{item.indicator} within {item.tolerance}" for item in signatures if item.tolerance)
+    predicates += sorted(map(str, library.declarations))
     # The order of facts and subtypes in the files has no meaning, so it must not make another run.
     given = sorted(map(str, library.facts))
     subtypes = sorted(map(list, library.subtypes))
@@ -188,7 +190,14 @@ class _SearchRun:
             self.oracle.journal.statistics,
             "budget" if reached else "done",
             str(reached) if reached else None,
+            *self._conflicts(),
         )
+
+    def _conflicts(self) -> tuple[int | None, int]:
+        """Numbers of conflicts and of facts that came to the consistency gate."""
+        consistency = self.oracle.consistency
+        is_on = consistency.is_needed and CONSISTENCY in self.oracle.settings.gates
+        return (consistency.conflicts if is_on else None), len(consistency.facts)
 
     def _free(self, uses: _Uses, number: int) -> None:
         """Free answers and facts that no rule from this number on uses, so that memory does not grow with the rules."""
@@ -290,7 +299,8 @@ class _SearchRun:
                 else:
                     is_true = score >= threshold
                     # A negated literal needs a sure no: a score between the thresholds is neither true nor false.
-                    is_false = score <= 1 - threshold and not is_true
+                    is_covered = literal.negated and self.oracle.known.is_covered(atom)
+                    is_false = (is_covered or score <= 1 - threshold) and not is_true
                     passed.append(is_false if literal.negated else is_true)
                     if not passed[-1] and not literal.negated:
                         failing.append(score)
@@ -432,7 +442,8 @@ class _SearchRun:
         for signature in relevant_library(self.job.library, rule).completed().signatures:
             facts += self.oracle.known.of_run(signature.indicator)
         kept = KeptSubstitutions(rule, rule_search.substitutions(), self.oracle.run_id)
-        statements = derive_statements(self.session, self.job.library, facts, kept)
+        denied = chain.from_iterable(map(self.oracle.known.denials, sorted(self.job.library.open_negations)))
+        statements = derive_statements(self.session, self.job.library, facts, kept, denied)
         scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
 

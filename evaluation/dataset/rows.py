@@ -157,7 +157,7 @@ class DatasetSource:
             "proof": record.proof,
             "proof_text": proof_text(proof, goal_text),
             # Every proof has steps by rule; their premises are what it rests on.
-            "sources": sorted({part.by.value for part in proof.parts() if part.by is not By.RULE}),
+            "sources": sorted({part.by.value for part in proof.parts() if part.by not in (By.RULE, By.DECLARATION)}),
             "run": record.run_id,
             "knowledge_model": models.get(KNOWLEDGE),
             "critic_model": models.get(CRITIC),

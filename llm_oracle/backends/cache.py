@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+Notice = Callable[[str], None]
+"""Receives a line for the user while something slow is prepared."""
 
 CACHE_VARIABLE = "HAPAX_CACHE"
 """Environment variable that names another folder."""
@@ -20,3 +27,18 @@ def cache_folder() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     # The XDG base directory specification says to ignore relative paths.
     return (base if base.is_absolute() else Path.home() / ".cache") / "hapax"
+
+
+@contextmanager
+def alone(folder: Path, notice: Notice, work: str) -> Iterator[None]:
+    """Hold the lock on making this folder of the cache, after waiting for another process that `work` says."""
+    lock = FileLock(folder.with_suffix(".lock"), fallback_to_soft=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        notice(f"Waiting for another process that {work}.")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hapax.llm_oracle.backend import SCORING_ROLES, Backend
 from hapax.llm_oracle.budget import FREE
-from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity
+from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
 
 FLOOR = 1e-9
 """Relative frequency of a word that is not in the list: one in 10**9, just below its rarest words."""
@@ -39,6 +40,15 @@ class FrequencyLikelihood:
             words = self._tokenize(text, self._language)
             frequencies = (self._word_frequency(word, self._language, minimum=FLOOR) for word in words)
             scores.append(LogLikelihood(math.fsum(math.log(frequency) for frequency in frequencies), len(words)))
+        return scores
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        """Words are independent of each other, so a span has the score that it would have alone."""
+        wholes = self.log_likelihoods([text.text for text in texts])
+        scores = []
+        for text, whole in zip(texts, wholes, strict=True):
+            parts = self.log_likelihoods([text.text[start:end] for start, end in text.spans])
+            scores.append(replace(whole, spans=tuple((part.total, part.token_count) for part in parts)))
         return scores
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
-
 from hapax.grammar.errors import HapaxError
-from hapax.llm_oracle.backends.cache import CACHE_VARIABLE, cache_folder
+from hapax.llm_oracle.backends.cache import CACHE_VARIABLE, Notice, alone, cache_folder
 
 if TYPE_CHECKING:
     import torch
@@ -30,9 +28,6 @@ MAGIC = b"GGUF"
 
 CONVERSION = 1
 """Version of the conversion, part of names and revisions: increase it when the converted weights change."""
-
-Notice = Callable[[str], None]
-"""Receives a line for the user while something slow is prepared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ def converted(path: Path, notice: Notice | None = None) -> ConvertedModel:
     if not folder.is_dir():
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(folder, notice or _silent):
+            with alone(folder, notice or _silent, "converts the same model"):
                 if not folder.is_dir():  # another process may have converted it meanwhile
                     _convert(path, folder, notice or _silent)
         except OSError as fault:
@@ -83,21 +78,6 @@ def _content_hash(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as fault:
         raise HapaxError(f"{path} cannot be read: {fault.strerror}. Give the path of a GGUF file.") from fault
-
-
-@contextmanager
-def _alone(folder: Path, notice: Notice) -> Iterator[None]:
-    """Hold the lock on converting into this folder, after waiting for another process that converts the same file."""
-    lock = FileLock(folder.with_suffix(".lock"), fallback_to_soft=False)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        notice("Waiting for another process that converts the same model.")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _convert(path: Path, folder: Path, notice: Notice) -> None:

@@ -6,7 +6,9 @@ little work.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from transformers import (
@@ -34,6 +36,7 @@ from hapax.llm_oracle.protocols import (
     GenerationRequest,
     LogLikelihood,
     ReplyForm,
+    SpannedText,
     Usage,
 )
 
@@ -255,20 +258,48 @@ class HuggingFaceLikelihood:
         self._scorer = CausalScorer(loaded, room)
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        tokenized = [self._tokens(text) for text in texts]
-        # The same for all texts, since they come from one tokenizer.
-        lead = max((lead for _, lead in tokenized), default=1)
-        counts = [max(0, len(tokens) - lead) for tokens, _ in tokenized]
-        asked = [tokens for (tokens, _), count in zip(tokenized, counts, strict=True) if count]
-        totals = iter(self._scorer.log_likelihoods(asked, lead))
-        return [LogLikelihood(next(totals) if count else 0.0, count) for count in counts]
+        scores = self._scored([self._encoded(self._loaded.harmless(text)) for text in texts])
+        return [LogLikelihood(math.fsum(tokens), len(tokens)) for tokens in scores]
 
-    def _tokens(self, text: str) -> tuple[Tokens, int]:
-        """Token ids up to the last scored one, and the number at the beginning that are not scored, at least one."""
-        encoded = self._loaded.tokenizer(self._loaded.harmless(text), return_special_tokens_mask=True)
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        if not self._loaded.tokenizer.is_fast:
+            raise HapaxError(
+                f"The tokenizer of {self.identity.name} does not tell where in a text its tokens are. "
+                "Choose --measure paper or total, or a checkpoint with a tokenizer.json."
+            )
+        cleaned = [text.rewritten(self._loaded.harmless) for text in texts]
+        encoded = [self._encoded(text.text, places=True) for text in cleaned]
+        answers = []
+        for text, encoded_text, scores in zip(cleaned, encoded, self._scored(encoded), strict=True):
+            places = encoded_text.places[-len(scores) :] if scores else ()
+            answers.append(LogLikelihood.of_tokens(scores, places, text.spans))
+        return answers
+
+    def _scored(self, texts: Sequence[_EncodedText]) -> list[tuple[float, ...]]:
+        """ln P of the scored tokens of each text; none for a text that is too short."""
+        # The same for all texts, since they come from one tokenizer.
+        lead = max((text.lead for text in texts), default=1)
+        found = iter(self._scorer.log_likelihoods([text.tokens for text in texts if len(text.tokens) > lead], lead))
+        return [next(found) if len(text.tokens) > lead else () for text in texts]
+
+    def _encoded(self, text: str, places: bool = False) -> _EncodedText:
+        encoded = self._loaded.tokenizer(text, return_special_tokens_mask=True, return_offsets_mapping=places)
         added = encoded.special_tokens_mask[: self._loaded.context]
         own = [place for place, special in enumerate(added) if not special]
-        return (tuple(encoded.input_ids[: own[-1] + 1]), max(1, own[0])) if own else ((), 1)
+        if not own:
+            return _EncodedText((), 1)
+        length = own[-1] + 1
+        ranges = tuple(encoded.offset_mapping[:length]) if places else ()
+        return _EncodedText(tuple(encoded.input_ids[:length]), max(1, own[0]), ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodedText:
+    """Token ids up to the last scored one, the number at the beginning that are not scored, and character ranges."""
+
+    tokens: Tokens
+    lead: int
+    places: tuple[tuple[int, int], ...] = ()
 
 
 def answer_tokens(loaded: LoadedModel) -> tuple[list[int], list[int]]:

@@ -12,7 +12,10 @@ from typing import NoReturn
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.protocols import ModelIdentity
 
-DESCRIBING = frozenset({"README.md", "measurements.json"})
+TEACHERS_FILE = "teachers.json"
+"""File of a folder with the names of the models on whose scores its model was trained: `{"taught_by": [...]}`."""
+
+DESCRIBING = frozenset({"README.md", "measurements.json", TEACHERS_FILE})
 """Files of a folder that describe its model and change none of its answers."""
 
 HASHED_BYTES = 200 * 2**20
@@ -45,7 +48,8 @@ def checkpoint_identity(source: str | Path, name: str, revision: str, precision:
     """
     if precision != "float32":
         revision = f"{revision} {precision}".strip()
-    return ModelIdentity(name, revision, *_abilities(Path(source)))
+    folder = Path(source)
+    return ModelIdentity(name, revision, *_abilities(folder), _teachers(folder))
 
 
 def forecast_identity(source: str | Path, name: str, dtype: str, newest_revision: str | None) -> ModelIdentity:
@@ -83,6 +87,16 @@ def _abilities(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...] | 
             f'{listing} is malformed. Write {{"predicates": ["name/arity", ...], "types": [...]}}, or rebuild the '
             "model."
         ) from fault
+
+
+def _teachers(folder: Path) -> tuple[str, ...]:
+    listing = folder / TEACHERS_FILE
+    if not listing.is_file():
+        return ()
+    try:
+        return tuple(map(str, json.loads(listing.read_text("utf-8"))["taught_by"]))
+    except (ValueError, KeyError, TypeError) as fault:
+        raise HapaxError(f'{listing} is malformed. Write {{"taught_by": ["name", ...]}}.') from fault
 
 
 def content_revision(source: str | Path, commit: str | None = None) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from hapax.grammar.errors import HapaxError
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
@@ -56,6 +58,7 @@ from hapax.llm_oracle.protocols import (
     GenerationRequest,
     LogLikelihood,
     ModelIdentity,
+    SpannedText,
     Stream,
     Usage,
     in_request_order,
@@ -265,17 +268,30 @@ class OpenAILikelihood:
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         return in_request_order(self.stream(texts), len(texts))
 
-    def stream(self, asked: Sequence[str], *_: GenerationParameters) -> Stream[LogLikelihood]:
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        return in_request_order(self.stream(texts), len(texts))
+
+    def stream(self, asked: Sequence[str | SpannedText], *_: GenerationParameters) -> Stream[LogLikelihood]:
         """The scores as they arrive. An empty text has a score without a request."""
-        requests = (self._method.ask(self._model, harmless(text)) for text in asked)
+        requests = map(self._request, asked)
         parts = ([request] if request.prompt else [] for request in requests)
         return _combined(self._transport, parts, self._read, lambda _, replies: _log_likelihood(replies))
 
+    def _request(self, asked: str | SpannedText) -> ServerRequest:
+        text = SpannedText(asked, ()) if isinstance(asked, str) else asked
+        cleaned = text.rewritten(harmless)
+        return replace(self._method.ask(self._model, cleaned.text), spans=cleaned.spans)
+
     def _read(self, reply: Any, request: ServerRequest) -> LogLikelihood:
-        found = self._method.read(reply, request.prompt)
-        if found is None:
-            raise TransientFault(f"a text of {len(request.prompt)} characters came back without its log-probabilities")
-        return found
+        found = self._method.read(reply, SpannedText(request.prompt, request.spans))
+        if found is not None:
+            return found
+        if self._method.read(reply, SpannedText(request.prompt, ())) is not None:
+            raise HapaxError(
+                f"{self.identity.name} does not say where in a text its tokens are, so it cannot score the values of "
+                "a sentence. Choose --measure paper or total, or a server that gives text_offset or decoded_token."
+            )
+        raise TransientFault(f"a text of {len(request.prompt)} characters came back without its log-probabilities")
 
 
 class TokenBias:

@@ -44,7 +44,15 @@ from hapax.llm_oracle.backends.openai_wire import (
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import PROBE, Asker, Journal, PreparedCall, StoredAnswer
 from hapax.llm_oracle.prompts import critic_prompt
-from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, PartlyAnswered, Stream, Usage, in_request_order
+from hapax.llm_oracle.protocols import (
+    LogLikelihood,
+    ModelIdentity,
+    PartlyAnswered,
+    SpannedText,
+    Stream,
+    Usage,
+    in_request_order,
+)
 
 KNOWN_CLAIM = "Paris is the capital of France."
 FORM_QUESTION = "Name two colours."
@@ -155,8 +163,8 @@ class LikelihoodMethod:
         body = request_body(COMPLETIONS, model, text, max_tokens=1, temperature=0, **option)
         return ServerRequest(COMPLETIONS, body, Usage(estimated_tokens(text), 1))
 
-    def read(self, reply: Any, text: str) -> LogLikelihood | None:
-        return echoed_likelihood(reply, text) if self.kind == ECHO else prompt_likelihood(reply)
+    def read(self, reply: Any, asked: SpannedText) -> LogLikelihood | None:
+        return echoed_likelihood(reply, asked) if self.kind == ECHO else prompt_likelihood(reply, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +319,7 @@ def _scored(
     """The score of a text, and the server's name for the model."""
 
     def read(reply: Any) -> tuple[LogLikelihood | None, str]:
-        return method.read(reply, text), model_reported(reply)
+        return method.read(reply, SpannedText(text, ())), model_reported(reply)
 
     return _found(transport, method.ask(served.model, text), read) or (None, "")
 

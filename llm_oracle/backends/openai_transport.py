@@ -76,6 +76,8 @@ class ServerRequest:
     path: str
     body: Mapping[str, Any]
     most: Usage = field(default_factory=Usage)
+    spans: tuple[tuple[int, int], ...] = ()
+    """Character ranges of the prompt whose scores are read apart from the whole. They are not sent."""
 
     @property
     def is_charged(self) -> bool:

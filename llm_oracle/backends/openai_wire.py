@@ -10,11 +10,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import accumulate, pairwise
 from typing import Any
 
 from hapax.llm_oracle.answers import yes_probability
 from hapax.llm_oracle.budget import estimated_tokens
-from hapax.llm_oracle.protocols import LogLikelihood, Usage
+from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Usage
 
 CHAT, COMPLETIONS = "chat/completions", "completions"
 SYSTEM_ONE = "systemone"
@@ -212,12 +213,13 @@ def system_one_yes(reply: Any) -> float:
     return float(probability)
 
 
-def echoed_likelihood(reply: Any, text: str) -> LogLikelihood | None:
+def echoed_likelihood(reply: Any, asked: SpannedText) -> LogLikelihood | None:
     """ln P of the text from a completion that echoes it; None if the server did not echo it with log-probabilities.
 
     The tokens of the text are those that the server counts as the prompt. The first, and a begin token before it, have
-    no log-probability.
+    no log-probability. None, too, if spans are asked and the reply does not say where its tokens are.
     """
+    text = asked.text
     choice = _choices(reply)[0]
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict) or not _text(choice).lstrip().startswith(text.lstrip()):
@@ -234,33 +236,56 @@ def echoed_likelihood(reply: Any, text: str) -> LogLikelihood | None:
     # The two counts may differ by a begin token, which only one of them includes.
     if not 0 < length <= len(scores) or (prompt_tokens is not None and abs(prompt_tokens - length) > 1):
         return None
-    return _summed(scores[:length])
+    starts = offsets[:length] if isinstance(offsets, list) and len(offsets) == len(scores) else None
+    return _summed(scores[:length], starts, asked)
 
 
-def prompt_likelihood(reply: Any) -> LogLikelihood | None:
-    """ln P of the prompt from vLLM's `prompt_logprobs`; None if the server did not return them."""
+def prompt_likelihood(reply: Any, asked: SpannedText) -> LogLikelihood | None:
+    """ln P of the prompt from vLLM's `prompt_logprobs`; None if the server did not return them.
+
+    None, too, if spans are asked and the tokens of the reply, put together, are not the text.
+    """
     positions = _choices(reply)[0].get("prompt_logprobs")
     if positions is None and isinstance(reply, dict):
         positions = reply.get("prompt_logprobs")
     if not isinstance(positions, list) or not positions:
         return None
     scores: list[Any] = []
+    words: list[Any] = []
     for position in positions:
         entries = list(position.values()) if isinstance(position, dict) else []
         if position is not None and (len(entries) != 1 or not isinstance(entries[0], dict)):
             return None
         scores.append(entries[0].get("logprob") if entries else None)
-    return _summed(scores)
+        words.append(entries[0].get("decoded_token") if entries else None)
+    return _summed(scores, _starts(words, asked.text), asked)
 
 
-def _summed(scores: Sequence[Any]) -> LogLikelihood | None:
+def _starts(words: Sequence[Any], text: str) -> list[int] | None:
+    """The place in the text of each token, read from its end; None if the tokens do not make up the text.
+
+    The first token has no words in these replies: it is a begin token, or the text's own first word.
+    """
+    rest = words[1:]
+    if not all(isinstance(word, str) for word in rest) or not text.endswith("".join(rest)):
+        return None
+    first = len(text) - len("".join(rest))
+    return [0, *accumulate((len(word) for word in rest[:-1]), initial=first)] if rest else [0]
+
+
+def _summed(scores: Sequence[Any], starts: Sequence[int] | None, asked: SpannedText) -> LogLikelihood | None:
     """Sum of the scores. Only the first token may have none: nothing predicts it unless there is a begin token."""
     first, rest = scores[0], scores[1:]
     if not all(map(_is_logprob, rest)):
         return None
     # Exactly 0 for the first token means that nothing predicted it: a predicted token is never certain.
-    known = [first, *rest] if _is_logprob(first) and first < 0 else rest
-    return LogLikelihood(math.fsum(min(0.0, score) for score in known), len(known))
+    known = [min(0.0, score) for score in ([first, *rest] if _is_logprob(first) and first < 0 else rest)]
+    if not asked.spans:
+        return LogLikelihood(math.fsum(known), len(known))
+    if starts is None:
+        return None
+    places = list(pairwise([*starts, len(asked.text)]))
+    return LogLikelihood.of_tokens(known, places[len(places) - len(known) :], asked.spans)
 
 
 def _choices(reply: Any) -> list[dict[str, Any]]:

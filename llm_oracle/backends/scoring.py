@@ -61,13 +61,13 @@ class CausalScorer:
 
         return self._answers(texts, read)
 
-    def log_likelihoods(self, texts: Sequence[Tokens], lead: int = 1) -> list[float]:
-        """For each text, longer than `lead` tokens, the sum of ln P over its tokens after the first `lead` (1 or more).
+    def log_likelihoods(self, texts: Sequence[Tokens], lead: int = 1) -> list[tuple[float, ...]]:
+        """For each text, longer than `lead` tokens, ln P of each of its tokens after the first `lead` (1 or more).
 
-        Each piece of a plan is scored once, and a text's sum is that of its pieces.
+        Each piece of a plan is scored once, and a text's scores are those of its pieces.
         """
 
-        def read(plan: Sequence[Level]) -> list[float]:
+        def read(plan: Sequence[Level]) -> list[tuple[float, ...]]:
             owners: list[tuple[int, int]] = []
             found: list[torch.Tensor] = []
             for done in self._passes.carried_out(plan):
@@ -75,13 +75,14 @@ class CausalScorer:
                 if wanted.rows:
                     found.append(self._passes.log_probabilities(wanted.states(done), wanted.at, wanted.tokens))
                     owners.extend((done.level, done.places[row]) for row in wanted.rows)
-            totals = [[0.0] * len(level) for level in plan]  # by level and piece, then with all in front of the piece
+            scores: list[list[list[float]]] = [[[] for _ in level] for level in plan]  # by level and piece
+            # `_scored` lists the tokens of a piece in their order in the text.
             for (level, place), value in zip(owners, torch.cat(found).tolist(), strict=True):
-                totals[level][place] += value
+                scores[level][place].append(value)
             for level, pieces in enumerate(plan[1:]):
                 for place, piece in enumerate(pieces):
-                    totals[level + 1][place] += totals[level][piece.parent]
-            return totals[-1]
+                    scores[level + 1][place] = scores[level][piece.parent] + scores[level + 1][place]
+            return [tuple(tokens) for tokens in scores[-1]]
 
         return self._answers(texts, read)
 

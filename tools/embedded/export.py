@@ -13,6 +13,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from hapax.llm_oracle.backends.identities import TEACHERS_FILE
 from tools.embedded.corpus import Corpus
 from tools.embedded.tokenizer import BEGIN, END, PADDING
 
@@ -56,6 +57,8 @@ def export_model(
     predicates = [f"{predicate}/2" for predicate in corpus.atlas.relations]
     abilities = {"predicates": predicates, "types": list(corpus.atlas.types), "training": record}
     (folder / ABILITIES_FILE).write_text(json.dumps(abilities, indent=1) + "\n", encoding="utf-8")
+    # The atlas takes the popularity of its entities, and with it the model's likelihoods, from the word list.
+    (folder / TEACHERS_FILE).write_text(json.dumps({"taught_by": ["frequency"]}) + "\n", encoding="utf-8")
     shutil.copyfile(CARD_PROSE, folder / "README.md")  # replaces figures of an earlier model
 
 

@@ -1,0 +1,157 @@
+"""The consistency gate: facts that break a declaration with others open a conflict, in which the least sure loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from hapax.engine.inference.conflicts import (
+    FactConflict,
+    Settlement,
+    conflicts,
+    constrained_predicates,
+    fact_text,
+    settlement,
+)
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import open_session
+from hapax.engine.search.gates import CONSISTENCY
+from hapax.engine.search.inquiry import AskedQuestion
+from hapax.engine.search.known_facts import KnownFacts
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Constant
+from hapax.kb.records import Candidate, ConflictRecord, Decision, FactRecord, Source
+from hapax.kb.store import KnowledgeBase
+
+
+class ProposedFact(NamedTuple):
+    """A fact that an accepted candidate of a question makes."""
+
+    question: AskedQuestion
+    candidate: Candidate
+    fact: FactRecord
+
+
+AtomJudge = Callable[[Iterable[Atom]], dict[Atom, float | None]]
+"""P(yes) of ground atoms; None where there is no critic, or no budget."""
+
+
+@dataclass(slots=True)
+class Consistency:
+    """Decides the conflicts of a run. `session`: of the run; without one each decision opens its own.
+
+    `covers`: true for an atom that a reference covers, which loses no more than a given fact does. `conflicts`: number
+    of those decided, `facts`: ids of the facts that came here.
+    """
+
+    kb: KnowledgeBase
+    library: Library
+    known: KnownFacts
+    run_id: str
+    judge: AtomJudge
+    session: PrologSession | None = None
+    covers: Callable[[Atom], bool] = lambda _: False
+    conflicts: int = field(default=0, init=False)
+    facts: set[str] = field(default_factory=set, init=False)
+    _constrained: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._constrained = constrained_predicates(self.library)
+
+    def settle(self, proposals: Sequence[ProposedFact], new: Sequence[FactRecord] = ()) -> None:
+        """Decide the conflicts of facts not yet stored, or of `new` facts just stored, with all that are known.
+
+        Candidates that lose are marked in their questions' gates; stored facts that lose are retracted. The conflicts
+        are stored with their decisions.
+        """
+        arrived = [*(item.fact for item in proposals), *new]
+        self.facts.update(fact.id for fact in arrived)
+        changed = {_indicator(fact) for fact in arrived} & self._constrained
+        if not changed:
+            return
+        proposed = {item.fact.id: item.fact for item in proposals}
+        settled: dict[tuple[str, tuple[str, ...]], Settlement] = {}
+        lost: dict[str, FactRecord] = {}
+        with open_session(self.session) as session:
+            # A fact that loses may have hidden another proof of the same fault, so the search goes on until nothing new
+            # is found: each round loses a fact or ends.
+            while True:
+                standing = [fact for fact in self._facts(proposed).values() if fact.id not in lost]
+                denied = chain.from_iterable(map(self.known.denials, sorted(self.library.open_negations)))
+                found = conflicts(session, self.library, standing, denied, changed)
+                new_conflicts = {_key(item): item for item in found if _key(item) not in settled}
+                if not new_conflicts:
+                    break
+                for item in self._decided(list(new_conflicts.values())):
+                    settled[_key(item.conflict)] = item
+                    lost.update((fact.id, fact) for fact in item.lost)
+        self.conflicts += len(settled)
+        self._apply(list(settled.values()), proposals)
+
+    @property
+    def is_needed(self) -> bool:
+        """True if the rule files declare anything that a fact can break."""
+        return bool(self._constrained)
+
+    def _facts(self, proposed: dict[str, FactRecord]) -> dict[str, FactRecord]:
+        """Facts by id; a given fact replaces the same one proposed."""
+        facts = dict(proposed)
+        for indicator in sorted(self._constrained):
+            facts.update((fact.id, fact) for fact in self.known.of_run(indicator))
+        return facts
+
+    def _decided(self, found: Sequence[FactConflict]) -> list[Settlement]:
+        """Decide the conflicts, the smallest first, but for those whose facts lost in an earlier one."""
+        claimed: dict[str, Atom] = {}
+        for conflict in found:
+            # A fact that breaks a declaration alone loses, whatever a critic says.
+            if len(conflict.facts) > 1:
+                claimed.update((fact.id, _atom(fact)) for fact in conflict.facts if fact.source is not Source.GIVEN)
+        scores = self.judge(claimed.values()) if claimed else {}
+        probabilities = {fact_id: scores.get(atom) for fact_id, atom in claimed.items()}
+        decided: list[Settlement] = []
+        lost: set[str] = set()
+        for conflict in found:
+            if lost.isdisjoint(fact.id for fact in conflict.facts):
+                covered = [fact.id for fact in conflict.facts if self.covers(_atom(fact))]
+                decided.append(settlement(conflict, probabilities, covered))
+                lost.update(fact.id for fact in decided[-1].lost)
+        return decided
+
+    def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:
+        """Mark and retract the facts that lost, and store the conflicts with their decisions."""
+        reasons = {fact.id: item.reason for item in settled for fact in item.lost}
+        for item in proposals:
+            if item.fact.id in reasons:
+                item.question.gates.inconsistent[item.candidate] = reasons[item.fact.id]
+        records = [self._record(item) for item in settled]
+        decisions: list[Decision] = []
+        stored: list[FactRecord] = []
+        for fact in chain.from_iterable(item.lost for item in settled):
+            current = self.known.of(_indicator(fact)).get(fact.arguments)
+            if current is not None and current.source is not Source.GIVEN:
+                stored.append(current)
+                reason, subject = reasons[fact.id], current.candidate_id or current.id
+                decisions.append(Decision(self.run_id, CONSISTENCY.name, subject, False, None, None, reason))
+        with self.kb.transaction():
+            self.kb.add_conflicts(records)
+            self.kb.add_decisions(decisions)
+            self.known.retract(stored)
+
+    def _record(self, item: Settlement) -> ConflictRecord:
+        facts, lost = map(fact_text, item.conflict.facts), map(fact_text, item.lost)
+        return ConflictRecord(item.conflict.declaration, tuple(facts), tuple(lost), item.reason, self.run_id)
+
+
+def _key(conflict: FactConflict) -> tuple[str, tuple[str, ...]]:
+    return conflict.declaration, tuple(fact.id for fact in conflict.facts)
+
+
+def _indicator(fact: FactRecord) -> str:
+    return f"{fact.predicate}/{len(fact.arguments)}"
+
+
+def _atom(fact: FactRecord) -> Atom:
+    return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))

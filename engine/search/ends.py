@@ -1,0 +1,138 @@
+"""The two ends of a ranking: disjoint, with nothing of the middle, and not filled by one value.
+
+Pure functions of scores and values. The ends of a search's steps, where LINK keeps 75 % for each end (section 2.3), are
+in `ranking.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hapax.kb.records import Distribution
+
+END_SHARE = 1 / 3
+"""Share of a rule's statements at each end; the rest is the middle."""
+
+VALUE_SHARE = 1 / 4
+"""Largest share of an end whose statements may have the same value of a variable, unless there are few values."""
+
+SMALL_POOL = 6
+"""A pool with fewer statements has fewer than two at each end."""
+
+Values = tuple[object, ...]
+"""The values of a statement, by the order of its rule's variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Statements of one rule by end, the most extreme first. Whatever is at neither end is in the middle.
+
+    `crowded`: those that an end leaves out because it has enough statements with one of their values.
+    """
+
+    head: tuple[str, ...]
+    long_tail: tuple[str, ...]
+    crowded: tuple[str, ...] = ()
+    pool: int = 0
+
+    @property
+    def is_small(self) -> bool:
+        """True if the pool has too few statements for ends that mean much."""
+        return self.pool < SMALL_POOL
+
+    def of(self, distribution: Distribution) -> tuple[str, ...]:
+        """The statements of one end."""
+        return self.head if distribution is Distribution.HEAD else self.long_tail
+
+
+def ends(
+    scores: Mapping[str, float],
+    values: Mapping[str, Values],
+    chance: Callable[[str], float],
+    share: float = END_SHARE,
+) -> Ends:
+    """Split the statements of a rule by their scores; higher is likelier.
+
+    `chance` gives a statement's number in [0, 1), by which equal scores are ordered. Statements that share the score at
+    which one end stops with the other end are in neither, because the ranker cannot tell them apart.
+    """
+    order = sorted(scores, key=lambda text: (scores[text], chance(text)))
+    size = min(len(order) // 2, max(1, math.floor(len(order) * share + 1e-9)))
+    tail, head = order[:size], order[::-1][:size]
+    if size and scores[tail[-1]] == scores[head[-1]]:
+        limit = scores[tail[-1]]
+        tail, head = [[text for text in end if scores[text] != limit] for end in (tail, head)]
+    distinct = [len(set(column)) for column in zip(*(values[text] for text in order), strict=True)]
+    chosen_head, chosen_tail = _End(values, head, distinct), _End(values, tail, distinct)
+    crowded = (*chosen_head.crowded, *chosen_tail.crowded)
+    return Ends(tuple(chosen_head.texts), tuple(chosen_tail.texts), crowded, len(order))
+
+
+@dataclass
+class _End:
+    """The statements of one end, without those whose values it has often enough already.
+
+    `distinct`: number of values of each variable in the whole pool.
+    """
+
+    values: Mapping[str, Values]
+    ordered: Sequence[str]
+    distinct: Sequence[int]
+    texts: list[str] = field(default_factory=list)
+    crowded: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        most = [self._most(count) for count in self.distinct]
+        seen: list[Counter[object]] = [Counter() for _ in most]
+        for text in self.ordered:
+            row = self.values[text]
+            if any(counts[value] >= limit for counts, value, limit in zip(seen, row, most, strict=True)):
+                self.crowded.append(text)
+                continue
+            self.texts.append(text)
+            for counts, value in zip(seen, row, strict=True):
+                counts[value] += 1
+
+    def _most(self, distinct: int) -> int:
+        """Most statements with one of `distinct` values: the share, or twice the even share where values are few."""
+        return math.ceil(len(self.ordered) * min(1.0, max(VALUE_SHARE, 2 / distinct)))
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedPair:
+    """A head and a long-tail statement of one rule that differ in a single value."""
+
+    head: str
+    long_tail: str
+
+
+def matched_pairs(split: Ends, values: Mapping[str, Values], tokens: Mapping[str, int]) -> list[MatchedPair]:
+    """Pairs whose values are equal but for one, and whose numbers of name tokens differ by one at most.
+
+    A statement is in one pair at most. The most extreme statements are paired first.
+    """
+    partners: dict[tuple[int, Values], list[str]] = defaultdict(list)
+    for text in split.long_tail:
+        for frame in _frames(values[text]):
+            partners[frame].append(text)
+    taken: set[str] = set()
+    pairs = []
+    for text in split.head:
+        candidates = [partner for frame in _frames(values[text]) for partner in partners[frame]]
+        partner = next((other for other in candidates if _matches(text, other, taken, tokens)), None)
+        if partner is not None:
+            taken.add(partner)
+            pairs.append(MatchedPair(text, partner))
+    return pairs
+
+
+def _frames(values: Values) -> list[tuple[int, Values]]:
+    """The values without each of them in turn, and the place of the one that is left out."""
+    return [(place, values[:place] + values[place + 1 :]) for place in range(len(values))]
+
+
+def _matches(text: str, partner: str, taken: set[str], tokens: Mapping[str, int]) -> bool:
+    return partner not in taken and abs(tokens[text] - tokens[partner]) <= 1

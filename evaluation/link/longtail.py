@@ -1,0 +1,389 @@
+"""Study of the long tail: which measure of likelihood finds it, by which judge (LINK, section 3.2).
+
+The same stored statements are split into two ends by every ranker and measure, and judged by every other model. AUC is
+the probability that a head statement is likelier than a long-tail statement of its rule, by the judge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from hapax.engine.search.ends import Ends, Values, ends, matched_pairs
+from hapax.engine.search.ranking import random_score
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, auc, mean, share, spearman
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Distribution, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.calls import JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.measures import Measure, Measured, RankedText, measured, measures_of
+from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel, ModelIdentity, PopularityModel
+
+COMMON_NAMES = 5_000
+"""A name is common if it is at least as frequent as the word of this rank in the `wordfreq` list."""
+
+EQUALLY_COMMON = 0.25
+"""Largest difference of two statements' priors, in standard deviations within the rule, to compare their pairs."""
+
+LEAST_TO_CORRELATE = 3
+"""Statements of a rule below which a rank correlation says nothing."""
+
+STORED = "as stored"
+"""Name of the split that the searches made."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSplit:
+    """A split of the statements into two ends, as one judge sees it. All estimates are over rules.
+
+    `auc`: mean AUC; `auc_equal_tokens`: the same over pairs of statements whose names differ by one token at most;
+    `auc_equally_common`: of pair rarity, over pairs of statements whose names are equally common; `effect`: mean
+    Cohen's d; `positive`: share of rules with a delta above 0; `matched`: share of matched pairs in which the head
+    statement is likelier. `circular`: the judge equals the ranker, or one of them taught the other.
+    """
+
+    ranker: str
+    measure: str
+    judge: str
+    judged_by: Measure
+    circular: bool
+    auc: Estimate
+    auc_equal_tokens: Estimate
+    auc_equally_common: Estimate
+    effect: Estimate
+    positive: Estimate
+    matched: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSize:
+    """Numbers of a split: statements at each end, in both, crowded out; and the share of the tail's common names."""
+
+    ranker: str
+    measure: str
+    rules: int
+    head: int
+    long_tail: int
+    in_both: int
+    crowded: int
+    common_names: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Mean over rules of the rank correlation of two measures within a rule."""
+
+    first: str
+    second: str
+    correlation: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class LongTailStudy:
+    """Results of `study`."""
+
+    statements: int
+    rules: int
+    sizes: tuple[SplitSize, ...]
+    judged: tuple[JudgedSplit, ...]
+    correlations: tuple[Correlation, ...]
+
+    def to_result(self) -> ExperimentResult:
+        """The tables, with all figures. A circular judgement is marked and never the first of its row."""
+        tables = [self._judgements(), self._sizes(), self._correlations()]
+        notes = [
+            f"{self.statements} statements of {self.rules} rules. AUC: a head statement is likelier than a long-tail "
+            "statement of its rule, by the judge; .5 is chance. In brackets, the rules with a delta above 0.",
+            "*: circular. The judge is the ranker, or one of them taught the other: no evidence.",
+        ]
+        return ExperimentResult(tables, self, notes=notes)
+
+    def _judgements(self) -> ResultTable:
+        judges = list(dict.fromkeys((split.judge, split.judged_by) for split in self.judged))
+        cells: dict[tuple[str, str], dict[tuple[str, Measure], str]] = defaultdict(dict)
+        for split in self.judged:
+            cells[split.ranker, split.measure][split.judge, split.judged_by] = _cell(split)
+        rows = [(*split, *(by_judge.get(judge, "") for judge in judges)) for split, by_judge in cells.items()]
+        columns = ("ranked by", "measure", *(f"{judge} {measure}" for judge, measure in judges))
+        return ResultTable("AUC of head against long tail, by judge", columns, rows)
+
+    def _sizes(self) -> ResultTable:
+        rows = []
+        for size in self.sizes:
+            numbers = (size.rules, size.head, size.long_tail, size.in_both, size.crowded)
+            common = "n/a" if math.isnan(size.common_names.value) else f"{size.common_names.value:.1%}"
+            rows.append((size.ranker, size.measure, *numbers, common))
+        columns = ("ranked by", "measure", "rules", "head", "tail", "both", "crowded", "common in tail")
+        return ResultTable("Statements at the ends", columns, rows)
+
+    def _correlations(self) -> ResultTable:
+        rows = []
+        for pair in self.correlations:
+            rows.append((pair.first, pair.second, f"{pair.correlation.value:.2f}", pair.correlation.count))
+        return ResultTable("Rank correlation inside rules, mean", ("first", "second", "rho", "rules"), rows)
+
+
+def _cell(split: JudgedSplit) -> str:
+    if math.isnan(split.auc.value):
+        return "n/a"
+    rules = f"{round(split.positive.value * split.positive.count)}/{split.positive.count}"
+    return f"{split.auc.value:.2f} ({rules}){'*' if split.circular else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """The distinct texts of a rule, with their values and the ends in which the searches put them."""
+
+    rule: str
+    values: Mapping[str, Values]
+    stored: Mapping[str, frozenset[Distribution]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scorer:
+    """A model and all that it says of the statements, by text."""
+
+    identity: ModelIdentity
+    measures: tuple[Measure, ...]
+    judged_by: Measure
+    by_text: Mapping[str, Measured]
+
+    @property
+    def name(self) -> str:
+        return self.identity.name
+
+    def scores(self, texts: Iterable[str], measure: Measure) -> dict[str, float]:
+        """Finite scores of the texts."""
+        found = {}
+        for text in texts:
+            known = self.by_text.get(text)
+            if known is not None and math.isfinite(known.scores[measure]):
+                found[text] = known.scores[measure]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The ends of each rule by one ranker and measure; the searches' own have no ranker's identity."""
+
+    ranker: str
+    measure: str
+    identity: ModelIdentity | None
+    by_rule: Mapping[str, Ends]
+
+
+def study(
+    kb: KnowledgeBase,
+    models: Sequence[LikelihoodModel],
+    journal: Journal | None = None,
+    rules: Sequence[str] = (),
+    seed: int = 0,
+) -> LongTailStudy:
+    """Split the stored statements by every model and measure, and judge each split by every model.
+
+    `rules`: only these; without any, all. `seed`: of the order of equal scores. Raises HapaxError without statements,
+    and for fewer than two models, because a ranker cannot be its own judge.
+    """
+    if len(models) < 2:
+        raise HapaxError("A split needs a judge that did not rank it. Name two models or more, by --judge.")
+    pools = _pools(kb, rules)
+    scorers = [_scorer(model, pools, journal or Journal(kb)) for model in models]
+    splits = [_Split(STORED, "", None, {pool.rule: _stored_ends(pool) for pool in pools})]
+    for scorer in scorers:
+        for measure in scorer.measures:
+            made = {pool.rule: _ends(pool, scorer, measure, seed) for pool in pools}
+            splits.append(_Split(scorer.name, measure, scorer.identity, made))
+    sizes = [_size(split, pools) for split in splits]
+    judged = []
+    for split in splits:
+        for scorer in scorers:
+            # Pair rarity is another thing than name rarity, so it is judged by pairs, too.
+            is_of_pairs = split.measure == Measure.PAIR and Measure.PAIR in scorer.measures
+            for measure in dict.fromkeys([scorer.judged_by, *([Measure.PAIR] if is_of_pairs else [])]):
+                judged.append(_judged(split, pools, scorer, measure))
+    statements = sum(len(pool.values) for pool in pools)
+    return LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged), tuple(_correlations(pools, scorers)))
+
+
+def is_circular(judge: ModelIdentity, ranker: ModelIdentity) -> bool:
+    """True if the judge is the ranker, or one of them was trained on the other's scores."""
+    return judge.name == ranker.name or judge.name in ranker.taught_by or ranker.name in judge.taught_by
+
+
+def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
+    statements: list[StatementRecord] = []
+    for rule in rules or (None,):
+        statements += kb.statements(rule=rule)
+    if not statements:
+        raise HapaxError(f"{kb.place} has no statements of these rules. Run `hapax search` first.")
+    values: dict[str, dict[str, Values]] = defaultdict(dict)
+    stored: dict[str, dict[str, set[Distribution]]] = defaultdict(lambda: defaultdict(set))
+    for statement in statements:
+        values[statement.rule][statement.text] = tuple(value for _, value in statement.substitution)
+        stored[statement.rule][statement.text].add(statement.distribution)
+    return [
+        _Pool(rule, texts, {text: frozenset(ends_of) for text, ends_of in stored[rule].items()})
+        for rule, texts in values.items()
+    ]
+
+
+def _scorer(model: LikelihoodModel, pools: Sequence[_Pool], journal: Journal) -> _Scorer:
+    wanted = [measure for measure in Measure if measure in measures_of(model)]
+    is_counter = isinstance(model, PopularityModel)
+    asked: dict[str, RankedText] = {}
+    for pool in pools:
+        for text, values in pool.values.items():
+            asked[text] = RankedText(text, tuple(map(str, values)))
+    journaled: Any = model if is_counter else JournaledLikelihood(model, journal, role=EVALUATOR)
+    answers = measured(journaled, list(asked.values()), wanted)
+    known = {text: answer for text, answer in zip(asked, answers, strict=True) if answer is not None}
+    judged_by = Measure.PRIOR if is_counter else Measure.SPAN if Measure.SPAN in wanted else Measure.TOTAL
+    # A word list knows no pairs, for instance: its measure of them is the same for all.
+    telling = [measure for measure in wanted if len({answer.scores[measure] for answer in known.values()}) > 1]
+    return _Scorer(model.identity, tuple(telling), judged_by, known)
+
+
+def _stored_ends(pool: _Pool) -> Ends:
+    head = tuple(text for text, found in pool.stored.items() if Distribution.HEAD in found)
+    tail = tuple(text for text, found in pool.stored.items() if Distribution.LONG_TAIL in found)
+    return Ends(head, tail, pool=len(pool.values))
+
+
+def _ends(pool: _Pool, scorer: _Scorer, measure: Measure, seed: int) -> Ends:
+    scores = scorer.scores(pool.values, measure)
+    return ends(scores, pool.values, lambda text: random_score(seed, pool.rule, text))
+
+
+def _size(split: _Split, pools: Sequence[_Pool]) -> SplitSize:
+    made = list(split.by_rule.values())
+    tail = [(pool, text) for pool in pools for text in split.by_rule[pool.rule].long_tail]
+    common = [_all_common(pool.values[text]) for pool, text in tail]
+    return SplitSize(
+        split.ranker,
+        split.measure,
+        sum(bool(by_end.head and by_end.long_tail) for by_end in made),
+        sum(len(by_end.head) for by_end in made),
+        len(tail),
+        sum(len(set(by_end.head) & set(by_end.long_tail)) for by_end in made),
+        sum(len(by_end.crowded) for by_end in made),
+        share(common),
+    )
+
+
+def _all_common(values: Values) -> bool:
+    """True if all names among the values are common; numbers are no names."""
+    from wordfreq import top_n_list, zipf_frequency
+
+    least = zipf_frequency(top_n_list("en", COMMON_NAMES)[-1], "en")
+    names = [value for value in values if isinstance(value, str)]
+    return bool(names) and all(zipf_frequency(name, "en") >= least for name in names)
+
+
+def _judged(split: _Split, pools: Sequence[_Pool], scorer: _Scorer, measure: Measure) -> JudgedSplit:
+    rules = [_RuleJudgement.of(pool, split.by_rule[pool.rule], scorer, measure) for pool in pools]
+    present = [rule for rule in rules if rule is not None]
+
+    def over_rules(figure: Callable[[_RuleJudgement], float]) -> Estimate:
+        values = [figure(rule) for rule in present]
+        known = [value for value in values if not math.isnan(value)]
+        return mean(known) if known else NOTHING
+
+    return JudgedSplit(
+        split.ranker,
+        split.measure,
+        scorer.name,
+        measure,
+        circular=split.identity is not None and is_circular(scorer.identity, split.identity),
+        auc=over_rules(lambda rule: rule.auc),
+        auc_equal_tokens=over_rules(lambda rule: rule.auc_equal_tokens),
+        auc_equally_common=over_rules(lambda rule: rule.auc_equally_common),
+        effect=over_rules(lambda rule: rule.effect),
+        positive=share([rule.delta > 0 for rule in present]),
+        matched=share([likelier for rule in present for likelier in rule.matched]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleJudgement:
+    """The figures of one rule; nan where nothing can be compared."""
+
+    auc: float
+    auc_equal_tokens: float
+    auc_equally_common: float
+    effect: float
+    delta: float
+    matched: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, pool: _Pool, split: Ends, scorer: _Scorer, measure: Measure) -> _RuleJudgement | None:
+        """The figures of a rule; None if the judge scored no statement of an end."""
+        scores = scorer.scores(pool.values, measure)
+        head = [text for text in split.head if text in scores]
+        tail = [text for text in split.long_tail if text in scores]
+        if not head or not tail:
+            return None
+        left, right = np.array([scores[text] for text in head]), np.array([scores[text] for text in tail])
+        tokens = {text: scorer.by_text[text].name_tokens for text in (*head, *tail)}
+        near = np.abs(np.subtract.outer([tokens[text] for text in head], [tokens[text] for text in tail])) <= 1
+        pairs = matched_pairs(Ends(tuple(head), tuple(tail)), pool.values, tokens)
+        return cls(
+            auc(left, right),
+            _auc_of_pairs(left, right, near),
+            _auc_of_pairs(left, right, _equally_common(scorer, head, tail)),
+            _cohens_d(left, right),
+            float(left.mean() - right.mean()),
+            tuple(scores[pair.head] > scores[pair.long_tail] for pair in pairs),
+        )
+
+
+def _equally_common(scorer: _Scorer, head: Sequence[str], tail: Sequence[str]) -> Any:
+    """For each pair of statements, whether their names are equally common, by the judge's prior."""
+    if Measure.PRIOR not in scorer.measures:
+        return np.zeros((len(head), len(tail)), dtype=bool)
+    left, right = (np.array([scorer.by_text[text].scores[Measure.PRIOR] for text in end]) for end in (head, tail))
+    spread = float(np.std(np.concatenate([left, right])))
+    return np.abs(np.subtract.outer(left, right)) <= EQUALLY_COMMON * spread
+
+
+def _auc_of_pairs(left: Any, right: Any, compared: Any) -> float:
+    """AUC over the compared pairs alone, ties counting half; nan without any."""
+    if not compared.any():
+        return math.nan
+    difference = np.subtract.outer(left, right)[compared]
+    return float(((difference > 0) + 0.5 * (difference == 0)).mean())
+
+
+def _cohens_d(left: Any, right: Any) -> float:
+    """Difference of means in pooled standard deviations (Cohen 1988); nan where nothing varies."""
+    freedom = len(left) + len(right) - 2
+    if freedom < 1:
+        return math.nan
+    squares = ((left - left.mean()) ** 2).sum() + ((right - right.mean()) ** 2).sum()
+    pooled = math.sqrt(squares / freedom)
+    return float((left.mean() - right.mean()) / pooled) if pooled else math.nan
+
+
+def _correlations(pools: Sequence[_Pool], scorers: Sequence[_Scorer]) -> Iterable[Correlation]:
+    """Each measure of each model with each model's own way of judging, and with its other measures."""
+    series = [(scorer, measure) for scorer in scorers for measure in scorer.measures]
+    for (first, measure), (second, other) in combinations(series, 2):
+        is_compared = first is second or measure == first.judged_by or other == second.judged_by
+        if not is_compared:
+            continue
+        values = []
+        for pool in pools:
+            left, right = first.scores(pool.values, measure), second.scores(pool.values, other)
+            both = [text for text in left if text in right]
+            if len(both) >= LEAST_TO_CORRELATE:
+                values.append(spearman([left[text] for text in both], [right[text] for text in both]))
+        known = [value for value in values if not math.isnan(value)]
+        if known:
+            yield Correlation(f"{first.name} {measure}", f"{second.name} {other}", mean(known))

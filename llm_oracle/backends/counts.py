@@ -1,0 +1,224 @@
+"""How often names occur, alone and near each other, in a folder of texts: popularity as the world's texts have it.
+
+An index on disk (Tantivy) answers exactly: names are compared by their words, whatever their case and accents. *Near*
+means in one passage, which is a paragraph, or a piece of at most `PASSAGE_WORDS` words of a longer one. How much a
+model knows about a fact goes with the number of texts that hold all its names (Kandpal et al. 2023).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import missing_of
+from hapax.llm_oracle.backend import SCORING_ROLES, Backend, ModelRequest
+from hapax.llm_oracle.backends.cache import Notice, alone, cache_folder
+from hapax.llm_oracle.budget import FREE
+from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity
+
+PASSAGE_WORDS = 200
+"""Most words of a passage. A paragraph of prose rarely has more."""
+
+INDEX_VERSION = 1
+"""Part of an index's name: an index made by another way of cutting or comparing is not used."""
+
+FIELD, TOKENIZER = "text", "names"
+WRITER_BYTES = 400_000_000
+"""Memory of the index's writer."""
+WRITER_THREADS = 2
+
+SUFFIXES = (".txt", ".md", ".jsonl", ".text", ".txt.gz", ".jsonl.gz")
+
+
+class NameCounts:
+    """Counts of names in the passages of a folder's texts, from its index."""
+
+    def __init__(self, index: Any, identity: ModelIdentity) -> None:
+        self.identity = identity
+        self._searcher = index.searcher()
+        self._schema = index.schema
+        self._analyzer = _analyzer()
+
+    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+        """The number of passages that hold all names of each tuple; for the empty tuple, of all passages.
+
+        A name without a letter or digit occurs nowhere.
+        """
+        return [self._count(together) for together in names]
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        """Raises HapaxError: a text has no likelihood here, only the names in it have counts."""
+        raise HapaxError(
+            f"{self.identity.name} counts names and gives no likelihood of {len(texts)} texts. Choose --measure span, "
+            "prior or pair where a measure can be chosen; elsewhere choose another likelihood model."
+        )
+
+    def _count(self, names: tuple[str, ...]) -> int:
+        if not names:
+            return int(self._searcher.num_docs)
+        queries = [self._query(words) for words in map(self._analyzer.analyze, names) if words]
+        if len(queries) < len(names):
+            return 0
+        from tantivy import Occur, Query
+
+        query = Query.boolean_query([(Occur.Must, part) for part in queries])
+        # No passage is wanted, only their number; the library insists on at least one.
+        return int(self._searcher.search(query, limit=1, count=True).count)
+
+    def _query(self, words: list[str]) -> Any:
+        from tantivy import Query
+
+        if len(words) == 1:
+            return Query.term_query(self._schema, FIELD, words[0])
+        return Query.phrase_query(self._schema, FIELD, [*words])
+
+
+def open_counts(folder: Path, notice: Notice) -> NameCounts:
+    """The counts of a folder, indexed at its first use and again after a change of its files.
+
+    Raises HapaxError for a folder without texts.
+    """
+    texts = _texts(folder)
+    listed = [(path.relative_to(folder).as_posix(), *_state(path)) for path in texts]
+    key = hashlib.sha256(json.dumps([INDEX_VERSION, str(folder.resolve()), listed]).encode()).hexdigest()[:24]
+    place = cache_folder() / "counts" / key
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with alone(place, notice, "indexes the same texts"):
+        if not place.exists():
+            _make_index(texts, place, notice)
+    from tantivy import Index
+
+    index = Index.open(str(place))
+    index.register_tokenizer(TOKENIZER, _analyzer())
+    digest = json.loads((place / "texts.json").read_text("utf-8"))["digest"]
+    return NameCounts(index, ModelIdentity(f"counts/{folder.resolve().name}", f"{digest[:16]}-{INDEX_VERSION}"))
+
+
+def _texts(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise HapaxError(f"{folder} is not a folder. Give a folder of texts: counts:FOLDER.")
+    found = sorted(path for path in folder.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file())
+    if not found:
+        raise HapaxError(
+            f"{folder} holds no texts. Their names should end in {', '.join(SUFFIXES)}; a line of a .jsonl file is an "
+            'object with "text".'
+        )
+    return found
+
+
+def _state(path: Path) -> tuple[int, int]:
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns
+
+
+def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
+    """Write the index beside its place, then rename it: a killed run leaves no half index."""
+    from tantivy import Document, Index
+
+    size = sum(path.stat().st_size for path in texts) / 1e6
+    notice(f"Indexing {len(texts)} texts ({size:,.0f} MB) for their first use. This takes about a minute per 1,000 MB.")
+    began = time.monotonic()
+    unfinished = place.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed run; the lock is ours
+    unfinished.mkdir()
+    try:
+        index = Index(_schema(), path=str(unfinished))
+        index.register_tokenizer(TOKENIZER, _analyzer())
+        writer = index.writer(heap_size=WRITER_BYTES, num_threads=WRITER_THREADS)
+        digest = hashlib.sha256()
+        passages = 0
+        try:
+            for path in texts:
+                for passage in _passages(path):
+                    digest.update(passage.encode("utf-8") + b"\0")
+                    writer.add_document(Document(**{FIELD: passage}))
+                    passages += 1
+            writer.commit()
+        finally:
+            # Until its threads end, they go on writing into the folder.
+            writer.wait_merging_threads()
+        (unfinished / "texts.json").write_text(json.dumps({"digest": digest.hexdigest()}), "utf-8")
+        unfinished.rename(place)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    notice(f"Indexed {passages:,} passages in {time.monotonic() - began:.0f} s; kept in {place}.")
+
+
+def _passages(path: Path) -> Iterator[str]:
+    """Paragraphs, which blank lines separate, in pieces of at most PASSAGE_WORDS words."""
+    words: list[str] = []
+    for line in _lines(path):
+        here = line.split()
+        if not here and words:
+            yield " ".join(words)
+            words = []
+        words += here
+        while len(words) >= PASSAGE_WORDS:
+            yield " ".join(words[:PASSAGE_WORDS])
+            words = words[PASSAGE_WORDS:]
+    if words:
+        yield " ".join(words)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a text; the text of a JSON line, with a blank line after it, because the next is another text."""
+    open_file = gzip.open if path.name.endswith(".gz") else open
+    is_json = path.name.removesuffix(".gz").endswith(".jsonl")
+    try:
+        with open_file(path, "rb") as stream:
+            for number, raw in enumerate(cast(BinaryIO, stream), start=1):
+                line = raw.decode("utf-8", "replace")
+                if is_json:
+                    yield from _text_of(line, path, number).splitlines()
+                    yield ""
+                else:
+                    yield line
+    except (OSError, EOFError) as fault:
+        raise HapaxError(f"{path} cannot be read: {fault}. Mend the file or take it out of the folder.") from fault
+
+
+def _text_of(line: str, path: Path, number: int) -> str:
+    try:
+        text = json.loads(line)["text"] if line.strip() else ""
+    except (ValueError, TypeError, LookupError, RecursionError):
+        text = None
+    if not isinstance(text, str):
+        raise HapaxError(f'{path}:{number} is not a JSON object with "text". Mend the line or take the file out.')
+    return text.encode("utf-8", "replace").decode("utf-8")  # JSON may hold half a character
+
+
+def _schema() -> Any:
+    from tantivy import SchemaBuilder
+
+    builder = SchemaBuilder()
+    builder.add_text_field(FIELD, stored=False, tokenizer_name=TOKENIZER, index_option="position")
+    return builder.build()
+
+
+def _analyzer() -> Any:
+    """Words are runs of letters and digits, in lower case and without accents."""
+    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+    return TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.lowercase()).filter(Filter.ascii_fold()).build()
+
+
+def _opened(request: ModelRequest) -> NameCounts:
+    notice = request.options.notice or (lambda _: None)
+    return request.once(lambda: open_counts(Path(request.argument), notice))
+
+
+BACKEND = Backend(
+    open=_opened,
+    argument="FOLDER",
+    roles=SCORING_ROLES,
+    abilities="how often names occur, alone and together, in the texts of a folder",
+    missing=lambda: missing_of("counts"),
+    price=FREE,
+)

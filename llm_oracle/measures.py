@@ -1,0 +1,237 @@
+"""Measures of how likely a sentence is: by its words, by the names in it, and by names that go together.
+
+LINK ranks by the mean log-likelihood per token (section 2.3). Under word pieces a rare name is many pieces, of which
+all but the first are cheap, so that this mean hardly knows how rare a name is. The other measures ask for name rarity
+(`span`, `prior`) and for pair rarity (`pair`) apart. All are logarithms, and higher is likelier.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.protocols import (
+    LikelihoodModel,
+    LogLikelihood,
+    PopularityModel,
+    SpanLikelihoodModel,
+    SpannedText,
+)
+
+NEUTRAL_FRAME = "They talked about {}."
+"""Sentence in which a name is scored alone. It fits names of every type."""
+
+START = "\n"
+"""Put before a text whose values are scored: the first token of a text has no score, and it may be a value's."""
+
+
+class Measure(StrEnum):
+    """A measure of likelihood. All but `paper` and `slor` are sums in nats."""
+
+    PAPER = "paper"
+    """Mean log-likelihood per token without the first token (LINK, section 2.3)."""
+    TOTAL = "total"
+    """Log-likelihood of the whole text."""
+    SLOR = "slor"
+    """Log-likelihood less that of the words on their own, per token (Pauls and Klein 2012; Kann et al. 2018). The words
+    on their own have the frequencies of the `wordfreq` list: a model does not tell those of its training text."""
+    SPAN = "span"
+    """Log-likelihood of the values where the text first mentions them, given the text before."""
+    PRIOR = "prior"
+    """Log-likelihood of the values alone, each in a neutral frame: name rarity."""
+    PAIR = "pair"
+    """Log-likelihood of each value after the first, given the text before, less its prior: pair rarity. It is the
+    pointwise mutual information in the domain's frame (Holtzman et al. 2021)."""
+
+
+OF_NAMES = frozenset({Measure.SPAN, Measure.PRIOR, Measure.PAIR})
+"""Measures that need the values of a sentence."""
+
+OF_COUNTS = OF_NAMES
+"""Measures that counts of names give. Their `span` is the logarithm of how often all names occur together."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedText:
+    """A sentence to be measured, and the values in it."""
+
+    text: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A text's measures, and the number of tokens in its values, because a sum favours short names."""
+
+    scores: Mapping[Measure, float]
+    name_tokens: int
+
+
+def measures_of(model: Any) -> frozenset[Measure]:
+    """The measures that a model can give. A model behind a journal has those of the model itself."""
+    inner = getattr(model, "model", model)
+    if isinstance(inner, PopularityModel):
+        return OF_COUNTS
+    return frozenset(Measure) if isinstance(inner, SpanLikelihoodModel) else frozenset(Measure) - OF_NAMES
+
+
+def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure]) -> list[Measured | None]:
+    """The measures of each text by a likelihood model or a popularity model; None for a text that the model refused.
+
+    Raises HapaxError for a measure that the model cannot give.
+    """
+    missing = [measure for measure in measures if measure not in measures_of(model)]
+    if missing:
+        able = ", ".join(measure for measure in Measure if measure in measures_of(model))
+        raise HapaxError(
+            f"{model.identity.name} does not give the measure {missing[0]}. Choose --measure from {able}, "
+            "or another likelihood model."
+        )
+    if isinstance(getattr(model, "model", model), PopularityModel):
+        return [*_by_counts(model, texts)]
+    return _by_likelihood(model, texts, frozenset(measures))
+
+
+def mentions(text: str, values: Sequence[str]) -> tuple[tuple[int, int] | None, ...]:
+    """The character range of the first mention of each value as whole words; None for a value that is not mentioned.
+
+    A longer value takes its place first, so that *Congo* is not seen in *Republic of the Congo* if both are values.
+    """
+    places: dict[str, tuple[int, int] | None] = {}
+    for value in sorted(dict.fromkeys(values), key=len, reverse=True):
+        taken = [place for place in places.values() if place is not None]
+        places[value] = None
+        for match in _whole_words(value).finditer(text) if value.strip() else ():
+            if all(match.end() <= start or match.start() >= end for start, end in taken):
+                places[value] = match.span()
+                break
+    return tuple(places[value] for value in values)
+
+
+@lru_cache(10_000)
+def _whole_words(value: str) -> re.Pattern[str]:
+    # A template may begin a sentence with the value, so that its capital differs.
+    return re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
+
+
+def _by_likelihood(
+    model: LikelihoodModel, texts: Sequence[RankedText], measures: frozenset[Measure]
+) -> list[Measured | None]:
+    """Texts are scored once for `paper` and once for all other measures; a value's prior once for all texts."""
+    spanned = [_spanned(text) for text in texts]
+    plain: Sequence[LogLikelihood | None] = [None] * len(texts)
+    parts: Sequence[LogLikelihood | None] = [None] * len(texts)
+    of_sentence = measures & {Measure.TOTAL, Measure.SLOR}
+    tells_spans = measures_of(model) >= OF_NAMES
+    if Measure.PAPER in measures or (of_sentence and not tells_spans):
+        plain = model.log_likelihoods([text.text for text in texts])
+    if measures & {Measure.SPAN, Measure.PAIR} or (of_sentence and tells_spans):
+        parts = _span_scores(model, [asked for asked, _ in spanned])
+    priors: dict[str, LogLikelihood] = {}
+    if measures & {Measure.PRIOR, Measure.PAIR}:
+        names = list(dict.fromkeys(name for _, mentioned in spanned for name in mentioned))
+        priors = dict(zip(names, _span_scores(model, [_alone(name) for name in names]), strict=True))
+    answers: list[Measured | None] = []
+    for text, (_, mentioned), whole, part in zip(texts, spanned, plain, parts, strict=True):
+        alone = [priors[name] for name in mentioned] if priors else []
+        if any(score is not None and score.refused for score in (whole, part, *alone)):
+            answers.append(None)
+            continue
+        answers.append(_Scores(text.text, whole, part, alone).measured(measures))
+    return answers
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """The scores of a text: without its first token, with its values, and of each value alone."""
+
+    text: str
+    whole: LogLikelihood | None
+    parts: LogLikelihood | None
+    alone: Sequence[LogLikelihood]
+
+    def measured(self, measures: frozenset[Measure]) -> Measured:
+        found: dict[Measure, float] = {}
+        text = self.parts or self.whole
+        if self.whole is not None:
+            found[Measure.PAPER] = self.whole.per_token
+        if text is not None:
+            found[Measure.TOTAL] = text.total
+            if Measure.SLOR in measures:
+                found[Measure.SLOR] = (
+                    (text.total - _by_words(self.text)) / text.token_count if text.token_count else 0.0
+                )
+        if self.parts is not None:
+            found[Measure.SPAN] = math.fsum(total for total, _ in self.parts.spans)
+        priors = [score.spans[0][0] for score in self.alone]
+        if priors:
+            found[Measure.PRIOR] = math.fsum(priors)
+        if self.parts is not None and Measure.PAIR in measures:
+            # The first value has no other value before it. Where there is no second, nothing is known of pairs: 0.
+            later = [total - prior for (total, _), prior in zip(self.parts.spans, priors, strict=True)][1:]
+            found[Measure.PAIR] = math.fsum(later)
+        names = self.parts.spans if self.parts is not None else [score.spans[0] for score in self.alone]
+        return Measured(found, sum(count for _, count in names))
+
+
+def _spanned(text: RankedText) -> tuple[SpannedText, list[str]]:
+    """The text with the places of its values, in the order of their mention, and these values."""
+    places = {place: value for place, value in zip(mentions(text.text, text.values), text.values, strict=True) if place}
+    order = sorted(places)
+    spans = tuple((start + len(START), end + len(START)) for start, end in order)
+    return SpannedText(START + text.text, spans), [places[place] for place in order]
+
+
+def _alone(name: str) -> SpannedText:
+    before = NEUTRAL_FRAME.index("{}")
+    return SpannedText(NEUTRAL_FRAME.format(name), ((before, before + len(name)),))
+
+
+def _span_scores(model: Any, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+    scores: list[LogLikelihood] = model.span_log_likelihoods(texts)
+    return scores
+
+
+def _by_counts(model: PopularityModel, texts: Sequence[RankedText]) -> list[Measured]:
+    """Measures from how often names occur: one is added to each count, so that what never occurs is ranked, too."""
+    named = [tuple(dict.fromkeys(text.values)) for text in texts]
+    pairs = {pair for names in named for pair in _pairs(names)}
+    asked = list(dict.fromkeys([*((name,) for names in named for name in names), *pairs, *named, ()]))
+    counts = dict(zip(asked, model.counts(asked), strict=True))
+    answers: list[Measured] = []
+    for names in named:
+        together = [_pair_information(counts, left, right) for left, right in _pairs(names)]
+        scores = {
+            Measure.SPAN: math.log1p(counts[names]),
+            Measure.PRIOR: math.fsum(math.log1p(counts[(name,)]) for name in names),
+            Measure.PAIR: math.fsum(together) / len(together) if together else 0.0,
+        }
+        answers.append(Measured(scores, sum(len(name.split()) for name in names)))
+    return answers
+
+
+def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    return [(left, right) for place, left in enumerate(names) for right in names[place + 1 :]]
+
+
+def _pair_information(counts: Mapping[tuple[str, ...], float], left: str, right: str) -> float:
+    """Pointwise mutual information of two names by their counts (Church and Hanks 1990), with add-one smoothing."""
+    joint, all_passages = counts[(left, right)] + 1, counts[()] + 1
+    return math.log(joint) + math.log(all_passages) - math.log1p(counts[(left,)]) - math.log1p(counts[(right,)])
+
+
+def _by_words(text: str) -> float:
+    return _word_list().log_likelihoods([text])[0].total
+
+
+@lru_cache(1)
+def _word_list() -> LikelihoodModel:
+    from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+
+    return FrequencyLikelihood()

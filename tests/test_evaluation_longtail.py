@@ -1,0 +1,121 @@
+"""The study of the long tail on small knowledge bases with known scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from hapax import Distribution, evaluate_long_tail
+from hapax.evaluation.link.longtail import LongTailStudy, is_circular, study
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import RunRecord, StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.measures import Measure
+from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
+
+
+class ByNumber:
+    """A likelihood model to which a name is as likely as its number is small: `dish 3` has -3 nats."""
+
+    def __init__(self, name: str = "numbers", sign: float = 1.0, taught_by: tuple[str, ...] = ()) -> None:
+        self.identity = ModelIdentity(name, taught_by=taught_by)
+        self._sign = sign
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return [LogLikelihood(-1.0 * len(text), 1) for text in texts]
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        answers = []
+        for text in texts:
+            numbers = [int(text.text[start:end].split()[-1]) for start, end in text.spans]
+            spans = tuple((-self._sign * number, 1) for number in numbers)
+            answers.append(LogLikelihood(sum(total for total, _ in spans), len(spans), spans=spans))
+        return answers
+
+
+@pytest.fixture
+def kb() -> KnowledgeBase:
+    """Two rules with nine statements each, all of them in both ends, as a search with a wide beam leaves them."""
+    store = KnowledgeBase()
+    store.start_run(RunRecord("run", "search", {}, "run", "2026-01-01"))
+    statements = [
+        StatementRecord(
+            rule, distribution, "run", (("D", f"dish {number}"),), f"{rule} dish {number} is hot", "all is well", "", {}
+        )
+        for rule in ("soup", "cake")
+        for number in range(9)
+        for distribution in Distribution
+    ]
+    store.add_statements(statements)
+    return store
+
+
+def judged(found: LongTailStudy, ranker: str, judge: str, measure: str) -> tuple[float, bool]:
+    (split,) = [
+        split
+        for split in found.judged
+        if (split.ranker, split.judge, split.measure) == (ranker, judge, measure) and split.judged_by == Measure.SPAN
+    ]
+    return split.auc.value, split.circular
+
+
+def test_a_judge_measures_the_split_of_another(kb: KnowledgeBase) -> None:
+    """An agreeing judge finds every head likelier than every long tail, a contrary judge none, the stored ends half."""
+    found = study(kb, [ByNumber(), ByNumber("twin"), ByNumber("contrary", -1.0)])
+
+    assert judged(found, "numbers", "twin", "span") == (1.0, False)
+    assert judged(found, "numbers", "contrary", "span") == (0.0, False)
+    assert judged(found, "as stored", "twin", "") == (0.5, False)
+    assert (found.statements, found.rules) == (18, 2)
+
+
+def test_ends_are_thirds_of_each_rule(kb: KnowledgeBase) -> None:
+    """Each rule gives a third of its statements to each end, where the stored ends share all of them."""
+    sizes = {(size.ranker, size.measure): size for size in study(kb, [ByNumber(), ByNumber("twin")]).sizes}
+
+    stored, thirds = sizes["as stored", ""], sizes["numbers", "span"]
+    assert (stored.head, stored.long_tail, stored.in_both) == (18, 18, 18)
+    assert (thirds.head, thirds.long_tail, thirds.in_both) == (6, 6, 0)
+
+
+def test_a_circular_judge_is_marked(kb: KnowledgeBase) -> None:
+    """The ranker itself and its teacher are marked in every table and are no evidence."""
+    pupil = ByNumber("pupil", taught_by=("numbers",))
+    found = study(kb, [ByNumber(), pupil, ByNumber("stranger")])
+
+    assert judged(found, "pupil", "numbers", "span") == (1.0, True)
+    assert judged(found, "numbers", "pupil", "span") == (1.0, True)
+    assert judged(found, "pupil", "stranger", "span") == (1.0, False)
+    cells = next(row for row in found.to_result().tables[0].rows if row[:2] == ("pupil", "span"))
+    assert cells[2:5] == ("1.00 (2/2)*", "1.00 (2/2)*", "1.00 (2/2)")
+
+
+def test_the_shipped_model_names_its_teacher() -> None:
+    """The embedded model says that word frequency taught it, so that frequency never judges it unmarked."""
+    from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
+    from hapax.llm_oracle.backends.identities import checkpoint_identity
+
+    embedded = checkpoint_identity(EMBEDDED_FOLDER, "embedded", "", "float32")
+    assert is_circular(ModelIdentity("frequency"), embedded)
+
+
+def test_one_model_cannot_judge_itself(kb: KnowledgeBase) -> None:
+    """With a single model there is no judge, and the error says what to do."""
+    with pytest.raises(HapaxError, match="Name two models or more, by --judge"):
+        study(kb, [ByNumber()])
+
+
+def test_without_statements_there_is_nothing_to_study() -> None:
+    """An empty knowledge base points to the search."""
+    with pytest.raises(HapaxError, match="Run `hapax search` first"):
+        study(KnowledgeBase(), [ByNumber(), ByNumber("twin")])
+
+
+def test_the_operation_gives_tables(kb: KnowledgeBase) -> None:
+    """The API returns the same figures as data frames and as JSON."""
+    evaluation = evaluate_long_tail(kb, [ByNumber(), ByNumber("twin")], only=["soup"])
+
+    assert evaluation.value.rules == 1
+    assert list(evaluation.tables[1].to_pandas().columns)[:3] == ["ranked by", "measure", "rules"]
+    assert evaluation.to_json()["statements"] == 9

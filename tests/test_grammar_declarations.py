@@ -1,0 +1,94 @@
+"""Declared properties, closedness, disjoint types and constraints: text, meaning as rules, and round trips."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import (
+    ClosedDeclaration,
+    Constraint,
+    Declaration,
+    DisjointTypes,
+    Property,
+    PropertyDeclaration,
+)
+from hapax.grammar.errors import RulesRejected
+from hapax.grammar.parser import parse_library
+from hapax.grammar.printing import format_library
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Variable
+
+PREDICATES = ("borders/2", "is_part_of/2", "closed/1", "never_met/2")
+TYPES = ("Country", "Food Allergen", "closed shop")
+
+properties = st.builds(PropertyDeclaration, st.sampled_from(Property), st.sampled_from(PREDICATES))
+closed = st.builds(
+    ClosedDeclaration,
+    st.sampled_from(PREDICATES),
+    st.sampled_from((Closedness.CLOSED, Closedness.CLOSED_FOR_FIRST)),
+)
+disjoint = st.builds(DisjointTypes, st.sampled_from(TYPES), st.sampled_from(TYPES))
+variables = st.sampled_from([Variable(name, TYPES[0]) for name in "AB"])
+terms = variables | st.builds(Constant, st.sampled_from(("never", 'quote "', 3)))
+literals = st.builds(
+    lambda name, left, right, negated: Literal(Atom(name, (left, right)), negated),
+    st.sampled_from(("borders", "never", "closed", "symmetric")),
+    terms,
+    terms,
+    st.booleans(),
+)
+comparisons = st.builds(Comparison, st.sampled_from(("<", "=", "\\=")), variables, terms)
+
+
+@st.composite
+def constraints(draw: st.DrawFn) -> Constraint:
+    """A constraint whose variables all have a type."""
+    bound = Literal(Atom("lies_near", (Variable("A", TYPES[0]), Variable("B", TYPES[0]))))
+    return Constraint((bound, *draw(st.lists(literals | comparisons, max_size=3))))
+
+
+@given(others=st.lists(properties | closed | disjoint, max_size=5), forbidden=st.lists(constraints(), max_size=3))
+def test_declarations_come_back_as_they_were(others: list[Declaration], forbidden: list[Constraint]) -> None:
+    """A library that is printed and read again has the same declarations; constraints are read last."""
+    library = Library(declarations=(*others, *forbidden))
+
+    assert parse_library([("f.rules", format_library(library))]).declarations == library.declarations
+
+
+def test_disjoint_types_of_a_word_each_need_no_comma() -> None:
+    """`disjoint City Country` is `disjoint City, Country`; more words need the comma."""
+    assert parse_library([("f.rules", "disjoint City Country")]).declarations == (DisjointTypes("City", "Country"),)
+    with pytest.raises(RulesRejected, match="HPX058"):
+        parse_library([("f.rules", "disjoint Food Allergen Person")])
+
+
+def test_keywords_stay_names_of_predicates() -> None:
+    """A predicate may be called never, closed or symmetric."""
+    text = "never(Person X, Shop A) & closed(Shop A) & symmetric(Shop A, Shop B) -> transitive(Person X, Shop B)"
+
+    assert [atom.predicate for atom in parse_library([("f.rules", text)]).rules[0].atoms] == [
+        *("never", "closed", "symmetric", "transitive")
+    ]
+
+
+def test_of_two_closednesses_the_stronger_holds() -> None:
+    """A predicate that is closed altogether is closed for each first argument as well."""
+    library = parse_library([("f.rules", "closed p/2 by 1\nclosed p/2\nclosed p/2 by 1\nclosed q/2 by 1")])
+
+    assert [library.closedness(name) for name in ("p/2", "q/2", "r/2")] == [
+        *(Closedness.CLOSED, Closedness.CLOSED_FOR_FIRST, Closedness.OPEN)
+    ]
+
+
+def test_an_oracle_predicate_is_open_until_it_is_closed_or_derived() -> None:
+    """Only declared oracle predicates are open: given, derived and undeclared ones are false where they are absent."""
+    library = parse_library([(
+        "f.rules",
+        "oracle p(T, T)\nfunctional f(T, T)\noracle c(T, T)\nclosed c/2\ngiven g(T, T)\noracle d(T, T)\n"
+        "p(T A, T B) & u(T A, T B) -> d(T A, T B)",
+    )])  # fmt: skip
+
+    assert [name for name in ("p/2", "f/2", "c/2", "g/2", "d/2", "u/2") if library.is_open(name)] == ["p/2", "f/2"]

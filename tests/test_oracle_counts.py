@@ -1,0 +1,125 @@
+"""Counts of names in a folder of texts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends import cache, counts
+from hapax.llm_oracle.measures import Measure, RankedText, measured
+from hapax.llm_oracle.registry import open_model
+
+pytest.importorskip("tantivy", reason="the extra `counts` is not installed")
+
+PARIS = "Paris is in France.\nThe Seine flows through Paris.\n\nCôte d'Ivoire borders Ghana, and PARIS does not.\n"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    folder = tmp_path / "texts"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.txt").write_text(PARIS, "utf-8")
+    with gzip.open(folder / "deep" / "b.jsonl.gz", "wt", encoding="utf-8") as stream:
+        stream.write(json.dumps({"text": "Ghana and France.\n\nNew York, Paris"}) + "\n" + json.dumps({"text": "York"}))
+    (folder / "picture.png").write_bytes(b"Paris\x00")
+    return folder
+
+
+def test_names_are_counted_by_passage(texts: Path) -> None:
+    """A name counts once a passage, whatever its case and accents; two names count where one passage has both."""
+    model = open_model(f"counts:{texts}", "likelihood")
+    names = [("paris",), ("Cote d’Ivoire",), ("York",), ("New York",), ("Paris", "France"), ("France", "Ghana"), ("?",)]
+
+    assert model.counts([(), *names]) == [5, 3, 1, 2, 1, 1, 1, 0]
+
+
+def test_an_index_is_made_once_and_again_after_a_change(texts: Path) -> None:
+    """The index is kept between runs; another text gives another revision, because the answers may differ."""
+    notices: list[str] = []
+    options = OpeningOptions(notice=notices.append)
+    first = open_model(f"counts:{texts}", "evaluator", options)
+    open_model(f"counts:{texts}", "evaluator", options)
+    assert len(notices) == 2  # it began and it is done
+
+    (texts / "c.md").write_text("Paris", "utf-8")
+    changed = open_model(f"counts:{texts}", "evaluator", options)
+    assert changed.counts([("paris",)]) == [4]
+    assert changed.identity.name == first.identity.name == "counts/texts"
+    assert changed.identity.revision != first.identity.revision
+
+
+def test_a_long_paragraph_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names far apart in one paragraph are not near each other."""
+    monkeypatch.setattr(counts, "PASSAGE_WORDS", 5)
+    (tmp_path / "a.txt").write_text("milk one two\nthree four naan", "utf-8")
+    model = open_model(f"counts:{tmp_path}", "likelihood")
+
+    assert model.counts([("milk", "four"), ("milk", "naan")]) == [1, 0]
+
+
+WORD = st.sampled_from(["a", "b", "É", "d'x", "12"])
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(WORD, min_size=1, max_size=6), min_size=1, max_size=5), st.lists(WORD, min_size=1, max_size=3))
+def test_counts_are_exact(tmp_path_factory: pytest.TempPathFactory, passages: list[list[str]], name: list[str]) -> None:
+    """The count of a name equals a plain search for its words in every passage."""
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "a.txt").write_text("\n\n".join(map(" ".join, passages)), "utf-8")
+    model = open_model(f"counts:{folder}", "likelihood")
+
+    def words(text: str) -> str:
+        return f" {' '.join(re.findall(r'[a-z0-9]+', text.lower().replace('é', 'e')))} "
+
+    expected = sum(words(" ".join(name)) in words(" ".join(passage)) for passage in passages)
+    assert model.counts([(" ".join(name),)]) == [expected]
+
+
+def test_counts_rank_names(texts: Path) -> None:
+    """A sentence about common names ranks above a sentence about rare ones."""
+    model = open_model(f"counts:{texts}", "likelihood")
+    common, rare = measured(model, [RankedText("", ("Paris",)), RankedText("", ("York",))], [Measure.PRIOR])
+
+    assert common is not None
+    assert rare is not None
+    assert common.scores[Measure.PRIOR] > rare.scores[Measure.PRIOR]
+
+
+def test_no_likelihood_of_a_whole_text(texts: Path) -> None:
+    """Where a whole text is to be scored, the error names the measures that can be had."""
+    with pytest.raises(HapaxError, match="Choose --measure span, prior or pair"):
+        open_model(f"counts:{texts}", "likelihood").log_likelihoods(["Paris"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"text": "x"}\n{"body": "x"}\n', r'a\.jsonl:2 is not a JSON object with "text"'),
+        ("a.jsonl", b"[[[", r"a\.jsonl:1 is not a JSON object"),
+        ("a.txt.gz", b"no gzip", r"a\.txt\.gz cannot be read"),
+        ("a.pdf", b"x", r"holds no texts\. Their names should end in \.txt"),
+    ],
+)
+def test_faulty_folders_are_told(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """A file that cannot be read is named, and nothing half made stays in the cache."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / name).write_bytes(content)
+
+    with pytest.raises(HapaxError, match=message):
+        open_model(f"counts:{folder}", "likelihood")
+    made = tmp_path / "cache" / "counts"
+    assert not made.exists() or [path.name for path in made.iterdir() if path.is_dir()] == []
