@@ -20,6 +20,7 @@ from hapax.commands import (
     rule_expansion,
     rules,
     search,
+    soundness,
     store,
     votes,
     winograd,
@@ -65,6 +66,7 @@ evaluate.evaluate.add_command(baselines.grid)
 evaluate.evaluate.add_command(entailment.entailment)
 evaluate.evaluate.add_command(booqa.booqa)
 evaluate.evaluate.add_command(winograd.winograd)
+evaluate.evaluate.add_command(soundness.soundness)
 winograd.winograd.add_command(winograd_rules.rules)
 winograd.winograd.add_command(winograd_rules.prove)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.link.longtail import LongTailStudy
     from hapax.evaluation.link.probing.run import ProbeOptions, ProbeResult
     from hapax.evaluation.shared.results import ExperimentResult
+    from hapax.evaluation.votes.soundness import SoundnessOptions, SoundnessResult
     from hapax.evaluation.winograd.data import WinogradItem
     from hapax.evaluation.winograd.theories.measure import RuleAnswer
     from hapax.evaluation.winograd.theories.proving import Referee, Resolution
@@ -190,6 +191,37 @@ def evaluate_probe(
     session.load()
     measured = session.probe(journal, progress)
     return Evaluation(measured, measured.to_result(wrong))
+
+
+@extras_named()
+def evaluate_soundness(
+    kb: KnowledgeBase,
+    options: SoundnessOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation[SoundnessResult]:
+    """Share of the statements that are true, by rule and over rules, from the votes on sheets of soundness.
+
+    `options`: a model that judges the drawn statements first, if any, the draw, and the bar for rules. No question is
+    asked twice. `export_sheets` writes the sheets and `import_sheets` reads them. Needs the extra `evaluation`.
+    """
+    from dataclasses import replace
+
+    from hapax.evaluation.shared.stored_statements import stored_library
+    from hapax.evaluation.votes import soundness
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.journal import Journal
+
+    chosen, stopped = options or soundness.SoundnessOptions(), None
+    if chosen.model is not None:
+        opening = opening or OpeningOptions()
+        journal = opening.journal or Journal(kb, budget)
+        opening = replace(opening, library=stored_library(kb), journal=journal)
+        stopped = soundness.judge(kb, chosen, opening, journal, progress)
+    measured = soundness.measure(kb, chosen, stopped)
+    return Evaluation(measured, measured.to_result())
 
 
 @extras_named()

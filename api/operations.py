@@ -177,11 +177,11 @@ def refuse_faulty(rules: Library) -> None:
 
 
 def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
-    """The named rules; without names all except those that only define a predicate for others."""
+    """The named rules; without names all but withdrawn ones and those that only define a predicate for others."""
     names = _texts(names)
     if names:
         return [rules.rule(name) for name in names]
-    return [rule for rule in rules.rules if not rules.is_definition(rule)]
+    return [rule for rule in rules.rules if not rules.is_definition(rule) and rule.withdrawn is None]
 
 
 # --- facts ------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from hapax.grammar.extras import extras_named
 if TYPE_CHECKING:
     from hapax.evaluation.votes.exporting import SheetExportOptions, SheetExportReport
     from hapax.evaluation.votes.importing import VotesReport
+    from hapax.evaluation.votes.soundness import SoundnessOptions
     from hapax.kb.store import KnowledgeBase
 
 
@@ -20,6 +21,18 @@ def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: str | 
     from hapax.evaluation.votes import exporting
 
     return exporting.export_sheets(kb, options, Path(folder))
+
+
+@extras_named()
+def export_soundness(
+    kb: KnowledgeBase, options: SoundnessOptions, voters: Sequence[str], folder: str | Path
+) -> SheetExportReport:
+    """Write a sheet of soundness for each voter, with the draw of these options, to the files of a folder."""
+    from hapax.evaluation.votes import exporting
+    from hapax.evaluation.votes.questions import SheetKind
+
+    chosen = exporting.SheetExportOptions(SheetKind.SOUNDNESS, options.drawn, tuple(voters))
+    return exporting.export_sheets(kb, chosen, Path(folder))
 
 
 def options_of(kind: str, options: Mapping[str, Any]) -> SheetExportOptions:

@@ -37,7 +37,7 @@ FACTS = SimulationSettings().facts_per_argument
 def chosen_rules(paths: Sequence[Path], count: int | None = None) -> tuple[Library, list[Rule]]:
     """The rules of these files and folders (default: the library), or `count` of them, spread evenly."""
     library = load_library(list(paths) or [LIBRARY])
-    rules = [rule for rule in library.rules if not library.is_definition(rule)]
+    rules = [rule for rule in library.rules if not library.is_definition(rule) and rule.withdrawn is None]
     if count is None or count >= len(rules):
         return library, rules
     return library, [rules[place * len(rules) // count] for place in range(count)]

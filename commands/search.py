@@ -156,6 +156,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     if options["dry_run"]:
         print_estimate(estimate_run(library, rules, options), options["as_json"])
         return
+    if not chosen:
+        _print_withdrawn(library, rules)
     settings = search_settings(options)
     options["critic"] = _default_critic(library, options)
     executor = Executor(library, options)
@@ -287,6 +289,7 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     _warn_of_equal_scores(report, options)
     if report.critic_note:
         err.print(f"[yellow]critic[/] {escape(report.critic_note)}", soft_wrap=True)
+    _print_capped(report, library)
     _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
@@ -422,6 +425,32 @@ def _warn_of_equal_scores(report: SearchReport, options: dict[str, Any]) -> None
     )
     err.print(f"[yellow]ties[/] {escape(message)}", soft_wrap=True)
     err.print(escape("\n".join(lines)), soft_wrap=True)
+
+
+def _print_withdrawn(library: Library, rules: Sequence[Rule]) -> None:
+    """Name the withdrawn rules that are not searched, each with the reason in its file."""
+    searched = {rule.name for rule in rules}
+    for rule in library.rules:
+        if rule.withdrawn is not None and rule.name not in searched:
+            err.print(f"[yellow]withdrawn[/] {escape(rule.name)}: {escape(rule.withdrawn)}", soft_wrap=True)
+
+
+def _print_capped(report: SearchReport, library: Library) -> None:
+    """Print for each rule with a cap how many statements it left out."""
+    capped = [rule for rule in report.searched if any(rule.capped.values())]
+    if not capped:
+        return
+    total = sum(sum(rule.capped.values()) for rule in capped)
+    err.print(
+        f"[yellow]capped[/] {counted(total, 'statement')} of {counted(len(capped), 'rule')} left out by @most, "
+        "so that no value fills a list:"
+    )
+    for rule in capped:
+        ends = ", ".join(
+            f"{count} of {count + rule.count(distribution)} {distribution.value.replace('_', ' ')}"
+            for distribution, count in rule.capped.items()
+        )
+        err.print(escape(f"  {rule.rule}: {ends} (@most {library.rule(rule.rule).cap})"), soft_wrap=True)
 
 
 def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ def votes() -> None:
 
 
 @votes.command()
-@click.argument("kind", type=click.Choice(["statements", "predicates", "baseline"]))
+@click.argument("kind", type=click.Choice(["statements", "predicates", "baseline", "soundness"]))
 @with_chosen
 @with_runs
 @click.option("--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements to draw; 0: all.")

@@ -1,5 +1,5 @@
-"""Consistency checks of a knowledge base: contradictions with both proofs, functional predicates with two values,
-facts that break declarations, and constants of types that exclude each other.
+"""Checks of a knowledge base: contradictions with both proofs, functional predicates with two values, facts that break
+declarations, constants of types that exclude each other, and rules whose statements are false or ungrammatical.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from hapax.engine.inference.derive import FactIndex, Prover, derivations, releva
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
 from hapax.engine.inference.session import PrologSession
+from hapax.engine.soundness import RULE_BAR, unsound_rules
 from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import RuleFault
 from hapax.grammar.pair_checks import can_meet
 from hapax.grammar.prolog_text import prolog_atom
 from hapax.grammar.rules import PERSON, Library, PredicateKind, Rule, type_key
+from hapax.grammar.template_text import text_errors
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
 from hapax.grammar.words import counted
 from hapax.kb.records import StatementRecord
@@ -50,6 +52,8 @@ def check_kb(library: Library, kb: KnowledgeBase, session: PrologSession) -> tup
         *broken_declarations(library, kb, session),
         *constants_under_two_types(library, kb),
         *map(KbFinding, entailment_faults(library, edges(kb), session)),
+        *rules_below_the_bar(kb),
+        *ill_formed_statements(kb),
     )
 
 
@@ -169,6 +173,27 @@ def _first_meetings(
         if pair not in found and can_meet(statement.rule, contrary.rule, library):
             found.add(pair)
             yield statement.record, contrary.record
+
+
+def rules_below_the_bar(kb: KnowledgeBase) -> Iterator[KbFinding]:
+    """Rules with too many statements that readers found false (`evaluate soundness`)."""
+    for counts in unsound_rules(kb):
+        reasons = ", ".join(f"{answer} {count}" for answer, count in sorted(counts.reasons.items()))
+        message = (
+            f"{counts.sound} of {counted(counts.judged, 'judged statement')} of rule {counts.rule} are true, less than "
+            f"{RULE_BAR:.0%} ({reasons})"
+        )
+        yield _finding(faults.UNSOUND, kb, message, 'Mend the rule, or withdraw it: @withdrawn "reason"')
+
+
+def ill_formed_statements(kb: KnowledgeBase) -> Iterator[KbFinding]:
+    """Rules whose statements have articles that do not fit their values; one of them is shown."""
+    reported: set[str] = set()
+    for statement in kb.statements():
+        if statement.rule not in reported and (error := next(text_errors(statement.text), None)):
+            reported.add(statement.rule)
+            message = f'"{statement.text}" ({statement.rule}) is ungrammatical: {error}'
+            yield _finding(faults.ILL_FORMED, kb, message, "Reword the templates of the rule's predicates")
 
 
 # Facts and types

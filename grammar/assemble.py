@@ -17,6 +17,7 @@ from hapax.grammar.attributes import (
     PRINCIPLE_SPELLINGS,
     GenericBy,
     Polarity,
+    StatementCap,
     default_generic,
     default_polarity,
     default_principle,
@@ -80,7 +81,7 @@ _COMPARISONS = {
     "\\==": "\\=",
     "=\\=": "\\=",
 }
-_ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic")
+_ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
 _DECLARING = (*PredicateKind, "file")
 """Kinds of broken lines that may have declared predicates; see `syntax.BrokenLine.kind`."""
 _RULES = ("", "file")
@@ -451,6 +452,8 @@ class _Assembly:
             polarity=polarity,
             generic=generic,
             generic_by=generic_by,
+            cap=self._cap(rule, lines, text),
+            withdrawn=text.get("withdrawn") or None,
         )
 
     def _attribute_text(self, line: AttributeLine) -> str:
@@ -497,6 +500,18 @@ class _Assembly:
                 remedy = f"Write variables of the rule ({', '.join(variable_names)}), or none."
                 self.report("attribute value", lines["generic"].at, value=name, name="generic", remedy=remedy)
         return names, GenericBy.ATTRIBUTE
+
+    def _cap(self, rule: Rule, lines: dict[str, AttributeLine], text: dict[str, str]) -> StatementCap | None:
+        """The value of @most, such as `2 per A B`."""
+        value = text.get("most")
+        if not value:
+            return None
+        cap = StatementCap.parsed(value)
+        variables = {variable.name for variable in rule.variables}
+        if cap is None or not variables.issuperset(cap.variables):
+            remedy = f"Write a number from 1 and variables of the rule ({', '.join(sorted(variables))}): @most 2 per A."
+            self.report("attribute value", lines["most"].at, value=value, name="most", remedy=remedy)
+        return cap
 
 
 def unquoted(source: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from hapax.grammar.terms import BodyLiteral, Literal, Variable, variable_names
@@ -48,6 +49,28 @@ PRINCIPLE_SPELLINGS = {
 }
 
 _NEGATIVE_NAME = re.compile(r"(?:^|_)(?:not|no|never|cannot)(?:_|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class StatementCap:
+    """The most statements of each end of a search that share a value of one of these variables (`@most 2 per A B`).
+
+    Without it, a rule that only compares two years fills a list with one war and every invention.
+    """
+
+    count: int
+    variables: tuple[str, ...]
+
+    @classmethod
+    def parsed(cls, text: str) -> StatementCap | None:
+        """The cap of a text such as `2 per A B`; None if it is none."""
+        match text.split():
+            case [count, "per", *names] if count.isdecimal() and int(count) > 0 and names:
+                return cls(int(count), tuple(dict.fromkeys(names)))
+        return None
+
+    def __str__(self) -> str:
+        return f"{self.count} per {' '.join(self.variables)}"
 
 
 def default_polarity(conclusion: Literal) -> Polarity:

@@ -95,6 +95,14 @@ CONTRADICTED: Final = RuleFault.warning(
     "shopped_in(Person X, Shop A) & sells(Shop A, Food B) -> can_eat(Person X, Food B)\n"
     "is_allergic_to(Person X, Allergen A) & is_in(Allergen A, Food B) -> cannot_digest(Person X, Food B)",
 )  # fmt: skip
+UNSOUND: Final = RuleFault.warning(
+    "HPX416", "rule with false statements",
+    "follows(Person X, Diet A) & is_excluded_by(Food E, Diet A) & is_food(Food B) & not is_excluded_by(Food B, Diet A) "
+    "-> may_eat(Person X, Food B)",
+)  # fmt: skip
+ILL_FORMED: Final = RuleFault.warning(
+    "HPX417", "ungrammatical statements", "is_in(Person X, City A) & has(City A, Sight B) -> sees(Person X, Sight B)"
+)
 UNRELATED_TYPES: Final = RuleFault.note(
     "HPX421", "constants of unrelated types",
     "oracle orbits(Moon, Planet)\noracle is_alloyed_in(Metal, Alloy)",
@@ -109,6 +117,8 @@ KB_FAULTS: tuple[RuleFault, ...] = (
     REVERSED,
     REDUNDANT,
     CONTRADICTED,
+    UNSOUND,
+    ILL_FORMED,
     UNRELATED_TYPES,
 )
 

@@ -563,7 +563,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "unknown attribute",
         "HPX049",
         "there is no attribute @{name}",
-        "Use @name, @domain, @principle, @polarity, @generic or @example.",
+        "Use @name, @domain, @principle, @polarity, @generic, @most, @withdrawn or @example.",
         ("@nmae allergy\np(Person X) -> q(Person X)",),
     ),
     Hint(
@@ -576,6 +576,8 @@ MEANING_HINTS: tuple[Hint, ...] = (
             "@principle luck\np(Person X) -> q(Person X)",
             "@name\np(Person X) -> q(Person X)",
             "@generic Z\np(Person X) -> q(Person X)",
+            "@most two per A\np(Person X, Food A) -> q(Person X, Food A)",
+            "@most 2 per Z\np(Person X, Food A) -> q(Person X, Food A)",
         ),
     ),
     Hint(

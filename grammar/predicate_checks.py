@@ -12,6 +12,7 @@ from typing import Final
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
+from hapax.grammar.template_text import template_errors
 from hapax.grammar.terms import Atom, Literal, Variable
 from hapax.grammar.words import counted
 
@@ -265,6 +266,28 @@ def templates(library: Library) -> Iterator[Diagnostic]:
             )
 
 
+UNGRAMMATICAL: Final = RuleFault.warning(
+    "HPX216", "ungrammatical template",
+    'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
+)  # fmt: skip
+
+
+@check(UNGRAMMATICAL)
+def ungrammatical_templates(library: Library) -> Iterator[Diagnostic]:
+    """Templates whose own words cannot be right for all values: articles, verb forms, doubled words, blanks."""
+    for signature in _distinct_signatures(library):
+        if signature.templates is None:
+            continue
+        positions = enumerate(signature.argument_types, start=1)
+        persons = frozenset(number for number, data_type in positions if type_key(data_type) == type_key(PERSON))
+        forms = signature.templates
+        for text in (forms.affirmative, forms.negated, forms.question):
+            for error in template_errors(text, persons) if text else ():
+                yield UNGRAMMATICAL.at(
+                    signature.place, f"a template of {signature.indicator} is ungrammatical: {error}", "Reword it"
+                )
+
+
 def _missing_parts(sentences: Templates, arity: int) -> str:
     forms = {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
     missing = [f"the {name} form" for name, text in forms.items() if text is None]
@@ -445,6 +468,7 @@ PREDICATE_CHECKS: tuple[Check, ...] = (
     uses_of_predicates,
     names_with_two_arities,
     templates,
+    ungrammatical_templates,
     measure_of_the_nameless,
     question_about_nobody,
     vague_question,

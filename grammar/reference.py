@@ -108,6 +108,12 @@ Attributes stand before their rule.
 | `@polarity` | `positive` or `negative` | negative if the conclusion's name denies (`cannot_`, `has_no_` ...) |
 | `@principle` | `compatibility` or `exclusion` | exclusion if the polarity is negative |
 | `@generic` | variables (`X Y`) or `none` | see below |
+| `@most` | a number, `per` and variables: `2 per A B` | no cap |
+| `@withdrawn` | the reason, in quotation marks | the rule is searched |
+
+`@most 2 per A B` keeps, at each end of a search, the best statements so that at most two share a value of `A`, and at
+most two a value of `B`: one war must not fill the list with every invention after it. The search says how many it
+leaves out. A rule that is `@withdrawn` is only searched when it is named (`--rule`).
 
 The generic variables are those that a statement speaks about; a search does not bind them. By default they are the
 persons that premise and conclusion share; if there is none, the first argument of the premise, provided the conclusion

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
 
-from hapax.grammar.attributes import GenericBy, Polarity, Principle, default_polarity, default_principle
+from hapax.grammar.attributes import GenericBy, Polarity, Principle, StatementCap, default_polarity, default_principle
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
     GENERATING,
@@ -135,6 +135,7 @@ class Rule:
     """Premise -> conclusion, with the attributes of LINK's paper.
 
     `generic` are the names of the variables that a statement speaks about (the Person X); they are never searched.
+    `withdrawn`: why the rule is only searched when it is named; None: it is always searched.
     """
 
     name: str
@@ -146,6 +147,8 @@ class Rule:
     generic: tuple[str, ...] = ()
     generic_by: GenericBy = field(default=GenericBy.ATTRIBUTE, compare=False)
     place: Place = field(default=Place(), compare=False)
+    cap: StatementCap | None = None
+    withdrawn: str | None = None
     by_declaration: bool = field(default=False, compare=False, repr=False)
     """A property's declaration stands for the rule, which proofs name (`Library.closure_rules`)."""
 
@@ -216,6 +219,10 @@ class Rule:
             lines.append(f"@principle {self.principle}")
         if self.generic_by is GenericBy.ATTRIBUTE or self.generic != inferred_generic:
             lines.append(f"@generic {' '.join(self.generic) or 'none'}")
+        if self.cap is not None:
+            lines.append(f"@most {self.cap}")
+        if self.withdrawn is not None:
+            lines.append(f"@withdrawn {quoted(self.withdrawn)}")
         return "\n".join([*lines, self.sentence])
 
     def __str__(self) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         evaluate_likelihood,
         evaluate_long_tail,
         evaluate_probe,
+        evaluate_soundness,
         import_lint,
         read_grid,
         read_schemas,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.votes.exporting import SheetExportOptions
     from hapax.evaluation.votes.items import SampleOptions
     from hapax.evaluation.votes.questions import SheetKind
+    from hapax.evaluation.votes.soundness import SoundnessOptions
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.intake import FactsRejected
@@ -102,6 +104,7 @@ _HOMES = {
         "evaluate_likelihood",
         "evaluate_long_tail",
         "evaluate_probe",
+        "evaluate_soundness",
         "import_lint",
         "read_grid",
         "read_schemas",
@@ -179,6 +182,7 @@ _HOMES = {
     "hapax.evaluation.link.baselines.session": ("InstructOptions",),
     "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
     "hapax.evaluation.link.probing.run": ("ProbeOptions",),
+    "hapax.evaluation.votes.soundness": ("SoundnessOptions",),
     "hapax.evaluation.report.build": ("ReportOptions",),
     "hapax.evaluation.votes.exporting": ("SheetExportOptions",),
     "hapax.evaluation.votes.items": ("SampleOptions",),
@@ -251,6 +255,7 @@ __all__ = [
     "SelectionOptions",
     "SheetExportOptions",
     "SheetKind",
+    "SoundnessOptions",
     "Statement",
     "Statements",
     "TableMapping",
@@ -266,6 +271,7 @@ __all__ = [
     "evaluate_likelihood",
     "evaluate_long_tail",
     "evaluate_probe",
+    "evaluate_soundness",
     "expand_rules",
     "export_facts",
     "export_sheets",

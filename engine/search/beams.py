@@ -93,6 +93,8 @@ class RuleSearch:
     account: list[StepAccount] = field(default_factory=list)
     cut: bool = False
     facts: DecidableFacts | None = None
+    capped: dict[Distribution, int] = field(default_factory=dict)
+    """By distribution, the substitutions that the rule's `@most` left out."""
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
     _orders: dict[Distribution, list[tuple[Value, ...]]] = field(default_factory=dict)
     """By distribution, the values of the beams that the last step kept, in the order of LINK's released code."""
@@ -523,17 +525,35 @@ class RuleSearch:
     # -- results
 
     def substitutions(self) -> dict[Distribution, list[Substitution]]:
-        """The complete substitutions that each distribution kept, once the plan is over."""
+        """The complete substitutions that each distribution kept, once the plan is over, within the rule's cap."""
         names = [step.variable.name for step in self.plan.steps]
-        found: dict[Distribution, list[Substitution]] = {
-            distribution: [] for distribution in self.settings.distributions
-        }
-        for beam in self.beams:
-            if len(beam.values) == len(names):
+        found: dict[Distribution, list[Substitution]] = {}
+        for distribution in self.settings.distributions:
+            own = [beam for beam in self.beams if distribution in beam.distributions and len(beam.values) == len(names)]
+            found[distribution] = []
+            for beam in self._within_cap(distribution, own):
                 bindings = tuple((name, Constant(value)) for name, value in zip(names, beam.values, strict=True))
-                for distribution in beam.distributions:
-                    found[distribution].append(Substitution(bindings))
+                found[distribution].append(Substitution(bindings))
         return found
+
+    def _within_cap(self, distribution: Distribution, beams: Sequence[Beam]) -> list[Beam]:
+        """The beams that the rule's `@most` keeps at this end, the best first; `capped` counts the others."""
+        cap = self.plan.rule.cap
+        if cap is None:
+            return list(beams)
+        names = [step.variable.name for step in self.plan.steps]
+        places = [names.index(name) for name in cap.variables if name in names]
+        ranks = {values: rank for rank, values in enumerate(self._orders.get(distribution, ()))}
+        uses: Counter[tuple[int, Value]] = Counter()
+        chosen = []
+        # A last step that does not rank leaves the beams in the order in which they came.
+        for beam in sorted(beams, key=lambda beam: ranks.get(beam.values, len(ranks))):
+            keys = [(place, beam.values[place]) for place in places]
+            if all(uses[key] < cap.count for key in keys):
+                uses.update(keys)
+                chosen.append(beam)
+        self.capped[distribution] = len(beams) - len(chosen)
+        return chosen
 
     def count(self, gate: str, more: GateCount) -> None:
         """Add a gate's counts."""

@@ -59,7 +59,8 @@ class RuleReport:
     `calls`: requests sent to the knowledge model for this rule's questions. `hits`: those that the journal or another
     rule of this run answered. Requests to the models that judge are counted for the whole run only. `in_both`:
     statements in head and long tail, which share the middle of a small pool. `skipped`: the reason why the rule was not
-    searched. `cut`: the budget ended it before it was complete. `account`: a row for each step that was reached.
+    searched. `cut`: the budget ended it before it was complete. `capped`: substitutions of each end that the rule's
+    `@most` left out. `account`: a row for each step that was reached.
     """
 
     rule: str
@@ -72,6 +73,7 @@ class RuleReport:
     in_both: int = 0
     skipped: Unanswerable | None = None
     cut: bool = False
+    capped: Mapping[Distribution, int] = field(default_factory=dict)
     account: tuple[StepAccount, ...] = ()
 
     def mean_log_likelihood(self, distribution: Distribution) -> float | None:
@@ -118,6 +120,7 @@ class RuleReport:
             "hits": self.hits,
             "skipped": asdict(self.skipped) if self.skipped else None,
             "cut": self.cut,
+            "capped": {distribution.value: count for distribution, count in self.capped.items()},
             "account": [step.to_json() for step in self.account],
             "equal_scores": self.equal_scores,
         }

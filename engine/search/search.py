@@ -506,6 +506,7 @@ class _SearchRun:
             counts.hits,
             len(head & long_tail),
             cut=rule_search.cut,
+            capped=dict(rule_search.capped),
             account=tuple(rule_search.account),
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hapax.engine.soundness import RULE_BAR, unsound_rules
 from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, DatasetTable
 from hapax.evaluation.dataset.rows import run_models
 from hapax.evaluation.dataset.summary import DatasetSummary
@@ -190,6 +191,24 @@ def _gates(summary: DatasetSummary) -> str:
 
 
 def _judged(summary: DatasetSummary) -> str:
+    """The share of right statements by people's votes, and the rules below the bar of `evaluate soundness`."""
+    return f"{_affirmed(summary)}\n\n{_soundness(summary)}".rstrip()
+
+
+def _soundness(summary: DatasetSummary) -> str:
+    """The rules of which readers found too many statements false."""
+    chosen = {place.rule for place in summary.source.selection.places}
+    below = [rule for rule in unsound_rules(summary.source.kb) if rule.rule in chosen]
+    if not below:
+        return ""
+    rows = [_cells((rule.rule, str(rule.sound), str(rule.judged))) for rule in below]
+    return (
+        f"By readers or models that judged samples (`hapax evaluate soundness`), fewer than {RULE_BAR:.0%} of the "
+        f"statements of these rules are true:\n\n{markdown_table(('rule', 'true', 'judged'), rows)}"
+    )
+
+
+def _affirmed(summary: DatasetSummary) -> str:
     affirmed = summary.affirmed
     if not affirmed.count:
         return "Nobody has judged these statements. How many of them are false is not known."

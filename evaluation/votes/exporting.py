@@ -46,6 +46,7 @@ class SheetExportOptions:
             options["runs"],
             rules_drawn or None,  # 0 asks for all rules
             options["unjudged"],
+            kind == SheetKind.SOUNDNESS,
         )
         return cls(
             SheetKind(kind),

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hapax.engine.inference.proof import By, proof_from_json
+from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.link.probing.items import items_of
 from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.stored_statements import draw_order_key, draw_sample, latest_statements, stored_library
@@ -18,6 +20,7 @@ from hapax.evaluation.votes.questions import (
     VotingItem,
     baseline_item,
     predicate_item,
+    soundness_item,
     statement_item,
 )
 from hapax.grammar.errors import HapaxError
@@ -47,7 +50,7 @@ class SampleOptions:
 
     `total`: number over both distributions; `per_distribution`: numbers of head and long tail; `rules`, `runs`: only
     these, if any; `rules_drawn`: number of rules to draw first (3 in appendix C's audit); `unjudged`: leave out
-    statements that were voted on before.
+    statements that were voted on before; `evenly`: the same number, if it has so many, of each rule and distribution.
     """
 
     seed: int = 0
@@ -57,6 +60,7 @@ class SampleOptions:
     runs: tuple[str, ...] = ()
     rules_drawn: int | None = None
     unjudged: bool = False
+    evenly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +112,18 @@ class ItemSource:
             population, judged_only = self._labelled(population)
         counts: dict[Distribution, int] = {}
         statements: dict[str, StatementRecord] = {}
-        for distribution, drawn in _drawn(population, sample).items():
+        drawing = _drawn_evenly if sample.evenly else _drawn
+        for distribution, drawn in drawing(population, sample).items():
             counts[distribution] = len(drawn)
             statements |= {statement.id: statement for _, statement in drawn}
         items = self.items(list(statements.values()))
         if sample.unjudged:
             # A vote in another role, such as a label of a statement, does not answer a baseline.
-            prefixes = {SheetKind.STATEMENTS: ENTAILMENT_QUESTION, SheetKind.PREDICATES: AUDIT}
+            prefixes = {
+                SheetKind.STATEMENTS: ENTAILMENT_QUESTION,
+                SheetKind.PREDICATES: AUDIT,
+                SheetKind.SOUNDNESS: SOUNDNESS_QUESTION,
+            }
             prefix = prefixes.get(self._kind, BASELINE)
             judged = {vote.statement_id for vote in self._kb.votes() if vote.question.startswith(prefix)}
             items = [item for item in items if subject_id(item.id) not in judged]
@@ -144,6 +153,10 @@ class ItemSource:
             for probe in probe_items:
                 questions = [(template.number, template.question(probe), template.pair) for template in self._templates]
                 items.append(baseline_item(STATEMENT + probe.statement_id, tuple(questions)))
+        elif self._kind is SheetKind.SOUNDNESS:
+            for statement in statements:
+                facts = self._facts(statement)
+                items.append(soundness_item(STATEMENT + statement.id, statement.premise, statement.conclusion, facts))
         else:
             for statement in statements:
                 typed = []
@@ -214,6 +227,14 @@ class ItemSource:
             )
         return self._rules[statement.rule]
 
+    def _facts(self, statement: StatementRecord) -> tuple[str, ...]:
+        """The facts of a statement's proof in words: those of models and of people, and failed searches."""
+        texts: dict[str, None] = {}
+        for part in proof_from_json(statement.proof).parts():
+            if part.by in (By.FACT, By.GIVEN, By.NEGATION) and isinstance(part.goal, Literal):
+                texts[literal_text(part.goal, self._library)] = None
+        return tuple(texts)
+
     def _stated_values(self, statement: StatementRecord) -> Iterator[tuple[Variable, Value]]:
         """The searched variables that the statement names, with their values, in the order of the rule.
 
@@ -232,6 +253,24 @@ class ItemSource:
 def subject_id(item_id: str) -> str:
     """Id of the statement, fact or schema that an item is about."""
     return item_id.partition(":")[2]
+
+
+def _drawn_evenly(
+    population: _Statements, sample: SampleOptions
+) -> dict[Distribution, list[tuple[str, StatementRecord]]]:
+    """The drawn statements with their ids: of each rule and distribution one, then of each a second, and so on."""
+    turns: list[tuple[int, str, Distribution, str]] = []
+    for distribution, statements in population.items():
+        taken: Counter[str] = Counter()
+        for key, statement in draw_sample(statements, None, sample.seed):
+            # Within a turn the order is drawn, too, so that no rule comes first because of its name.
+            order = draw_order_key(sample.seed, f"{distribution.value} {statement.rule}")
+            turns.append((taken[statement.rule], order, distribution, key))
+            taken[statement.rule] += 1
+    drawn: dict[Distribution, list[tuple[str, StatementRecord]]] = {distribution: [] for distribution in population}
+    for _, _, distribution, key in sorted(turns)[: sample.total]:
+        drawn[distribution].append((key, population[distribution][key]))
+    return drawn
 
 
 def _drawn(population: _Statements, sample: SampleOptions) -> dict[Distribution, list[tuple[str, StatementRecord]]]:

@@ -10,6 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hapax.engine.soundness import FALSE_FACTS, SOUND, SOUNDNESS_QUESTION, UNSOUND_RULE, UNSURE
 from hapax.evaluation.link.probing.templates import AnswerPair
 from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION
 from hapax.llm_oracle.prompts import sentence, with_article
@@ -35,6 +36,11 @@ SCHEMA_AVAILABLE = {
 }
 """The three aspects that annotators verify in the CR-WSC paper (section 2.1)."""
 
+SOUNDNESS_ANSWERS = (SOUND, FALSE_FACTS, UNSOUND_RULE, UNSURE)
+
+SOUNDNESS_WORDING = f"{SOUNDNESS_QUESTION} wording"
+"""Question on the English of a statement whose truth is asked."""
+
 CHOICES = ("yes", "no")
 
 _JOINERS = "\u200c\u200d"
@@ -42,12 +48,13 @@ _JOINERS = "\u200c\u200d"
 
 
 class SheetKind(StrEnum):
-    """LINK's three sheets (figure 14, appendix C with table 6, figure 15), and one for Winograd schemas."""
+    """LINK's three sheets (figure 14, appendix C with table 6, figure 15), for Winograd schemas, and for soundness."""
 
     STATEMENTS = "statements"
     PREDICATES = "predicates"
     BASELINE = "baseline"
     SCHEMAS = "schemas"
+    SOUNDNESS = "soundness"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +143,17 @@ def predicate_item(identity: str, claim: str, typed: tuple[tuple[str, str], tupl
     return VotingItem(identity, (f"Statement: {visible(claim)}",), tuple(questions))
 
 
+def soundness_item(identity: str, premise: str, conclusion: str, facts: tuple[str, ...]) -> VotingItem:
+    """Item about the truth of a statement. `facts`: sentences of its proof."""
+    lines = [f"Statement: If {visible(premise)}, then {visible(conclusion)}."]
+    lines += [f"Fact: {visible(sentence(fact))}" for fact in facts]
+    questions = (
+        ItemQuestion(SOUNDNESS_QUESTION, "Is the statement true?", SOUNDNESS_ANSWERS, main=True),
+        ItemQuestion(SOUNDNESS_WORDING, "Is the statement good English?"),
+    )
+    return VotingItem(identity, tuple(lines), questions)
+
+
 def baseline_item(identity: str, templates: tuple[tuple[int, str, AnswerPair], ...]) -> VotingItem:
     """Item of figure 15: templates of table 12, as number, question and pair of answers."""
     questions: list[ItemQuestion] = []
@@ -200,6 +218,12 @@ def _schema(
     pronoun = "he" if " he " in sentences[0] else "it"
     item = schema_item(number, sentences, (pronoun, pronoun), options)
     return WorkedExample(VotingItem(item.id, item.lines, item.questions[: len(answers)]), answers, reason)
+
+
+def _soundness(number: str, clauses: tuple[str, str], fact: str, answer: str, reason: str = "") -> WorkedExample:
+    """Example of a statement with one fact, in good English."""
+    item = soundness_item(number, *clauses, (fact,))
+    return WorkedExample(item, (answer, "yes"), reason)
 
 
 def _answers(letters: str) -> tuple[str, ...]:
@@ -381,6 +405,47 @@ WORDINGS = {
                 ),
                 ("the thimble", "the barrel"),
                 ("first", "second"),
+            ),
+        ),
+    ),
+    SheetKind.SOUNDNESS: SheetWording(
+        "Is the statement true?",
+        (
+            "Each statement is an if-then sentence; the facts below it are those from which a rule made it. Answer "
+            "“yes” if the conclusion holds whenever the premise does.",
+            "Answer “facts” if a fact below the statement is false and the statement is wrong for that reason, “rule” "
+            "if the conclusion does not follow although the facts are true, and “unsure” if you cannot tell.",
+            _ORDINARY,
+            _SEARCH,
+            _HIDDEN,
+        ),
+        (
+            _soundness(
+                "example:1",
+                ("PersonX is allergic to shellfish", "PersonX is not able to eat shrimp cocktail"),
+                "shrimp falls under the allergen shellfish",
+                "yes",
+            ),
+            _soundness(
+                "example:2",
+                ("PersonX grew up in Norway", "PersonX can speak Danish in Rome"),
+                "Rome has the official language Danish",
+                "facts",
+                "Danish is no official language of Rome.",
+            ),
+        ),
+        (
+            _soundness(
+                "qualification:1",
+                ("PersonX lives in Paris", "PersonX can pay at home with the euro"),
+                "France uses the euro",
+                "yes",
+            ),
+            _soundness(
+                "qualification:2",
+                ("PersonX follows the vegan diet", "PersonX may eat butter"),
+                "butter is made from milk",
+                "rule",
             ),
         ),
     ),

@@ -53,13 +53,13 @@ def training_section(facts: ModelFacts) -> str:
 
 def search_section(found: SearchMeasurements) -> str:
     """Truth of facts and statements in a search."""
-    rows = [("all accepted facts", *_truth_cells(found.accepted))]
+    rows = [("accepted facts in the atlas", *_truth_cells(found.accepted))]
     for name, truth in found.by_distribution.items():
         words = name.replace("_", "-")
         rows.append((f"facts behind {words} statements", *_truth_cells(truth.facts)))
-        rows.append((f"{words} statements on true facts alone", *_share_cells(truth.statements), "", ""))
+        rows.append((f"{words} statements on atlas facts alone", *_share_cells(truth.statements), "", ""))
     summary = f"{_counted(found.rules, 'rule')} searched, {found.skipped} skipped, {_counted(found.calls, 'call')}."
-    header = ("", "share true", "of", "not in the key's line", "key without a line")
+    header = ("", "share in the atlas", "of", "not in the key's line", "key without a line")
     return f"{summary}\n\n{markdown_table(header, rows)}"
 
 

@@ -77,7 +77,9 @@ class SearchMeasurements:
 
 def measure_search(models: Models, library: Library, atlas: Atlas, extent: CardSize) -> SearchMeasurements:
     """Run a search with the default settings of `hapax search`, and measure it."""
-    rules = [rule for rule in library.rules if not library.is_definition(rule)][: extent.rules]
+    rules = [rule for rule in library.rules if not library.is_definition(rule) and rule.withdrawn is None][
+        : extent.rules
+    ]
     with KnowledgeBase() as kb:
         report = search(SearchJob(library, rules, kb, models))
         facts = [fact for fact in kb.facts() if fact.source is Source.MODEL]

@@ -53,7 +53,7 @@ class Part:
 def _evaluator(run: ResultsRun) -> Findings:
     """Delta of the shipped search by the model and by word frequency."""
     library = load_library([RULES_FOLDER])
-    rules = [rule for rule in library.rules if not library.is_definition(rule)]
+    rules = [rule for rule in library.rules if not library.is_definition(rule) and rule.withdrawn is None]
     rules = rules[: run.sample(len(rules))]
     # The embedded model finds the statements; what it ranked is judged by two models that did not rank it.
     search(SearchJob(library, rules, run.kb, open_models("embedded"), SearchSettings(), run.journal))

@@ -207,7 +207,7 @@ class GridRun:
         library, names = self._library, self.config.rules
         if names:
             return [library.rule(name) for name in names]
-        return [rule for rule in library.rules if not library.is_definition(rule)]
+        return [rule for rule in library.rules if not library.is_definition(rule) and rule.withdrawn is None]
 
     @cached_property
     def _journal(self) -> Journal:

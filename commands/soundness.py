@@ -1,0 +1,106 @@
+"""`evaluate soundness`: how many statements are true, by readers or by a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+import hapax
+from hapax.api import evaluations, sheets
+from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
+from hapax.commands.options import (
+    dry_run,
+    open_journal,
+    open_kb,
+    opening_options,
+    print_foreseen,
+    with_budget,
+    with_chosen,
+    with_database,
+    with_dry_run,
+    with_json,
+    with_opening,
+    with_queue,
+    with_runs,
+)
+from hapax.grammar.words import counted
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False))
+@with_database
+@with_chosen
+@with_runs
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write sheets for people to.")
+@click.option(
+    "--voter", "voters", multiple=True, help="Name of a reader with a sheet (repeatable).  [default: voter-1]"
+)
+@click.option("-m", "--model", help="Model that judges the drawn statements.")
+@click.option(
+    "--ask",
+    type=click.Choice(["critic", "text", "cot"]),
+    default="critic",
+    show_default=True,
+    help="How to ask the model: for P(yes), for a reply, or for a chain of thought and a reply.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(0),
+    default=150,
+    show_default=True,
+    help="Statements to draw, evenly over rules and distributions; 0: all.",
+)
+@click.option(
+    "--bar",
+    type=click.FloatRange(0, 1),
+    default=0.9,
+    show_default=True,
+    help="Share of true statements below which a rule is marked.",
+)
+@with_opening
+@with_budget
+@with_queue
+@with_dry_run
+@with_json
+def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
+    """Measure how many statements are true: by sheets that people fill in, or by a model.
+
+    Without --out the votes on the sheets so far are counted; FILES are filled-in sheets, imported first. Rules below
+    the bar of 0.9 are also reported by `hapax check --db`.
+
+    \b
+    hapax evaluate soundness --out sheets --voter ann
+    hapax evaluate soundness sheets/soundness-ann.csv
+    hapax evaluate soundness -m openai:gpt-4.1 --ask cot --max-calls 300
+    """
+    if options["out"] is not None and (files or options["model"]):
+        raise click.UsageError("--out writes sheets and measures nothing. Leave out the files and --model.")
+    measured = hapax.SoundnessOptions.of(options)
+    if options["out"] is not None:
+        with open_kb(database, read_only=True) as kb:
+            exported = sheets.export_soundness(kb, measured, options["voters"] or ("voter-1",), options["out"])
+        click.echo("\n".join(map(str, exported.paths)))
+        err.print(escape(str(exported)))
+        return
+    if options["dry_run"]:
+        with dry_run(database) as (kb, foreseeing):
+            evaluations.evaluate_soundness(kb, measured, opening_options(None, options, foreseeing))
+        print_foreseen(foreseeing, options["as_json"])
+        return
+    with open_kb(database, existing=True) as kb:
+        if files:
+            sheets.import_sheets(kb, files)
+        journal = open_journal(kb, options)
+        with err.status("Judging") as status:
+            evaluation = evaluations.evaluate_soundness(
+                kb,
+                measured,
+                opening_options(None, options, journal),
+                progress=lambda done, total: status.update(f"Judged: {done} of {counted(total, 'statement')}"),
+            )
+    print_result(evaluation.result, options["as_json"])
+    sys.exit(BUDGET_REACHED if evaluation.value.stopped else DONE)

@@ -1,0 +1,88 @@
+"""Soundness of rules: how many of a rule's statements readers found true, from the votes of a knowledge base."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from hapax.kb.records import VoteRecord
+from hapax.kb.store import KnowledgeBase
+
+SOUNDNESS_QUESTION = "soundness"
+"""Question of a vote on whether a statement is true."""
+
+SOUND, FALSE_FACTS, UNSOUND_RULE, UNSURE = "yes", "facts", "rule", "unsure"
+"""Answers: true; false because of a fact; false although its facts are true; undecided."""
+
+MODEL_VOTER = "model "
+"""Beginning of the names of models that judge. A person's vote on a statement outweighs theirs."""
+
+RULE_BAR = 0.9
+"""Share of true statements below which a rule is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSoundness:
+    """Verdicts on the judged statements of a rule. `sound`: number of true ones; `unsure`: undecided, not in `judged`.
+
+    `reasons`: number of false statements by answer, such as `facts` and `rule`.
+    """
+
+    rule: str
+    sound: int = 0
+    judged: int = 0
+    unsure: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+    def is_below(self, bar: float) -> bool:
+        """True if statements were judged, and fewer than this share are true."""
+        return self.judged > 0 and self.sound < bar * self.judged
+
+
+def soundness_verdicts(votes: Iterable[VoteRecord]) -> dict[str, str]:
+    """By statement the answer of most voters; `unsure` after a tie between true and false."""
+    by_statement: dict[str, list[VoteRecord]] = defaultdict(list)
+    for vote in votes:
+        if vote.question == SOUNDNESS_QUESTION:
+            by_statement[vote.statement_id].append(vote)
+    verdicts = {}
+    for statement, ballots in by_statement.items():
+        people = [vote for vote in ballots if not vote.voter.startswith(MODEL_VOTER)]
+        verdicts[statement] = _majority(vote.answer for vote in people or ballots)
+    return verdicts
+
+
+def _majority(answers: Iterable[str]) -> str:
+    counts = Counter(answers)
+    sound = counts[SOUND]
+    against = Counter({answer: count for answer, count in counts.items() if answer not in (SOUND, UNSURE)})
+    if sound == against.total():
+        return UNSURE
+    # Of those who deny, the commonest reason; in alphabetical order if there are two.
+    return SOUND if sound > against.total() else min(against, key=lambda answer: (-against[answer], answer))
+
+
+def rule_soundness(rules: Mapping[str, str], verdicts: Mapping[str, str]) -> dict[str, RuleSoundness]:
+    """Counts by rule. `rules`: the rule of each statement; `verdicts` as `soundness_verdicts` returns them."""
+    answers: dict[str, Counter[str]] = defaultdict(Counter)
+    for statement, answer in verdicts.items():
+        if statement in rules:
+            answers[rules[statement]][answer] += 1
+    counts = {}
+    for rule, by_answer in sorted(answers.items()):
+        reasons = {answer: count for answer, count in by_answer.items() if answer not in (SOUND, UNSURE)}
+        judged = by_answer[SOUND] + sum(reasons.values())
+        counts[rule] = RuleSoundness(rule, by_answer[SOUND], judged, by_answer[UNSURE], reasons)
+    return counts
+
+
+def unsound_rules(kb: KnowledgeBase, bar: float = RULE_BAR) -> Iterator[RuleSoundness]:
+    """Rules of which fewer than `bar` of the judged statements are true."""
+    verdicts = soundness_verdicts(kb.votes())
+    if not verdicts:
+        return
+    rules = {statement.id: statement.rule for statement in kb.statements()}
+    for counts in rule_soundness(rules, verdicts).values():
+        if counts.is_below(bar):
+            yield counts

@@ -1,0 +1,258 @@
+"""`evaluate soundness`: the share of a rule's statements that are true, by the votes of readers and of models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hapax.engine.soundness import (
+    FALSE_FACTS,
+    MODEL_VOTER,
+    RULE_BAR,
+    SOUND,
+    SOUNDNESS_QUESTION,
+    UNSOUND_RULE,
+    UNSURE,
+    RuleSoundness,
+    rule_soundness,
+    soundness_verdicts,
+)
+from hapax.evaluation.link.probing.asking import (
+    STATEMENTS_PER_BATCH,
+    ProbeAnswer,
+    ProbeMethod,
+    ProbeSettings,
+    open_asker,
+)
+from hapax.evaluation.link.probing.items import items_of
+from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.stored_statements import latest_statements
+from hapax.evaluation.shared.verdicts import vote_verdicts
+from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
+from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
+from hapax.grammar.words import counted
+from hapax.kb.records import Distribution, StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import BudgetReached, Deferred
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE
+from hapax.llm_oracle.registry import open_model
+
+SAMPLE = 150
+"""Statements that are drawn if no number is given."""
+
+_TRUTH = TEMPLATES[0]
+"""The question to a model: `Is it true that if ..., ...?`"""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundnessOptions:
+    """Statements to judge, and the bar. `model`: a judge, asked in the way `way`; None: only votes are counted.
+
+    `sample`: number of statements, drawn evenly over rules and distributions; None: all. `bar`: share of true
+    statements below which a rule is marked.
+    """
+
+    model: str | None = None
+    way: ProbeMethod = ProbeMethod.CRITIC
+    sample: int | None = SAMPLE
+    rules: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    seed: int = 0
+    bar: float = RULE_BAR
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> SoundnessOptions:
+        """From the options of the command line; `--sample 0` asks for all statements."""
+        same_name = {name: options[name] for name in ("model", "runs", "seed", "bar")}
+        return cls(
+            way=ProbeMethod(options["ask"]), sample=options["sample"] or None, rules=options["chosen"], **same_name
+        )
+
+    @property
+    def drawn(self) -> SampleOptions:
+        """The draw, as the sheets of people use it."""
+        return SampleOptions(self.seed, self.sample, rules=self.rules, runs=self.runs, evenly=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SoundnessResult:
+    """Counts by rule, and the shares of true statements over rules, with whole rules resampled for the interval.
+
+    `weighted`: each rule by its number of statements in the knowledge base. `by_distribution`: a statement at both ends
+    counts at both. `wording`: share of statements in good English, by people. `stopped`: message of a budget.
+    """
+
+    rules: tuple[RuleSoundness, ...]
+    overall: Estimate
+    weighted: Estimate
+    by_distribution: Mapping[Distribution, Estimate]
+    wording: Estimate
+    bar: float
+    voters: tuple[str, ...] = ()
+    false: Sequence[tuple[StatementRecord, str, str]] = field(default_factory=tuple)
+    stopped: str | None = None
+
+    @property
+    def below(self) -> tuple[RuleSoundness, ...]:
+        """The rules below the bar."""
+        return tuple(rule for rule in self.rules if rule.is_below(self.bar))
+
+    def to_result(self) -> ExperimentResult:
+        """The tables, the false statements with the readers' comments, and notes."""
+        details = [f"{answer}: {record.text}{f' ({note})' if note else ''}" for record, answer, note in self.false]
+        return ExperimentResult((self._summary(), self._by_rule()), self._figures(), details, tuple(self._notes()))
+
+    def _rows(self) -> list[tuple[str, Estimate]]:
+        rows = [("statements, drawn evenly over rules", self.overall), ("weighted by the rules' sizes", self.weighted)]
+        for distribution, estimate in self.by_distribution.items():
+            rows.append((f"{DISTRIBUTION_NAMES[distribution].replace(' ', '-')} statements", estimate))
+        return [*rows, ("good English", self.wording)]
+
+    def _summary(self) -> ResultTable:
+        rows = [(name, percent(estimate), str(estimate.count)) for name, estimate in self._rows()]
+        return ResultTable("Shares with 95 % intervals; whole rules are resampled", ("", "%", "of"), rows)
+
+    def _by_rule(self) -> ResultTable:
+        columns = ("rule", "true, %", "judged", "false facts", "does not follow", "no (model)", "unsure", "")
+        rows = []
+        for rule in sorted(self.rules, key=lambda rule: (rule.sound / rule.judged if rule.judged else 2, rule.rule)):
+            reasons = [str(rule.reasons.get(reason, 0)) for reason in (FALSE_FACTS, UNSOUND_RULE, "no")]
+            estimate = percent(_rule_share(rule))
+            mark = f"below {self.bar:g}" if rule.is_below(self.bar) else ""
+            rows.append((rule.rule, estimate, str(rule.judged), *reasons, str(rule.unsure), mark))
+        return ResultTable("True statements by rule, with Wilson's intervals", columns, rows)
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "bar": self.bar,
+            "voters": self.voters,
+            "shares": dict(self._rows()),
+            "rules": {rule.rule: {"counts": rule, "share": _rule_share(rule)} for rule in self.rules},
+            "below": [rule.rule for rule in self.below],
+            "stopped": self.stopped,
+        }
+
+    def _notes(self) -> Iterator[str]:
+        readers = ", ".join(self.voters) or "nobody"
+        yield f"Judged by {readers}. Statements on which votes are undecided are not counted."
+        if self.below:
+            names = ", ".join(rule.rule for rule in self.below)
+            yield f"{counted(len(self.below), 'rule')} below {self.bar:g}: {names}."
+        if self.stopped:
+            yield self.stopped
+
+
+def _rule_share(rule: RuleSoundness) -> Estimate:
+    return share([True] * rule.sound + [False] * (rule.judged - rule.sound))
+
+
+def judge(
+    kb: KnowledgeBase,
+    options: SoundnessOptions,
+    opening: OpeningOptions,
+    journal: Journal,
+    progress: Callable[[int, int], None] | None = None,
+) -> str | None:
+    """Ask a model about the drawn statements and store its answers as votes; gives the message of a reached budget.
+
+    No question is asked twice, so that the same call goes on after an interruption.
+    """
+    model = open_model(options.model or "embedded", CRITIC if options.way is ProbeMethod.CRITIC else KNOWLEDGE, opening)
+    voter = f"{MODEL_VOTER}{model.identity.name}@{model.identity.revision}"
+    ask = open_asker(options.way, model, journal, ProbeSettings(seed=options.seed))
+    statements = _drawn_statements(kb, options)
+    items, _ = items_of(kb, statements, vote_verdicts(()))
+    stopped: BudgetReached | None = None
+    for start in range(0, len(items), STATEMENTS_PER_BATCH):
+        batch = items[start : start + STATEMENTS_PER_BATCH]
+        try:
+            kb.add_votes(_vote(answer, voter) for answer in ask([(item, _TRUTH) for item in batch]))
+        except BudgetReached as reached:
+            stopped = stopped or reached
+            # A deferred batch leaves a queue to be filled: the next batches must add their requests to it, too.
+            if not isinstance(reached, Deferred):
+                break
+        if progress is not None:
+            progress(start + len(batch), len(items))
+    return str(stopped) if stopped else None
+
+
+def _vote(answer: ProbeAnswer, voter: str) -> VoteRecord:
+    """The vote of a model; a reply that cannot be read, or is refused, is undecided."""
+    words = {True: SOUND, False: "no", None: UNSURE}
+    comment = "" if answer.probability is None else f"P(yes) {answer.probability:.3f}"
+    return VoteRecord(
+        answer.item.statement_id, SOUNDNESS_QUESTION, voter, words[answer.verdict.positive], comment or answer.reply
+    )
+
+
+def _drawn_statements(kb: KnowledgeBase, options: SoundnessOptions) -> list[StatementRecord]:
+    drawn = ItemSource(kb, SheetKind.SOUNDNESS).draw(options.drawn)
+    identities = {subject_id(item.id) for item in drawn.items}
+    statements: dict[str, StatementRecord] = {}
+    for members in latest_statements(kb, options.rules, options.runs).values():
+        statements |= members
+    return [statement for key, statement in statements.items() if key in identities]
+
+
+def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = None) -> SoundnessResult:
+    """Count the votes on all statements of the chosen rules, whichever draw they come from."""
+    votes = kb.votes()
+    latest = latest_statements(kb, options.rules, options.runs)
+    statements: dict[str, StatementRecord] = {}
+    for members in latest.values():
+        statements |= members
+    sizes = Counter(record.rule for record in statements.values())
+    verdicts = {key: answer for key, answer in soundness_verdicts(votes).items() if key in statements}
+    rules = {key: record.rule for key, record in statements.items()}
+    by_distribution = {}
+    for distribution, members in latest.items():
+        own = {key: answer for key, answer in verdicts.items() if key in members}
+        by_distribution[distribution] = _over_rules(own, rules, {})
+    wording = {vote.statement_id: vote.answer for vote in votes if vote.question == SOUNDNESS_WORDING}
+    comments = {vote.statement_id: vote.comment or "" for vote in votes if vote.question == SOUNDNESS_QUESTION}
+    false = [
+        (statements[key], answer, comments[key]) for key, answer in verdicts.items() if answer not in (SOUND, UNSURE)
+    ]
+    return SoundnessResult(
+        tuple(rule_soundness(rules, verdicts).values()),
+        _over_rules(verdicts, rules, {}),
+        _over_rules(verdicts, rules, sizes),
+        by_distribution,
+        _over_rules({key: answer for key, answer in wording.items() if key in statements}, rules, {}),
+        options.bar,
+        tuple(sorted({vote.voter for vote in votes if vote.question == SOUNDNESS_QUESTION})),
+        sorted(false, key=lambda entry: (entry[0].rule, entry[0].text)),
+        stopped,
+    )
+
+
+def _over_rules(verdicts: Mapping[str, str], rules: Mapping[str, str], sizes: Mapping[str, int]) -> Estimate:
+    """Share of true statements with whole rules resampled. `sizes`: weights of rules; without any all statements weigh
+    the same.
+    """
+    by_rule: dict[str, list[bool]] = {}
+    for key, answer in verdicts.items():
+        if answer != UNSURE:
+            by_rule.setdefault(rules[key], []).append(answer == SOUND)
+    if not by_rule:
+        return NOTHING
+    groups = []
+    for rule, hits in sorted(by_rule.items()):
+        weight = sizes[rule] / len(hits) if sizes else 1.0
+        groups.append(np.array([(float(hit), weight) for hit in hits]))
+    estimate = of_groups(lambda rows: float(np.average(rows[:, 0], weights=rows[:, 1])), groups)
+    if estimate.value in (0.0, 1.0):
+        # Resamples of equal answers are all equal; Wilson's interval takes each rule for a single case.
+        wilson = share([bool(estimate.value)] * len(groups))
+        estimate = Estimate(estimate.value, wilson.low, wilson.high, len(groups))
+    return Estimate(estimate.value, estimate.low, estimate.high, sum(map(len, groups)))
