@@ -63,8 +63,7 @@ def stats(database: str, as_json: bool) -> None:
     "paths",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Rule files or folders whose declarations the facts must fit, for this and later commands; default: those that "
-    "the knowledge base keeps.",
+    help="Rule files or folders whose declarations the facts must fit, kept for later commands; default: those kept.",
 )
 @click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing the file.")
 @with_json

@@ -1,5 +1,6 @@
 """Checks of a knowledge base: contradictions with both proofs, functional predicates with two values, facts that break
-declarations or do not fit them, constants of types that exclude each other, and rules whose statements are false or ungrammatical.
+declarations or do not fit them, constants of types that exclude each other, and rules whose statements are false or
+ungrammatical.
 """
 
 from __future__ import annotations
@@ -230,7 +231,7 @@ def unfit_facts(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
                 yield _finding(faults.UNFIT_FACTS, kb, f"{message}, a number", _MEND_FACTS)
 
 
-_MEND_FACTS = "Export the facts and import them with these rules and --skip-faulty into a new knowledge base, or correct the rules"
+_MEND_FACTS = "Export the facts, and import them with these rules and --skip-faulty into a new knowledge base"
 
 
 def _facts_text(facts: Sequence[FactRecord]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -248,3 +249,15 @@ def test_an_old_knowledge_base_is_searched_for_facts_that_do_not_fit() -> None:
     assert told.count("HPX404") == 2
     assert '1 fact (lies_at("Heathrow")) of lies_at/1, but the rules have lies_at/2' in told
     assert '1 fact (lies_at("Gatwick", "83 ft")) has a text as argument 2' in told
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_mapping_of_the_knowledge_base_page_gives_its_facts(fresh_kb: KnowledgeBase) -> None:
+    """The table and the mapping file on the page give the six facts that it speaks of."""
+    page = (Path(__file__).parent.parent / "docs" / "knowledge-base.md").read_text("utf-8")
+    blocks = dict(re.findall(r"^```(yaml|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+    mapping = TableMapping.read(written("mapping.yaml", blocks["yaml"]))
+    hapax.import_facts(fresh_kb, written("airports.txt", blocks["text"]), mapping=mapping)
+
+    assert len(stored(fresh_kb)) == 6
+    assert {("El Alto", 13325), ("Schiphol", "airport")} <= set(stored(fresh_kb))
