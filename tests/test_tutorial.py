@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -62,9 +63,10 @@ def test_a_search_over_given_facts_asks_no_model_and_loses_nothing() -> None:
     run("import", "airports.csv", "--map", "airports.yaml", "--rules", "airports.rules", "--db", "air.db")
     run("search", "--beam", "all", "--db", "air.db")
     with hapax.KnowledgeBase("air.db") as kb:
-        library = hapax.kept_rules(kb)
-        assert library is not None
-        derived = hapax.derive(library, kb).report
+        found = {statement.id for statement in kb.statements()}
+        calls = hapax.stats(kb).calls
+    derived = json.loads(run("derive", "--db", "air.db", "--json").stdout)["rules"]
 
-        found = {statement.key for statement in kb.statements()}
-        assert "knowledge" not in hapax.stats(kb).calls
+    assert [(rule["rule"], rule["statements"]) for rule in derived] == [("height", 6), ("take_off", 10)]
+    assert len(found) == 16
+    assert "knowledge" not in calls
