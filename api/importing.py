@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
-    """The rules that facts must fit. Those that the caller names refuse unknown predicates, kept ones only warn of them."""
+    """The rules that facts must fit. Those of the caller refuse unknown predicates, kept ones only warn of them."""
     from hapax.api.kept_rules import read_kept
 
     library = rules
