@@ -39,6 +39,7 @@ ASKING = {
     "long-tail": "evaluate long-tail --rules money.rules --judge openai:small --judge openai:other",
     "probe": "evaluate probe --sample 2",
     "probe cot": "evaluate probe --sample 2 --ask cot",
+    "soundness": "evaluate soundness",
     "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
     "winograd generate": "evaluate winograd generate schemas.csv --out new.jsonl --limit 1",
     "winograd rules": "evaluate winograd rules schemas.csv --mapper openai:small",
