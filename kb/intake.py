@@ -479,6 +479,7 @@ class _TemporaryFacts:
 
     def withdraw(self, identities: Iterable[str]) -> list[tuple[int, str]]:
         """Remove facts, and return the lines of their rows and their indicators."""
+        self._kb.query("CREATE INDEX IF NOT EXISTS temp.imported_by_id ON imported (id)")
         withdrawn = []
         for identity in identities:
             selection = "SELECT line, predicate, arguments FROM temp.imported WHERE id = ? ORDER BY line"

@@ -61,7 +61,7 @@ def test_the_page_shows_the_files_of_the_example() -> None:
 def test_a_search_over_given_facts_asks_no_model_and_loses_nothing() -> None:
     """All statements of `derive` are those of a search, and the knowledge model answers no question."""
     run("import", "airports.csv", "--map", "airports.yaml", "--rules", "airports.rules", "--db", "air.db")
-    run("search", "--beam", "all", "--db", "air.db")
+    run("search", "airports.rules", "--beam", "all", "--db", "air.db")
     with hapax.KnowledgeBase("air.db") as kb:
         found = {statement.id for statement in kb.statements()}
         calls = hapax.stats(kb).calls
