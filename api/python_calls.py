@@ -146,8 +146,12 @@ def _check_arguments(operation: str, signature: inspect.Signature, given: dict[s
             continue
         values = value if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (value,)
         kind, remedy = expected
-        if name == "source" and operation == "import_facts" and hasattr(value, "read"):
-            continue  # an open file is read as it is
+        if (
+            name == "source"
+            and operation == "import_facts"
+            and (hasattr(value, "read") or hasattr(value, "itertuples"))
+        ):
+            continue  # an open file or a data frame is read as it is
         for single in values:
             fits = CHECKS[kind](single) if kind in CHECKS else _is_named(single, kind)
             if not fits:
