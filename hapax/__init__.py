@@ -65,7 +65,6 @@ if TYPE_CHECKING:
         with_entailments,
     )
     from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
-    from hapax.api.python_calls import ArgumentRejected
     from hapax.api.results import Answers, Derivation, Explanation, SearchAccount, SearchResult, Statement, Statements
     from hapax.api.sheets import export_sheets, import_sheets
     from hapax.engine.expansion.propose import ExpansionSettings
@@ -84,6 +83,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.votes.items import SampleOptions
     from hapax.evaluation.votes.questions import SheetKind
     from hapax.evaluation.votes.soundness import SoundnessOptions
+    from hapax.grammar.arguments import ArgumentRejected
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.intake import FactsRejected
@@ -154,7 +154,6 @@ _HOMES = {
         "write_dataset",
         "write_tables",
     ),
-    "hapax.api.python_calls": ("ArgumentRejected",),
     "hapax.api.results": (
         "Answers",
         "Derivation",
@@ -187,6 +186,7 @@ _HOMES = {
     "hapax.evaluation.votes.exporting": ("SheetExportOptions",),
     "hapax.evaluation.votes.items": ("SampleOptions",),
     "hapax.evaluation.votes.questions": ("SheetKind",),
+    "hapax.grammar.arguments": ("ArgumentRejected",),
     "hapax.grammar.errors": (
         "Diagnostic",
         "GoalRejected",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
 KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR = "knowledge", "critic", "likelihood", "evaluator"
@@ -289,6 +290,7 @@ class NameAuthority(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Models:
     """The models of a run by role. The evaluator measures delta; it should not be the ranker (LINK, section 3.2).
