@@ -32,11 +32,8 @@ _REPEATS_SHOWN = 5
 _BATCH = 10_000
 """Facts that go into the temporary table at once."""
 
-_VALUES = "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_SELECTION = (
-    "SELECT id, predicate, arguments, types, 'given', NULL, NULL, NULL FROM temp.imported WHERE true ORDER BY rowid"
-)
-"""Takes the place of `_VALUES` where facts are inserted, in the same order of columns."""
+_STAGED = ("id", "predicate", "arguments", "types")
+"""Columns of a fact that the temporary table has."""
 
 # A goal reads a word that begins like this as a variable.
 _VARIABLE = re.compile("[A-Z_]")
@@ -148,7 +145,7 @@ class FactIntake:
             texts = rows.VALUES.encode(fact.arguments), rows.NAMES.encode(fact.types)
             self._add(line, f"{fact.predicate}/{len(fact.arguments)}", (fact.id, fact.predicate, *texts))
 
-    def add_rows(self, predicate: str, lines: Sequence[int], columns: Sequence[Column]) -> None:
+    def add_rows(self, predicate: str, lines: Sequence[int], columns: Sequence[EncodedColumn]) -> None:
         """Add the rows of a table as facts of one predicate, given by a column of cells for each argument."""
         indicator = f"{predicate}/{len(columns)}"
         if arity := self._checks.other_arity(predicate, len(columns)):
@@ -177,7 +174,7 @@ class FactIntake:
         texts = map("[{}]".format, map(",".join, stored))
         self._table.add(zip(lines, identities, repeat(predicate), texts, repeat(types), strict=False))
 
-    def _numbers_only(self, indicator: str, place: int, column: Column) -> Column:
+    def _numbers_only(self, indicator: str, place: int, column: EncodedColumn) -> EncodedColumn:
         """The column, with a fault for each text where the rules have a number."""
         if place not in self._checks.numeric(indicator):
             return column
@@ -341,7 +338,7 @@ class _Checks:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class EncodedColumn:
     """Cells of a table, encoded: as the knowledge base stores them, and as they are in a fact's identity.
 
     `text_rows`: rows whose value is a text; `faults`: by row, why a cell is no value, and the kind of fault in short.
@@ -353,18 +350,18 @@ class Column:
     faults: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of_texts(cls, cells: Sequence[str]) -> Column:
+    def of_texts(cls, cells: Sequence[str]) -> EncodedColumn:
         """A column whose cells are all texts."""
         encoded = list(map(encode_basestring, cells))
         return cls(encoded, encoded, range(len(cells)))
 
     @classmethod
-    def of_integers(cls, cells: Sequence[str]) -> Column:
+    def of_integers(cls, cells: Sequence[str]) -> EncodedColumn:
         """A column of integers, as they are written."""
         return cls(cells, cells, ())
 
     @classmethod
-    def of(cls, cells: Sequence[object]) -> Column:
+    def of(cls, cells: Sequence[object]) -> EncodedColumn:
         """A column of values, and of ValueErrors for cells that are none."""
         texts, canonical, text_rows = [], [], []
         faults: dict[int, tuple[str, str]] = {}
@@ -424,7 +421,7 @@ class _TemporaryFacts:
             )
         query("PRAGMA main.cache_size = -65536")
         before = self._kb.database.conn.total_changes
-        query(rows.FACTS.insert(OnConflict.BEST).replace(_VALUES, _SELECTION))
+        query(_insertion())
         # In a knowledge base without facts each distinct fact is a change.
         read = self._kb.database.conn.total_changes - before
         if known:
@@ -440,6 +437,19 @@ class _TemporaryFacts:
 
     def drop(self) -> None:
         self._kb.query("DROP TABLE IF EXISTS temp.imported")
+
+
+def _insertion() -> str:
+    """The SQL that stores facts, with the temporary table in the place of parameters."""
+    sql = rows.FACTS.insert(OnConflict.BEST)
+    found = re.search(r"\(([\w, ]+)\) VALUES \([?, ]+\)", sql)
+    if found is None:
+        raise AssertionError(f"no list of values in {sql}")
+    names = found[1].split(", ")
+    constants = {"source": f"'{Source.GIVEN.value}'"}
+    selected = ", ".join(name if name in _STAGED else constants.get(name, "NULL") for name in names)
+    selection = f"({found[1]}) SELECT {selected} FROM temp.imported WHERE true ORDER BY rowid"  # noqa: S608  ours
+    return sql.replace(found[0], selection, 1)
 
 
 def _checked_types(types: object, indicator: str) -> tuple[str, ...]:

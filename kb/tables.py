@@ -26,7 +26,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library
-from hapax.kb.intake import Column, FactIntake, ImportReport, some
+from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, some
 from hapax.kb.store import KnowledgeBase
 
 _BATCH = 10_000
@@ -166,7 +166,7 @@ def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
             encoded = []
             for argument in arguments:
                 if isinstance(argument, Fixed):
-                    encoded.append(Column.of([argument.value] * len(lines)))
+                    encoded.append(EncodedColumn.of([argument.value] * len(lines)))
                 else:
                     encoded.append(_column(columns[argument], table.decode))
             intake.add_rows(facts.predicate, lines, encoded)
@@ -211,21 +211,21 @@ def _places(facts: ColumnsOfFact, columns: Sequence[str], file: str) -> list[int
     return places
 
 
-def _column(cells: Sequence[object], decode: Callable[[object], object]) -> Column:
+def _column(cells: Sequence[object], decode: Callable[[object], object]) -> EncodedColumn:
     """The encoded column. Columns of plain texts or of integers, which most are, are recognised as a whole."""
     if set(map(type, cells)) == {str}:
         written: Any = cells
         if all(map(_PLAIN_TEXT, written)):
-            return Column.of_texts(written)
+            return EncodedColumn.of_texts(written)
         if all(map(_INTEGER, written)) and decode is not _plain:
-            return Column.of_integers(written)
+            return EncodedColumn.of_integers(written)
     decoded: list[object] = []
     for cell in cells:
         try:
             decoded.append(decode(cell))
         except ValueError as fault:
             decoded.append(fault)
-    return Column.of(decoded)
+    return EncodedColumn.of(decoded)
 
 
 def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:

@@ -17,10 +17,11 @@ import numpy as np
 
 from hapax.engine.search.ends import Ends, Values, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
+from hapax.evaluation.link.likelihood.measures import latest_statements
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, auc, mean, share, spearman
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
-from hapax.kb.records import Distribution, StatementRecord
+from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
@@ -219,14 +220,9 @@ def is_circular(judge: ModelIdentity, ranker: ModelIdentity) -> bool:
 
 
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
-    statements: list[StatementRecord] = []
-    for rule in rules or (None,):
-        statements += kb.statements(rule=rule)
-    if not statements:
-        raise HapaxError(f"{kb.place} has no statements of these rules. Run `hapax search` first.")
     values: dict[str, dict[str, Values]] = defaultdict(dict)
     stored: dict[str, dict[str, set[Distribution]]] = defaultdict(lambda: defaultdict(set))
-    for statement in statements:
+    for statement in latest_statements(kb, rules):
         values[statement.rule][statement.text] = tuple(value for _, value in statement.substitution)
         stored[statement.rule][statement.text].add(statement.distribution)
     return [

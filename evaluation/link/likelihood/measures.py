@@ -156,6 +156,13 @@ def measure(
     )
 
 
+def latest_statements(kb: KnowledgeBase, rules: Sequence[str] = ()) -> list[StatementRecord]:
+    """Of each method, rule and distribution, the statements of the latest run. Raises HapaxError without any."""
+    statements = _statements(kb, rules)
+    runs = runs_of(kb, statements)
+    return list(chain.from_iterable(_latest(runs, method_names(runs), statements).values()))
+
+
 def _statements(kb: KnowledgeBase, rules: Sequence[str]) -> list[StatementRecord]:
     statements: list[StatementRecord] = []
     for rule in rules:
