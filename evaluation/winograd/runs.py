@@ -13,7 +13,7 @@ from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
 from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, asking
 from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
 from hapax.evaluation.winograd.prompts import PROMPTED, SUBSTITUTED, PromptMethod, PromptWording, read_own
-from hapax.evaluation.winograd.scores import Measured, SentenceAnswer, measure
+from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
 from hapax.evaluation.winograd.substitution import substituting
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import RunRecord, content_id
@@ -85,7 +85,7 @@ class StoredRun:
         return f"{self.model}@{self.revision}" if self.revision else self.model
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> ReadingScores:
         return measure(self.answers)
 
     @property
