@@ -72,7 +72,7 @@ EXPECTED = {
     "models": ("Models", "Open models with hapax.open_models(name)"),
     "progress": ("function", "Give a function that takes a hapax.Progress"),
     "stream": ("text stream", 'Open the file first: with open(path, "w") as stream'),
-    "paths": ("str or Path", "Give each file or folder as an argument of its own"),
+    "*paths": ("str or Path", "Give each file or folder as an argument of its own"),
     "source": ("str or Path", "Give the name of a file"),
     "import_facts.source": ("str, Path, open file or data frame", "Give the name of a file"),
     "why.text": ("str or Statement", "Give a statement, its text or its id"),
@@ -100,6 +100,7 @@ OPTION_CLASSES = (
         "ExpansionSettings",
         "InstructOptions",
     ),
+    *("SchemaAskOptions", "SchemaExportOptions", "SchemaGenerationOptions", "SchemaSheetOptions"),
 )
 """Classes of the front door that hold options, which the annotation of an argument names."""
 
@@ -109,7 +110,8 @@ def _expected(operation: str, parameter: inspect.Parameter) -> tuple[str, str] |
     kind = str(parameter.annotation).removesuffix(" | None")
     if kind in OPTION_CLASSES:
         return kind, f"Give hapax.{kind}(...)"
-    return EXPECTED.get(f"{operation}.{parameter.name}") or EXPECTED.get(parameter.name)
+    name = f"*{parameter.name}" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else parameter.name
+    return EXPECTED.get(f"{operation}.{name}") or EXPECTED.get(name)
 
 
 def _is_texts(value: Any) -> bool:

@@ -257,7 +257,7 @@ class PopularityModel(Model, Protocol):
     """Counts how often names occur in the world, such as in a collection of texts."""
 
     def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
-        """How often all names of each tuple occur together; for the empty tuple, how many places there are."""
+        """Number of places where all names of each tuple occur together; for the empty tuple, of all places."""
         ...
 
 

@@ -14,7 +14,17 @@ import pytest
 import hapax
 
 RESULTS = {
-    *("Answers", "Contents", "Derivation", "Diagnostic", "Evaluation", "Examination", "Explanation", "Library"),
+    *(
+        "Answers",
+        "AskedSchemas",
+        "Contents",
+        "Derivation",
+        "Diagnostic",
+        "Evaluation",
+        "Examination",
+        "Explanation",
+        "Library",
+    ),
     *("ModelListings", "ProposedRules", "ReportPage", "Rule", "RulesKept", "SearchAccount", "SearchResult"),
     *("Statement", "Statements"),
 }
@@ -88,6 +98,13 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
         **texts,
         **parts,
         **sheets,
+        "base": "embedded",
+        "SchemaGenerationOptions.likelihood": "embedded",
+        "paths": ["schemas.csv"],
+        "annotators": ("ann",),
+        "generate_schemas.options": hapax.SchemaGenerationOptions("embedded", "embedded", "embedded"),
+        "export_schema_sheets.options": hapax.SchemaSheetOptions(("ann",)),
+        "write_schemas.evaluation": hapax.resolve_schemas([]),
     }
 
 
