@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import statistics
 import time
@@ -191,6 +192,9 @@ class ScoringBenchmark:
         def critic(scorer: CausalScorer) -> Score:
             return lambda texts: [first - second for first, second in scorer.next_logits(texts, [yes, no])]
 
+        def likelihood(scorer: CausalScorer) -> Score:
+            return lambda texts: [math.fsum(tokens) for tokens in scorer.log_likelihoods(texts)]
+
         self._ways: dict[str, dict[str, Score]] = {
             "critic": {
                 "plain": lambda texts: plain.differences(texts, yes, no),
@@ -199,8 +203,8 @@ class ScoringBenchmark:
             },
             "likelihood": {
                 "plain": plain.log_likelihoods,
-                "unshared": whole.log_likelihoods,
-                "hapax": shared.log_likelihoods,
+                "unshared": likelihood(whole),
+                "hapax": likelihood(shared),
             },
         }
 

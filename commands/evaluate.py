@@ -166,6 +166,7 @@ def likelihood(
 )
 @with_opening
 @with_budget
+@with_queue
 @with_json
 def long_tail(
     database: str, paths: tuple[Path, ...], chosen: tuple[str, ...], judges: tuple[str, ...], **options: Any

@@ -99,7 +99,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     """
     from hapax.grammar.dependencies import graph_text, search_plans
 
-    library = read_library(paths, options["database"])
+    library = read_library(paths)
     rules = chosen_rules(library, chosen)
     if graph:
         click.echo("\n".join(graph_text(rule, library, graph) for rule in rules))  # type: ignore[arg-type]  # click checked it
@@ -150,7 +150,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     """
     from hapax.engine.search.job import SearchJob
 
-    library = read_library(paths, options["database"])
+    library = read_library(paths)
     refuse_faulty(library)
     rules = chosen_rules(library, chosen)
     if options["dry_run"]:

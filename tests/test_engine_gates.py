@@ -88,6 +88,14 @@ def test_released_code_starts_where_the_best_value_lies():
     assert (threshold(gate), accepted(gate)) == (0.85, [0.99])
 
 
+def test_a_score_at_the_threshold_reaches_it():
+    """A first score that equals the start is accepted, and the threshold stays there."""
+    rule = CriticRule()
+    gate = fed([[rule.start], [rule.floor]], rule)
+
+    assert (threshold(gate), accepted(gate)) == (rule.start, [rule.start])
+
+
 def test_released_code_judges_the_mean_of_the_beam():
     """The score of a value is the mean of the probabilities of all values in its beam."""
     gate = fed([[0.7]], CriticRule(released=True), prior={CRITIC.name: (0.9, 0.8)})

@@ -12,6 +12,7 @@ from hapax.grammar.dependencies import (
     PLANS,
     SearchPlan,
     dependency_graph,
+    evaluation_layers,
     graph_text,
     negative_cycles,
     plan,
@@ -310,6 +311,11 @@ def test_without_a_negated_conclusion_no_graph_is_built(monkeypatch: pytest.Monk
     monkeypatch.setattr("hapax.grammar.dependencies.predicate_graph", lambda _: pytest.fail("a graph was built"))
 
     assert negative_cycles(library) == ()
+
+
+def test_a_rule_of_comparisons_alone_is_evaluated_too() -> None:
+    """The conclusion of a rule without literals has its layer."""
+    assert evaluation_layers(library_of("A = 3 -> p(Number A)")) == (frozenset({"p/1"}),)
 
 
 def test_a_predicate_on_its_own_negation_has_no_stratum() -> None:

@@ -100,6 +100,11 @@ def test_numbers_are_exact(value: int | Decimal) -> None:
     assert Fraction(prolog_value(value).replace("r", "/")) == value
 
 
+def test_a_whole_number_has_no_denominator() -> None:
+    """A whole number with a point is written as an integer."""
+    assert prolog_value(Decimal("2.0")) == "2"
+
+
 @pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), Decimal("1e999999")])
 def test_numbers_without_an_exact_form_are_refused(value: Decimal) -> None:
     """NaN and numbers that would fill memory are errors."""
@@ -118,6 +123,19 @@ def test_tests_come_after_what_binds_their_variables() -> None:
     assert clause_text(library.rules[0], library) == (
         "r(X, C) :-\n    p(X, A),\n    \\+ q(X),\n    number(A), A =\\= 3,\n    number(A), C is (A + 1),\n"
         "    p(Y, B),\n    later(C, B)."
+    )
+
+
+def test_a_computed_predicate_comes_as_soon_as_it_can_give_its_value() -> None:
+    """A computed equation follows the literal that binds its last input, before those that need its result."""
+    library = read(
+        "computed sum_of(Number A, Number B, Number C) := C = A + B\n"
+        "computed above(Number A, Number B) := A > B\n"
+        "above(C, B) & sum_of(A, 1, C) & p(Person X, Number A) & p(Person Y, Number B) -> r(X, Number C)"
+    )
+
+    assert clause_text(library.rules[0], library) == (
+        "r(X, C) :-\n    p(X, A),\n    sum_of(A, 1, C),\n    p(Y, B),\n    above(C, B)."
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,15 @@ SECTIONS = re.findall(
 def test_the_page_is_what_the_module_makes() -> None:
     """The page is up to date; otherwise run `make docs`."""
     assert language_page() == PAGE
+
+
+def test_the_module_prints_the_page() -> None:
+    """The command that makes the page writes it to standard output."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "hapax.grammar.reference"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
+
+    assert printed.decode() == PAGE
 
 
 def test_every_code_in_the_sources_is_on_the_page_once_with_an_example() -> None:

@@ -86,7 +86,9 @@ SEARCHED = (
     ("votes", "report", *DB),
     ("merge", "kb.db", "--db", "merged.db"),
     ("evaluate", "likelihood", *RULE_FILE, *DB, "--evaluator", "frequency"),
+    ("evaluate", "long-tail", *RULE_FILE, *DB, "--judge", "frequency", "--judge", "simulated"),
     ("evaluate", "probe", *DB, *SIMULATED, "--sample", "2"),
+    ("evaluate", "soundness", *DB, "--out", "soundness"),
 )
 WITHOUT_SEARCH = (
     ("models",),

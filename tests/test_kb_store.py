@@ -32,6 +32,7 @@ from hapax.kb.records import (
     Question,
     QuestionState,
     RuleRecord,
+    RuleTextRecord,
     RunRecord,
     Source,
     StatementRecord,
@@ -82,6 +83,7 @@ TREE = st.dictionaries(TEXT, VALUE | st.lists(SCORE))
 PATTERN = st.builds(AtomPattern, TEXT, st.lists(VALUE | st.none(), max_size=3).map(tuple))
 PLAIN = st.dictionaries(TEXT, TEXT | st.lists(SCORE))
 RECORDS = [
+    (rows.RULE_TEXTS, st.builds(RuleTextRecord, TEXT, TEXT, TEXT)),
     (rows.RULES, st.builds(RuleRecord, TEXT, TEXT, st.none() | TEXT, st.none() | TEXT, st.none() | TEXT)),
     (rows.PREDICATES, st.builds(PredicateRecord, TEXT, st.lists(TEXT).map(tuple), TEXT, st.none() | TEXT)),
     (rows.TYPE_FACTS, st.builds(TypeFact, VALUE, TEXT, SCORE)),

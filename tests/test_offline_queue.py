@@ -36,8 +36,10 @@ ASKING = {
     "instruct": "evaluate instruct money.rules --calls 1",
     "grid": "evaluate grid grid.yaml",
     "likelihood": "evaluate likelihood --rules money.rules --evaluator openai:small --evaluator openai:other",
+    "long-tail": "evaluate long-tail --rules money.rules --judge openai:small --judge openai:other",
     "probe": "evaluate probe --sample 2",
     "probe cot": "evaluate probe --sample 2 --ask cot",
+    "soundness": "evaluate soundness",
     "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
     "winograd generate": "evaluate winograd generate schemas.csv --out new.jsonl --limit 1",
     "winograd rules": "evaluate winograd rules schemas.csv --mapper openai:small",
@@ -50,7 +52,7 @@ ASKING = {
 }
 """A command line for each command that asks; `-m` and what goes with it comes behind."""
 
-NO_MODEL_OPTION = ("grid", "likelihood", "winograd rules")
+NO_MODEL_OPTION = ("grid", "likelihood", "long-tail", "winograd rules")
 
 UNQUEUED = {("evaluate", "booqa", "build")}
 """It asks about one word of one sentence after the other."""

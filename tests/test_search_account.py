@@ -224,7 +224,7 @@ def test_the_remedy_for_low_probabilities_is_a_threshold_and_costs_no_call() -> 
         ({"defaults": {"generate": "", "critic": 1.0, "likelihood": -4}}, "2 calls have no line", "--calls"),
         (
             {"defaults": {"generate": "Here is a list:\nI cannot help with that.", "critic": 1.0, "likelihood": -4}},
-            '2 of 2 lines hold no value (1 time: introduces the list, as in "Here is a list:")',
+            '2 of 2 lines hold no value (1 time: is a remark, not a value, as in "Here is a list:")',
             "--knowledge",
         ),
         ({"defaults": {"generate": FOODS, "critic": 0.2, "likelihood": -4}}, "highest P(yes) 0.20", "--critic"),
