@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hapax.api.tabular import Tabular
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 
@@ -42,6 +43,7 @@ WRONG_SHOWN = 2
 """Wrong answers of each distribution among the details of a probe."""
 
 
+@checked
 @dataclass(frozen=True)
 class FlippedLabels:
     """File of labels of LINT that people flipped, None for the folder's own, and the method whose labels are used."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.operations import rule_paths
+from hapax.grammar.arguments import checked
 
 if TYPE_CHECKING:
     from hapax.engine.entailment.suggestions import Suggestion
@@ -25,6 +26,7 @@ ACCEPT, REJECT, WAITING = "accept", "reject", ""
 """Decisions about a proposal, as in the column `decision` of the sheet; a waiting proposal has none."""
 
 
+@checked
 @dataclass(frozen=True)
 class ExpansionFiles:
     """The files of an expansion.

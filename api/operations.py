@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hapax.engine.search.progress import ProgressCounter
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from hapax.api.results import Answers, Derivation, Explanation, SearchResult
+    from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.kb_checks import KbFinding
@@ -341,6 +342,7 @@ def journal_of(kb: KnowledgeBase, models: Models) -> Journal:
     return Journal(kb, budget, price_table(models))
 
 
+@checked
 class Progress(ProgressCounter):
     """The state of a running search, given to the progress callback at each event: calls, hits, accepted, share ..."""
 
@@ -492,13 +494,14 @@ def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (),
     return Derivation(derive_all(kb, library, chosen, engine), stored)
 
 
-def why(text: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
-    """Explain why a statement (its text or id) or a ground atom holds, down to call, prompt, scores and thresholds."""
+def why(text: str | Statement, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
+    """Explain why a statement, given itself or by text or id, or an atom holds, down to prompts and thresholds."""
     from hapax.api.results import Explanation
     from hapax.engine.explain import why as explain
     from hapax.engine.inference.theory import Theory
 
-    return Explanation(explain(Theory(rules, kb, _texts(assume)), text))
+    named = text if isinstance(text, str) else text.id
+    return Explanation(explain(Theory(rules, kb, _texts(assume)), named))
 
 
 def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:

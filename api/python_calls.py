@@ -13,6 +13,17 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, runtime_checkable
 
+from hapax.grammar.arguments import (
+    ArgumentRejected,
+    annotated_type,
+    bound_arguments,
+    described,
+    fits,
+    in_words,
+    is_named,
+    remedy_of,
+    with_article,
+)
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
 
 P = ParamSpec("P")
@@ -28,10 +39,6 @@ class Worded(Protocol):
         ...
 
 
-class ArgumentRejected(HapaxError, TypeError):  # noqa: N818  # named after the situation, as all our errors are
-    """An argument of the wrong type. The message names the operation, the argument and how to make the right one."""
-
-
 def python_call(operation: Callable[P, R]) -> Callable[P, R]:
     """The operation for callers in Python.
 
@@ -41,12 +48,8 @@ def python_call(operation: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(operation)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
-        try:
-            bound = signature.bind(*arguments, **named)
-        except TypeError as error:
-            parameters = ", ".join(signature.parameters)
-            raise ArgumentRejected(f"{operation.__name__}: {error}. Its arguments are {parameters}.") from None
-        _check_arguments(operation.__name__, signature, bound.arguments)
+        given = bound_arguments(operation.__name__, signature, arguments, named)
+        _check_arguments(operation, signature, given)
         try:
             result = operation(*arguments, **named)
         except HapaxError as error:
@@ -69,29 +72,22 @@ EXPECTED = {
     "models": ("Models", "Open models with hapax.open_models(name)"),
     "progress": ("function", "Give a function that takes a hapax.Progress"),
     "stream": ("text stream", 'Open the file first: with open(path, "w") as stream'),
-    "paths": ("str or Path", "Give each file or folder as an argument of its own"),
+    "*paths": ("str or Path", "Give each file or folder as an argument of its own"),
     "source": ("str or Path", "Give the name of a file"),
-    "goal": _TEXT,
-    "atom": _TEXT,
+    "import_facts.source": ("str, Path, open file or data frame", "Give the name of a file"),
+    "why.text": ("str or Statement", "Give a statement, its text or its id"),
     "text": ("str", "Give a text, such as str(statement); hapax.load_rules(path) reads files of rules"),
-    "predicate": _TEXT,
-    "name": _TEXT,
-    "form": _TEXT,
     "engine": _TEXT,
     "only": _NAMES,
     "assume": ("str or list of str", "Give an atom, or a list of atoms, as text"),
     "rows": ("rows", "Give a list with a tuple of values for each row, or a data frame"),
-    "knowledge": _TEXT,
-    "critic": _TEXT,
-    "likelihood": _TEXT,
-    "evaluator": _TEXT,
     "grid": ("GridConfig", "Read one with hapax.read_grid(path)"),
-    "mapper": _TEXT,
-    "pronoun": _TEXT,
-    "sentence": _TEXT,
     "theories": ("str or Path", "Give the folder of the theories"),
 }
-"""Type in words and remedy by the name of the argument, which means the same in every operation."""
+"""Type in words and remedy by the name of the argument, which means the same in every operation but those named.
+
+Other arguments are checked against their annotations.
+"""
 
 OPTION_CLASSES = (
     *("Budget", "QueryLimits", "SearchSettings", "OpeningOptions", "LikelihoodOptions", "ProbeOptions"),
@@ -104,16 +100,18 @@ OPTION_CLASSES = (
         "ExpansionSettings",
         "InstructOptions",
     ),
+    *("SchemaAskOptions", "SchemaExportOptions", "SchemaGenerationOptions", "SchemaSheetOptions"),
 )
 """Classes of the front door that hold options, which the annotation of an argument names."""
 
 
-def _expected(parameter: inspect.Parameter) -> tuple[str, str] | None:
-    """Type in words and remedy of an argument; None for one that takes anything."""
+def _expected(operation: str, parameter: inspect.Parameter) -> tuple[str, str] | None:
+    """Type in words and remedy of an argument; None if its annotation says them."""
     kind = str(parameter.annotation).removesuffix(" | None")
     if kind in OPTION_CLASSES:
         return kind, f"Give hapax.{kind}(...)"
-    return EXPECTED.get(parameter.name)
+    name = f"*{parameter.name}" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else parameter.name
+    return EXPECTED.get(f"{operation}.{name}") or EXPECTED.get(name)
 
 
 def _is_texts(value: Any) -> bool:
@@ -122,14 +120,13 @@ def _is_texts(value: Any) -> bool:
     )
 
 
-def _is_named(value: Any, name: str) -> bool:
-    """Tell if a value is of a class of this name, without importing the class."""
-    return any(kind.__name__ == name for kind in type(value).__mro__)
-
-
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
     "str or Path": lambda value: isinstance(value, str | Path),
+    "str, Path, open file or data frame": lambda value: (
+        isinstance(value, str | Path) or hasattr(value, "read") or hasattr(value, "itertuples")
+    ),
+    "str or Statement": lambda value: isinstance(value, str) or is_named(value, "Statement"),
     "str or list of str": _is_texts,
     "function": callable,
     "text stream": lambda value: hasattr(value, "write"),
@@ -138,30 +135,28 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 """Tests by type in words; every other type is the name of a class."""
 
 
-def _check_arguments(operation: str, signature: inspect.Signature, given: dict[str, Any]) -> None:
+def _check_arguments(operation: Callable[..., Any], signature: inspect.Signature, given: dict[str, Any]) -> None:
     for name, value in given.items():
         parameter = signature.parameters[name]
-        expected = _expected(parameter)
-        if expected is None or (value is None and parameter.default is None):
+        if value is None and parameter.default is None:
             continue
         values = value if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (value,)
-        kind, remedy = expected
-        if (
-            name == "source"
-            and operation == "import_facts"
-            and (hasattr(value, "read") or hasattr(value, "itertuples"))
-        ):
-            continue  # an open file or a data frame is read as it is
         for single in values:
-            fits = CHECKS[kind](single) if kind in CHECKS else _is_named(single, kind)
-            if not fits:
-                raise ArgumentRejected(f"{operation}: {name} is {_described(single)}, not a {kind}. {remedy}.")
+            _check_argument(operation, parameter, single)
 
 
-def _described(value: Any) -> str:
-    name = type(value).__name__
-    article = "an" if name[0].lower() in "aeiou" else "a"
-    return "None" if value is None else f"{article} {name}"
+def _check_argument(operation: Callable[..., Any], parameter: inspect.Parameter, value: Any) -> None:
+    expected = _expected(operation.__name__, parameter)
+    if expected is None:
+        annotation = annotated_type(operation, parameter)
+        is_fit, kind, remedy = fits(value, annotation), in_words(annotation), remedy_of(annotation)
+    else:
+        kind, remedy = expected
+        is_fit = CHECKS[kind](value) if kind in CHECKS else is_named(value, kind)
+        kind = with_article(kind)
+    if not is_fit:
+        problem = f"{operation.__name__}: {parameter.name} is {described(value)}, not {kind}"
+        raise ArgumentRejected(f"{problem}. {remedy}.")
 
 
 # --- remedies ---------------------------------------------------------------------------------------------------------
@@ -187,6 +182,8 @@ ARGUMENT_OF_OPTION = {
     "inferences": "limits.inferences",
     "knowledge": "knowledge",
     "likelihood": "likelihood",
+    "map": "mapping",
+    "predicate": "mapping",
     "price": "prices",
     "map": "mapping",
     "measure": "measure",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.markup import escape
 
+from hapax.api import schemas
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
 from hapax.commands.options import (
     Finite,
@@ -25,9 +26,6 @@ from hapax.commands.options import (
     with_queue,
 )
 from hapax.grammar.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Written out, so that `--help` does not import the evaluation.
 METHODS = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "aot-staged")
@@ -80,9 +78,8 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
-    from hapax.evaluation.winograd.data import file_result
-
-    print_result(file_result(paths, published, None if all_rows else SHOWN_ROWS), as_json)
+    evaluation = schemas.count_schemas(*paths, published=published, rows=None if all_rows else SHOWN_ROWS)
+    print_result(evaluation.result, as_json)
 
 
 @winograd.command()
@@ -125,33 +122,32 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     hapax evaluate winograd ask generated_modify_tq.csv --method aot-staged -m hf:mistralai/Mistral-7B-Instruct-v0.2
     hapax evaluate winograd ask generated_modify_tq.csv --prompt AoT2=my_prompt.txt -m openai:gpt-4.1
     """
-    from hapax.evaluation.winograd.runs import AskOptions, AskSession
-    from hapax.evaluation.winograd.tables import run_result
+    import hapax
 
     if not options["methods"] and not options["prompts"]:
         options["methods"] = ("zero-shot",)
+    asking = hapax.SchemaAskOptions.of(options)
     if options["dry_run"]:
-        # A session stores its runs: those of a dry run go to a knowledge base in memory.
+        # Asking stores its runs: those of a dry run go to a knowledge base in memory.
         with dry_run(options["database"]) as (_, foreseeing), open_kb(None) as scratch:
-            session = AskSession(scratch, AskOptions.of(options), opening_options(None, options, foreseeing))
-            list(session.ask(paths, foreseeing))
+            schemas.ask_schemas(scratch, paths, asking, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, options["as_json"])
         return
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
-        session = AskSession(kb, AskOptions.of(options), opening_options(None, options, journal))
         with err.status("Loading models") as status:
 
             def show(method: str, done: int, total: int) -> None:
                 status.update(f"Asking {method}: {done} of {total} pairs")
 
-            runs = list(session.ask(paths, journal, show))
-    print_result(run_result(runs), options["as_json"])
-    used = journal.total
+            opening = opening_options(None, options, journal)
+            evaluation = schemas.ask_schemas(kb, paths, asking, opening, progress=show)
+    print_result(evaluation.result, options["as_json"])
+    used, stopped = journal.total, evaluation.value.stopped
     err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
-    if session.stopped:
-        err.print(escape(str(session.stopped)), soft_wrap=True)
-    sys.exit(BUDGET_REACHED if session.stopped else DONE)
+    if stopped:
+        err.print(escape(stopped), soft_wrap=True)
+    sys.exit(BUDGET_REACHED if stopped else DONE)
 
 
 @winograd.command()
@@ -167,12 +163,9 @@ def tables(released: bool, database: str, as_json: bool) -> None:
     hapax evaluate winograd tables
     hapax evaluate winograd tables --released
     """
-    from hapax.evaluation.winograd.runs import stored_runs
-    from hapax.evaluation.winograd.tables import stored_result
-
     with open_kb(database, read_only=True, begun_by=ASK) as kb:
-        runs = stored_runs(kb)
-    print_result(stored_result(runs, released), as_json)
+        evaluation = schemas.tabulate_schemas(kb, released=released)
+    print_result(evaluation.result, as_json)
 
 
 @winograd.command()
@@ -199,12 +192,11 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     hapax evaluate winograd cases wsc_273_annotated_final.csv
     hapax evaluate winograd cases generated_modify_tq.csv --first zero-shot --second aot-staged
     """
-    from hapax.evaluation.winograd.cases import case_result, stored_cases
-
     methods = (options["first"], options["second"])
+    same = {name: options[name] for name in ("model", "sources", "most")}
     with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
-        cases_by_run = stored_cases(kb, paths, methods, options["model"], options["sources"])
-    print_result(case_result(cases_by_run, options["most"]), options["as_json"])
+        evaluation = schemas.compare_cases(kb, paths, methods, **same)
+    print_result(evaluation.result, options["as_json"])
 
 
 @winograd.command()
@@ -271,17 +263,18 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     \b
     hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:google/flan-t5-xl
     """
-    from hapax.evaluation.winograd.generation import GenerateOptions, GenerateSession
+    import hapax
 
+    generation = hapax.SchemaGenerationOptions.of(options)
     with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, options)
-        session = GenerateSession(kb, GenerateOptions.of(options), opening_options(None, options, journal), journal)
+        opening = opening_options(None, options, open_journal(kb, options))
         with err.status("Loading models") as status:
-            generated = session.generate(path, status.update)
+            evaluation = schemas.generate_schemas(kb, path, generation, opening, progress=status.update)
+    generated = evaluation.value
     # A set cut short by a budget is not written; the same command continues it.
     if not generated.stopped:
-        _write(target, generated.accepted_lines())
-    print_result(generated.result(), options["as_json"])
+        schemas.write_schemas(evaluation, target)
+    print_result(evaluation.result, options["as_json"])
     err.print(escape(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}"))
     sys.exit(BUDGET_REACHED if generated.stopped else DONE)
 
@@ -325,14 +318,14 @@ def sheets(path: Path, folder: Path, database: str, **options: Any) -> None:
     hapax evaluate winograd sheets reversed.jsonl --annotator ann --annotator bob
     hapax evaluate winograd sheets reversed.jsonl --disputed --annotator eve
     """
-    from hapax.evaluation.winograd.people import SheetOptions, export_sheets
+    import hapax
 
-    # The remaining options are the fields of `SheetOptions`.
+    # The remaining options are the fields of `SchemaSheetOptions`.
     form = options.pop("form")
     forms = ("html", "csv") if form == "both" else (form,)
     # Only --disputed reads votes; other sheets need no knowledge base with an import.
     with open_kb(database, read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "") as kb:
-        written = export_sheets(kb, path, SheetOptions(forms=forms, **options), folder)
+        written = schemas.export_schema_sheets(kb, path, hapax.SchemaSheetOptions(forms=forms, **options), folder)
     for written_path in written:
         click.echo(written_path)
 
@@ -348,10 +341,8 @@ def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: st
     \b
     hapax evaluate winograd import reversed.jsonl sheets/schemas-ann.csv sheets/schemas-bob.csv
     """
-    from hapax.evaluation.winograd.people import import_votes
-
     with open_kb(database) as kb:
-        report = import_votes(kb, path, files, skip_faulty)
+        report = schemas.import_schema_sheets(kb, path, files, skip_faulty=skip_faulty)
     for fault in report.faults:
         err.print(escape(str(fault)))
     err.print(f"{counted(len(report.votes), 'vote')} of {counted(report.voters, 'annotator')}; {report.added} new")
@@ -372,13 +363,11 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     \b
     hapax evaluate winograd judged reversed.jsonl --out verified.jsonl
     """
-    from hapax.evaluation.winograd.people import annotated
-
     with open_kb(database, read_only=True, begun_by=IMPORT) as kb:
-        annotations = annotated(kb, path)
-    print_result(annotations.result(), as_json)
+        evaluation = schemas.judge_schemas(kb, path)
+    print_result(evaluation.result, as_json)
     if target is not None:
-        _write(target, annotations.kept_lines())
+        schemas.write_schemas(evaluation, target)
 
 
 @winograd.command()
@@ -409,15 +398,7 @@ def export(paths: tuple[Path, ...], folder: Path, **options: Any) -> None:
     \b
     hapax evaluate winograd export wsc_273_annotated_final.csv generated_modify_tq.csv --out tasks
     """
-    from hapax.evaluation.winograd.export import SchemaExportOptions
-    from hapax.evaluation.winograd.export import export as export_tasks
-    from hapax.evaluation.winograd.prompts import PromptWording
+    import hapax
 
-    options["variant"] = PromptWording(options["variant"])
-    for written_path in export_tasks(paths, SchemaExportOptions(**options), folder):
+    for written_path in schemas.export_schemas(paths, folder, hapax.SchemaExportOptions.of(options)):
         click.echo(written_path)
-
-
-def _write(target: Path, lines: Iterator[str]) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("".join(lines), encoding="utf-8", newline="\n")  # the same bytes on every system

@@ -65,8 +65,20 @@ if TYPE_CHECKING:
         with_entailments,
     )
     from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
-    from hapax.api.python_calls import ArgumentRejected
     from hapax.api.results import Answers, Derivation, Explanation, SearchAccount, SearchResult, Statement, Statements
+    from hapax.api.schemas import (
+        AskedSchemas,
+        ask_schemas,
+        compare_cases,
+        count_schemas,
+        export_schema_sheets,
+        export_schemas,
+        generate_schemas,
+        import_schema_sheets,
+        judge_schemas,
+        tabulate_schemas,
+        write_schemas,
+    )
     from hapax.api.sheets import export_sheets, import_sheets
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
@@ -84,6 +96,13 @@ if TYPE_CHECKING:
     from hapax.evaluation.votes.items import SampleOptions
     from hapax.evaluation.votes.questions import SheetKind
     from hapax.evaluation.votes.soundness import SoundnessOptions
+    from hapax.evaluation.winograd.asking import AskSettings
+    from hapax.evaluation.winograd.export import SchemaExportOptions
+    from hapax.evaluation.winograd.generation import SchemaGenerationOptions
+    from hapax.evaluation.winograd.people import SchemaSheetOptions
+    from hapax.evaluation.winograd.prompts import PromptMethod
+    from hapax.evaluation.winograd.runs import SchemaAskOptions
+    from hapax.grammar.arguments import ArgumentRejected
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.intake import FactsRejected
@@ -154,7 +173,6 @@ _HOMES = {
         "write_dataset",
         "write_tables",
     ),
-    "hapax.api.python_calls": ("ArgumentRejected",),
     "hapax.api.results": (
         "Answers",
         "Derivation",
@@ -163,6 +181,19 @@ _HOMES = {
         "SearchResult",
         "Statement",
         "Statements",
+    ),
+    "hapax.api.schemas": (
+        "AskedSchemas",
+        "ask_schemas",
+        "compare_cases",
+        "count_schemas",
+        "export_schema_sheets",
+        "export_schemas",
+        "generate_schemas",
+        "import_schema_sheets",
+        "judge_schemas",
+        "tabulate_schemas",
+        "write_schemas",
     ),
     "hapax.api.sheets": (
         "export_sheets",
@@ -187,6 +218,13 @@ _HOMES = {
     "hapax.evaluation.votes.exporting": ("SheetExportOptions",),
     "hapax.evaluation.votes.items": ("SampleOptions",),
     "hapax.evaluation.votes.questions": ("SheetKind",),
+    "hapax.evaluation.winograd.export": ("SchemaExportOptions",),
+    "hapax.evaluation.winograd.generation": ("SchemaGenerationOptions",),
+    "hapax.evaluation.winograd.people": ("SchemaSheetOptions",),
+    "hapax.evaluation.winograd.runs": ("SchemaAskOptions",),
+    "hapax.evaluation.winograd.asking": ("AskSettings",),
+    "hapax.evaluation.winograd.prompts": ("PromptMethod",),
+    "hapax.grammar.arguments": ("ArgumentRejected",),
     "hapax.grammar.errors": (
         "Diagnostic",
         "GoalRejected",
@@ -213,6 +251,8 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Answers",
     "ArgumentRejected",
+    "AskSettings",
+    "AskedSchemas",
     "BlockList",
     "Budget",
     "BudgetReached",
@@ -241,6 +281,7 @@ __all__ = [
     "OpeningOptions",
     "ProbeOptions",
     "Progress",
+    "PromptMethod",
     "ProposedRules",
     "QueryLimits",
     "ReportOptions",
@@ -249,6 +290,10 @@ __all__ = [
     "RulesKept",
     "RulesRejected",
     "SampleOptions",
+    "SchemaAskOptions",
+    "SchemaExportOptions",
+    "SchemaGenerationOptions",
+    "SchemaSheetOptions",
     "SearchAccount",
     "SearchResult",
     "SearchSettings",
@@ -261,8 +306,11 @@ __all__ = [
     "TableMapping",
     "Target",
     "add_facts",
+    "ask_schemas",
     "check_rules",
+    "compare_cases",
     "compile_rules",
+    "count_schemas",
     "derive",
     "doctor",
     "evaluate_ablation",
@@ -274,10 +322,15 @@ __all__ = [
     "evaluate_soundness",
     "expand_rules",
     "export_facts",
+    "export_schema_sheets",
+    "export_schemas",
     "export_sheets",
+    "generate_schemas",
     "import_facts",
     "import_lint",
+    "import_schema_sheets",
     "import_sheets",
+    "judge_schemas",
     "keep_rules",
     "kept_rules",
     "lint_rules",
@@ -297,11 +350,13 @@ __all__ = [
     "search",
     "stats",
     "suggest_rules",
+    "tabulate_schemas",
     "verbalise_rules",
     "why",
     "why_not",
     "with_entailments",
     "write_dataset",
+    "write_schemas",
     "write_tables",
 ]
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
@@ -45,6 +46,7 @@ from hapax.kb.records import (
 from hapax.kb.rows import OnConflict
 
 
+@checked
 class KnowledgeBase(RecordStore):
     """An open knowledge base, with methods to add and read the records of each table.
 

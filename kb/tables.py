@@ -22,6 +22,7 @@ from typing import Annotated, Any, TypeAlias
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, some
@@ -62,6 +63,7 @@ class ColumnsOfFact(BaseModel):
     columns: Annotated[list[str | Fixed], Field(min_length=1)]
 
 
+@checked
 class TableMapping(BaseModel):
     """The facts that each row of a table gives. `table`: in a SQLite file; `delimiter`: of a CSV file."""
 
@@ -71,6 +73,7 @@ class TableMapping(BaseModel):
     delimiter: Annotated[str, Field(min_length=1, max_length=1, pattern=r'[^\r\n"]')] | None = None
 
     @classmethod
+    @checked
     def of(cls, predicate: str, columns: Sequence[str], table: str | None = None) -> TableMapping:
         """The mapping of one predicate. Raises HapaxError for a name that is none."""
         return _validated(
@@ -78,6 +81,7 @@ class TableMapping(BaseModel):
         )
 
     @classmethod
+    @checked
     def read(cls, path: Path) -> TableMapping:
         """The mapping in a YAML file. Raises HapaxError with every fault."""
         try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hapax.grammar.arguments import checked
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ SCORING_ROLES = (LIKELIHOOD, EVALUATOR)
 Loaded = TypeVar("Loaded")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class OpeningOptions:
     """Settings that opening a model may need beside its string."""

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.llm_oracle.protocols import PartlyAnswered, Usage
@@ -35,6 +36,7 @@ class Price:
 FREE = Price(0.0, 0.0)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits on the calls of one invocation; None: no limit. Answers from the journal cost nothing.

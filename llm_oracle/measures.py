@@ -66,7 +66,7 @@ class RankedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TextMeasures:
     """A text's measures, and the number of tokens in its values, because a sum favours short names."""
 
     scores: Mapping[Measure, float]
@@ -81,7 +81,7 @@ def measures_of(model: Any) -> frozenset[Measure]:
     return frozenset(Measure) if isinstance(inner, SpanLikelihoodModel) else frozenset(Measure) - OF_NAMES
 
 
-def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure]) -> list[Measured | None]:
+def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure]) -> list[TextMeasures | None]:
     """The measures of each text by a likelihood model or a popularity model; None for a text that the model refused.
 
     Raises HapaxError for a measure that the model cannot give.
@@ -122,7 +122,7 @@ def _whole_words(value: str) -> re.Pattern[str]:
 
 def _by_likelihood(
     model: LikelihoodModel, texts: Sequence[RankedText], measures: frozenset[Measure]
-) -> list[Measured | None]:
+) -> list[TextMeasures | None]:
     """Texts are scored once for `paper` and once for all other measures; a value's prior once for all texts."""
     spanned = [_spanned(text) for text in texts]
     plain: Sequence[LogLikelihood | None] = [None] * len(texts)
@@ -137,7 +137,7 @@ def _by_likelihood(
     if measures & {Measure.PRIOR, Measure.PAIR}:
         names = list(dict.fromkeys(name for _, mentioned in spanned for name in mentioned))
         priors = dict(zip(names, _span_scores(model, [_alone(name) for name in names]), strict=True))
-    answers: list[Measured | None] = []
+    answers: list[TextMeasures | None] = []
     for text, (_, mentioned), whole, part in zip(texts, spanned, plain, parts, strict=True):
         alone = [priors[name] for name in mentioned] if priors else []
         if any(score is not None and score.refused for score in (whole, part, *alone)):
@@ -156,7 +156,7 @@ class _Scores:
     parts: LogLikelihood | None
     alone: Sequence[LogLikelihood]
 
-    def measured(self, measures: frozenset[Measure]) -> Measured:
+    def measured(self, measures: frozenset[Measure]) -> TextMeasures:
         found: dict[Measure, float] = {}
         text = self.parts or self.whole
         if self.whole is not None:
@@ -177,7 +177,7 @@ class _Scores:
             later = [total - prior for (total, _), prior in zip(self.parts.spans, priors, strict=True)][1:]
             found[Measure.PAIR] = math.fsum(later)
         names = self.parts.spans if self.parts is not None else [score.spans[0] for score in self.alone]
-        return Measured(found, sum(count for _, count in names))
+        return TextMeasures(found, sum(count for _, count in names))
 
 
 def _spanned(text: RankedText) -> tuple[SpannedText, list[str]]:
@@ -198,13 +198,13 @@ def _span_scores(model: Any, texts: Sequence[SpannedText]) -> list[LogLikelihood
     return scores
 
 
-def _by_counts(model: PopularityModel, texts: Sequence[RankedText]) -> list[Measured]:
+def _by_counts(model: PopularityModel, texts: Sequence[RankedText]) -> list[TextMeasures]:
     """Measures from how often names occur: one is added to each count, so that what never occurs is ranked, too."""
     named = [tuple(dict.fromkeys(text.values)) for text in texts]
     pairs = {pair for names in named for pair in _pairs(names)}
     asked = list(dict.fromkeys([*((name,) for names in named for name in names), *pairs, *named, ()]))
     counts = dict(zip(asked, model.counts(asked), strict=True))
-    answers: list[Measured] = []
+    answers: list[TextMeasures] = []
     for names in named:
         together = [_pair_information(counts, left, right) for left, right in _pairs(names)]
         scores = {
@@ -212,7 +212,7 @@ def _by_counts(model: PopularityModel, texts: Sequence[RankedText]) -> list[Meas
             Measure.PRIOR: math.fsum(math.log1p(counts[(name,)]) for name in names),
             Measure.PAIR: math.fsum(together) / len(together) if together else 0.0,
         }
-        answers.append(Measured(scores, sum(len(name.split()) for name in names)))
+        answers.append(TextMeasures(scores, sum(len(name.split()) for name in names)))
     return answers
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
 KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR = "knowledge", "critic", "likelihood", "evaluator"
@@ -256,7 +257,7 @@ class PopularityModel(Model, Protocol):
     """Counts how often names occur in the world, such as in a collection of texts."""
 
     def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
-        """How often all names of each tuple occur together; for the empty tuple, how many places there are."""
+        """Number of places where all names of each tuple occur together; for the empty tuple, of all places."""
         ...
 
 
@@ -289,6 +290,7 @@ class NameAuthority(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Models:
     """The models of a run by role. The evaluator measures delta; it should not be the ranker (LINK, section 3.2).

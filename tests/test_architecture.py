@@ -139,7 +139,7 @@ def runtime_imports(path: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-NOT_YET = {"booqa", "entailment", "winograd"}
+NOT_YET = {"booqa", "entailment"}
 """Groups of commands whose operations are not in the API yet; they call the rooms."""
 
 PLUMBING = {"console", "executor", "options", "search"}

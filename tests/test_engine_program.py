@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
-from hapax.engine.inference.program import build_program, is_asked, join_order
+from hapax.engine.inference.program import DemandState, build_program, is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json
 from hapax.engine.inference.session import PrologSession
 from hapax.grammar.errors import HapaxError
@@ -92,7 +92,7 @@ def test_instances_follow_the_subtypes(prolog: PrologSession) -> None:
     """In demand mode a value of a subtype is an instance of what stands above it, in the library's spelling."""
     library = parse_library([("f.rules", "type Cheese < Food.\noracle is_from(Food, Place).")])
     types = [TypeFact("brie", "cheese"), TypeFact("oslo", "PLACE")]
-    prolog.load(build_program(library, [], types, demand=True))
+    prolog.load(build_program(library, [], types, state=DemandState()))
 
     found = set(prolog.solutions("hapax_instance(X, Y)", ["X", "Y"], trusted=True).rows)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hapax.engine.inference.program import build_program
+from hapax.engine.inference.program import DemandState, build_program
 from hapax.engine.inference.session import GoalRefused, LimitExceeded, PrologError, PrologSession, QueryLimits
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.grammar.errors import HapaxError, RulesRejected
@@ -284,4 +284,4 @@ def test_a_stored_value_with_nul_does_not_block_its_predicate(fresh_kb):
     )
 
     assert run_query(Theory(library, fresh_kb), "likes(tom, X)").rows == [("bread",)]
-    assert "bread" in build_program(library, fresh_kb.facts(), demand=True)
+    assert "bread" in build_program(library, fresh_kb.facts(), state=DemandState())

@@ -18,6 +18,7 @@ from hapax.engine.expansion.replies import (
 )
 from hapax.engine.expansion.sentences import guessed_kind, sentences_for
 from hapax.engine.expansion.verdicts import check_addition, objection_to, with_additions
+from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import GenericBy, default_polarity
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parser import parse_addition
@@ -36,6 +37,7 @@ REPLY_TOKENS = 512
 """Tokens of a reply; ten data types with an explanation each need about 300."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class ExpansionSettings:
     """Settings of an expansion."""

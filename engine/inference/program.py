@@ -44,26 +44,26 @@ def build_program(
     type_facts: Iterable[TypeFact] = (),
     assumed: Iterable[Atom] = (),
     *,
-    demand: bool = False,
     state: DemandState | None = None,
     denied: Iterable[DenialRecord] = (),
 ) -> str:
     """The text of the program. Facts of unknown predicates are left out: no rule or goal can name them.
 
     `assumed` atoms count as facts and are stored nowhere. `denied`: atoms of which a critic said a sure no, which a
-    negation of an open predicate needs. Raises HapaxError for an assumed atom that is not ground or
-    whose predicate is unknown, and for a predicate that depends on its own negation.
+    negation of an open predicate needs. `state`: the program also finds the questions that a goal needs, beyond those
+    of this state; None: it derives only. Raises HapaxError for an assumed atom that is not ground or whose predicate is
+    unknown, and for a predicate that depends on its own negation.
     """
     refuse_negative_cycles(library)
     known = list(facts)
-    writer = _Writer(library, demand)
+    writer = _Writer(library, demand=state is not None)
     lines = [
         *writer.declarations(),
         *writer.facts(known, _checked(assumed, library)),
         *writer.denials(denied),
         *writer.rules(),
-        *(writer.demands(state or DemandState()) if demand else ()),
-        *(writer.instances(known, type_facts) if demand else ()),
+        *(writer.demands(state) if state is not None else ()),
+        *(writer.instances(known, type_facts) if state is not None else ()),
     ]
     return "\n".join(lines) + "\n"
 

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 
 from hapax.engine.inference.isolation import child_command, child_environment
 from hapax.engine.inference.worker import END
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
@@ -49,6 +50,7 @@ ALLOWED = (
 )
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
     """Limits of a goal. `answers` truncates the answers; each of the others ends the goal with `LimitExceeded`."""

@@ -125,7 +125,7 @@ def missing_questions(
 ) -> Missing:
     """The questions and ground atoms that the goal needs beyond what is known."""
     program = build_program(
-        library, known.facts, known.type_facts, known.assumed, demand=True, state=known.state, denied=known.denied
+        library, known.facts, known.type_facts, known.assumed, state=known.state, denied=known.denied
     )
     session.load(program)
     demand = f"hapax_host:demanded({prolog_atom(goal_text(goal))}, Name, Pattern)"

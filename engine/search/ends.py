@@ -66,13 +66,13 @@ def ends(
         limit = scores[tail[-1]]
         tail, head = [[text for text in end if scores[text] != limit] for end in (tail, head)]
     distinct = [len(set(column)) for column in zip(*(values[text] for text in order), strict=True)]
-    chosen_head, chosen_tail = _End(values, head, distinct), _End(values, tail, distinct)
+    chosen_head, chosen_tail = _SpreadStatements(values, head, distinct), _SpreadStatements(values, tail, distinct)
     crowded = (*chosen_head.crowded, *chosen_tail.crowded)
     return Ends(tuple(chosen_head.texts), tuple(chosen_tail.texts), crowded, len(order))
 
 
 @dataclass
-class _End:
+class _SpreadStatements:
     """The statements of one end, without those whose values it has often enough already.
 
     `distinct`: number of values of each variable in the whole pool.

@@ -57,7 +57,7 @@ def kept_at_ends(
     among them chance decides, in opposite order at the two ends: no beam that is tied at both goes to both as long as
     there are others. `chance` gives a beam's number in [0, 1), the same at both ends and whatever the beams' order.
     """
-    ends = {distribution: _End(pool, distribution, share, beam) for distribution, pool in pools.items()}
+    ends = {distribution: _RankedEnd(pool, distribution, share, beam) for distribution, pool in pools.items()}
     chosen: dict[Distribution, list[K]] = {}
     for distribution, end in ends.items():
         others = [name for name in ends if name is not distribution]
@@ -72,7 +72,7 @@ def kept_at_ends(
     return chosen
 
 
-class _End(Generic[K]):
+class _RankedEnd(Generic[K]):
     """One end of a ranking: the beams that surely stay, and those tied for the remaining places."""
 
     def __init__(self, pool: Mapping[K, float], distribution: Distribution, share: float, beam: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -12,6 +13,7 @@ from hapax.engine.search.oracle import OracleSettings
 from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.released import MAX_TOKENS
 from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, CriticRule
+from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
@@ -29,6 +31,7 @@ LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
 """The prompt profiles of the ways of LINK."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
     """Settings of a search. The defaults are Hapax's own; `compat` follows LINK's paper or LINK's released code.
@@ -63,33 +66,28 @@ class SearchSettings:
     profile: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
-            number = getattr(self, name)
-            if name == "beam" and number is None:
-                continue
-            if not isinstance(number, int) or number < 1:
-                raise HapaxError(f"{name} is {number!r}. Set it to a whole number from 1.")
+        self._check_numbers()
         for name, kind in (("likelihood", Ranker), ("compat", Compat), ("plan", Preset)):
             choice = getattr(self, name)
             if choice is not None and choice not in get_args(kind):
                 raise HapaxError(f"{name} is {choice!r}. Choose {' or '.join(get_args(kind))}.")
-        if not 0.0 < self.keep_share <= 1.0:
-            raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
         if self.profile is not None:
             find_profile(self.profile)  # raises for an unknown name
-        if not all(isinstance(distribution, Distribution) for distribution in self.distributions):
-            raise HapaxError(
-                f"distributions is {self.distributions!r}. Give a tuple of hapax.Distribution.HEAD and .LONG_TAIL."
-            )
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
         self._check_thresholds()
 
+    def _check_numbers(self) -> None:
+        for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise HapaxError(f"{name} is {number!r}. Set it to a whole number from 1.")
+        if not 0.0 <= self.temperature < math.inf:  # refuses nan, too
+            raise HapaxError(f"temperature is {self.temperature:g}. Set it to a number from 0.")
+        if not 0.0 < self.keep_share <= 1.0:
+            raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
+
     def _check_thresholds(self) -> None:
-        for name in THRESHOLDS:
-            rule = getattr(self, name)
-            if not isinstance(rule, CriticRule | None):
-                raise HapaxError(f"{name} is {rule!r}. Give a rule, for instance CriticRule.parse({str(rule)!r}).")
         if self.compat and (self.fact_threshold or self.type_threshold):
             raise HapaxError(f"compat {self.compat} has LINK's own thresholds. Leave out either it or the thresholds.")
         if self.fact_threshold and self.threshold_cap != 1.0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
 START = 0.85
@@ -25,6 +26,7 @@ _DIGITS = 9
 """Digits to which thresholds are rounded: 0.85 - 0.05 would otherwise be 0.7999999999999999."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class CriticRule:
     """The rule by which a threshold moves (LINK paper, appendix C).
@@ -57,11 +59,13 @@ class CriticRule:
             raise HapaxError(f"The step of a threshold is {self.step:g}. Set it above 0.")
 
     @classmethod
+    @checked
     def at(cls, value: float) -> CriticRule:
         """A threshold that does not move."""
         return cls(value, floor=value, fixed=True)
 
     @classmethod
+    @checked
     def parse(cls, text: str) -> CriticRule:
         """The rule that a text states: `0.75` is a fixed threshold, `start=0.8,floor=0.6` a moving one.
 

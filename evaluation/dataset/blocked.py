@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class BlockList:
     """Patterns from a file with a term or `/regular expression/` per line, blank lines and `#` comments.
@@ -21,6 +23,7 @@ class BlockList:
     patterns: tuple[re.Pattern[str], ...] = ()
 
     @classmethod
+    @checked
     def read(cls, path: Path) -> BlockList:
         """Raises HapaxError for a file that cannot be read and, with its line, for an invalid regular expression."""
         try:

@@ -14,6 +14,7 @@ from hapax.evaluation.dataset.formats import FORMATS, open_sinks
 from hapax.evaluation.dataset.rows import DatasetSource
 from hapax.evaluation.dataset.selection import CHUNK, SelectionOptions, select
 from hapax.evaluation.dataset.summary import DatasetSummary, RowCounter
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.printing import format_library
 from hapax.grammar.rules import Library, PredicateKind
@@ -25,6 +26,7 @@ METADATA = "metadata.json"
 """Written into every dataset; only a folder that has it may be replaced."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a dataset is written, in which formats, and whether it may replace an older one there.

@@ -13,6 +13,7 @@ from hapax.evaluation.shared.experiments import skipped_runs
 from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION, VoteVerdicts, vote_balance, vote_verdicts
 from hapax.evaluation.votes.questions import HARMFUL
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Constant, Literal
 from hapax.kb.records import Distribution, StatementPlace, StatementRecord, VoteRecord
@@ -24,6 +25,7 @@ CHUNK = 500
 """Statements that are read together with their proofs."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
     """Which statements to take.

@@ -25,7 +25,7 @@ from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import Measure, Measured, RankedText, measured, measures_of
+from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, measured, measures_of
 from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel, ModelIdentity, PopularityModel
 
 COMMON_NAMES = 5_000
@@ -155,7 +155,7 @@ class _Scorer:
     identity: ModelIdentity
     measures: tuple[Measure, ...]
     judged_by: Measure
-    by_text: Mapping[str, Measured]
+    by_text: Mapping[str, TextMeasures]
 
     @property
     def name(self) -> str:

@@ -35,6 +35,7 @@ from hapax.evaluation.report.sections import (
 )
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean
 from hapax.evaluation.shared.verdicts import vote_verdicts
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.records import Distribution, RunRecord, VoteRecord
@@ -49,6 +50,7 @@ REJECTED = 20
 """Default number of rejected values shown per kind."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
     """Options of a page.

@@ -10,6 +10,7 @@ from typing import Any
 from hapax.evaluation.votes.items import DrawnItems, ItemSource, SampleOptions
 from hapax.evaluation.votes.questions import SheetKind
 from hapax.evaluation.votes.sheets import VotingSheet, csv_text, html_text, sheets
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
@@ -20,6 +21,7 @@ RULES_AUDITED = 3
 """Number of rules that an audit draws, as in appendix C."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SheetExportOptions:
     """Options of an export. `per_sheet`: largest number of items on a sheet, or None for all on one."""

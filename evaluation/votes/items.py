@@ -23,6 +23,7 @@ from hapax.evaluation.votes.questions import (
     soundness_item,
     statement_item,
 )
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable
@@ -44,6 +45,7 @@ _Statements = Mapping[Distribution, Mapping[str, StatementRecord]]
 """Statements by distribution and id."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SampleOptions:
     """Which statements to draw; all if neither `total` nor `per_distribution` is given.

@@ -37,6 +37,7 @@ from hapax.evaluation.shared.stored_statements import latest_statements
 from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
 from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
+from hapax.grammar.arguments import checked
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
@@ -53,6 +54,7 @@ _TRUTH = TEMPLATES[0]
 """The question to a model: `Is it true that if ..., ...?`"""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SoundnessOptions:
     """Statements to judge, and the bar. `model`: a judge, asked in the way `way`; None: only votes are counted.

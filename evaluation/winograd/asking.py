@@ -17,6 +17,7 @@ from hapax.evaluation.winograd.prompts import (
 )
 from hapax.evaluation.winograd.reading import Answers, read_as_released, read_strictly
 from hapax.evaluation.winograd.scores import SentenceAnswer
+from hapax.grammar.arguments import checked
 from hapax.llm_oracle.budget import BudgetReached, Deferred
 from hapax.llm_oracle.calls import JournaledGenerator
 from hapax.llm_oracle.journal import Journal
@@ -29,6 +30,7 @@ PAIRS_TOGETHER = 16
 """Pairs asked in one batch; when a budget ends, all pairs of its batch stay unanswered."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class AskSettings:
     """Settings of asking. `temperature` 0 asks for the likeliest reply; `tokens` limits its length."""

@@ -13,6 +13,7 @@ from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.yaml_text import Function, yaml_text
 from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
 VERSION = 1.0
@@ -40,6 +41,7 @@ count as wrong. Each document is a pair of sentences. Tasks that end in `_choice
 of answers; the others read the answers from the model's text, by the rules in `reading.py`."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SchemaExportOptions:
     """Options of an export. `name`: the first part of all task names."""
@@ -48,6 +50,11 @@ class SchemaExportOptions:
     variant: PromptWording = PromptWording.PAPER
     sources: tuple[str, ...] = ()
     formats: tuple[str, ...] = FORMATS
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> SchemaExportOptions:
+        """From the options of the command line."""
+        return cls(**{**options, "variant": PromptWording(options["variant"])})
 
 
 def export(paths: Sequence[Path], options: SchemaExportOptions, folder: Path) -> list[Path]:

@@ -16,6 +16,7 @@ from hapax.evaluation.winograd.analogies import ANALOGIES, EntityPair, paper_pro
 from hapax.evaluation.winograd.asking import AskSettings, asking
 from hapax.evaluation.winograd.data import Pair, core, occurs_in, pairs_of, read_file, replaced
 from hapax.evaluation.winograd.prompts import PromptMethod
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Decision, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -34,8 +35,9 @@ MOST_WORDS = 8
 """Words of the longest entity; longer texts describe the relation instead."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
-class GenerateOptions:
+class SchemaGenerationOptions:
     """Options of a generation.
 
     `base_method`: a single-prompt method, or `critic` for models that only judge claims, such as Flan-T5. `threshold`:
@@ -57,7 +59,7 @@ class GenerateOptions:
     seed: int = 0
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> GenerateOptions:
+    def of(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
         """From the options of the command line."""
         model = options["model"]
         same_names = ("source", "threshold", "share", "most", "temperature", "limit", "seed")
@@ -159,7 +161,9 @@ class Generated:
 class GenerateSession:
     """Makes a concept-reversed set from a WSC file."""
 
-    def __init__(self, kb: KnowledgeBase, options: GenerateOptions, opening: OpeningOptions, journal: Journal) -> None:
+    def __init__(
+        self, kb: KnowledgeBase, options: SchemaGenerationOptions, opening: OpeningOptions, journal: Journal
+    ) -> None:
         self._kb, self._options, self._opening, self._journal = kb, options, opening, journal
 
     def generate(self, path: Path, progress: Callable[[str], None] | None = None) -> Generated:

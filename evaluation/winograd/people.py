@@ -20,6 +20,7 @@ from hapax.evaluation.votes.questions import SCHEMA, SCHEMA_AVAILABLE, SCHEMA_LA
 from hapax.evaluation.votes.sheets import sheets
 from hapax.evaluation.winograd import paper
 from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
@@ -144,8 +145,9 @@ def schemas_of(path: Path) -> dict[str, Pair]:
     return schemas
 
 
+@checked
 @dataclass(frozen=True, slots=True)
-class SheetOptions:
+class SchemaSheetOptions:
     """Options of sheets. `disputed`: only schemas on which the votes so far differ."""
 
     annotators: tuple[str, ...]
@@ -155,7 +157,7 @@ class SheetOptions:
     seed: int = 0
 
 
-def export_sheets(kb: KnowledgeBase, path: Path, options: SheetOptions, folder: Path) -> list[Path]:
+def export_sheets(kb: KnowledgeBase, path: Path, options: SchemaSheetOptions, folder: Path) -> list[Path]:
     """Write a sheet for each annotator; return their paths. The same file and options give the same bytes."""
     check_voter_names(options.annotators)
     pairs = list(schemas_of(path).values())

@@ -13,8 +13,9 @@ from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
 from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, asking
 from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
 from hapax.evaluation.winograd.prompts import PROMPTED, SUBSTITUTED, PromptMethod, PromptWording, read_own
-from hapax.evaluation.winograd.scores import Measured, SentenceAnswer, measure
+from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
 from hapax.evaluation.winograd.substitution import substituting
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -30,18 +31,21 @@ WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SUBSTITUTED)
 ALL = "all"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
-class AskOptions:
-    """Options of asking. `limit`: most pairs of each source; `published`: rows exactly as published."""
+class SchemaAskOptions:
+    """Options of asking. `settings`: a method and its settings for each run; `limit`: most pairs of each source;
+    `published`: rows exactly as published.
+    """
 
-    model: str
-    settings: tuple[AskSettings, ...]
+    model: str = "embedded"
+    settings: tuple[AskSettings, ...] = (AskSettings(),)
     sources: tuple[str, ...] = ()
     published: bool = False
     limit: int | None = None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> AskOptions:
+    def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
         """From the options of the command line."""
         base = AskSettings(
             variant=PromptWording(options["variant"]),
@@ -85,7 +89,7 @@ class StoredRun:
         return f"{self.model}@{self.revision}" if self.revision else self.model
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> ReadingScores:
         return measure(self.answers)
 
     @property
@@ -107,7 +111,7 @@ class StoredRun:
 class AskSession:
     """Asks about the pairs of files. `stopped`: the budget or queue that left some pairs unanswered."""
 
-    def __init__(self, kb: KnowledgeBase, options: AskOptions, opening: OpeningOptions) -> None:
+    def __init__(self, kb: KnowledgeBase, options: SchemaAskOptions, opening: OpeningOptions) -> None:
         self._kb, self._options, self._opening = kb, options, opening
         self.stopped: BudgetReached | None = None
 
@@ -206,7 +210,7 @@ def _run_progress(
 
 
 def _record(
-    model: ModelIdentity, source: str, pairs: Sequence[Pair], settings: AskSettings, options: AskOptions
+    model: ModelIdentity, source: str, pairs: Sequence[Pair], settings: AskSettings, options: SchemaAskOptions
 ) -> RunRecord:
     # The texts are part of the identity, so a changed file starts a new run.
     texts = []

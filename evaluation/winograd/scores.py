@@ -55,7 +55,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ReadingScores:
     """Scores of the same replies by the strict and by the released reading, and the share without a strict answer."""
 
     strict: Scores
@@ -63,12 +63,12 @@ class Measured:
     unparsed: Estimate
 
 
-def measure(answers: Sequence[SentenceAnswer]) -> Measured:
+def measure(answers: Sequence[SentenceAnswer]) -> ReadingScores:
     """Scores of one method on one source.
 
     Consistency is the share of families with right answers to all sentences, 1/m sum floor(C/N) (section 3.3).
     """
-    return Measured(
+    return ReadingScores(
         Scores.of(answers, lambda answer: answer.right),
         Scores.of(answers, lambda answer: answer.right_as_released),
         share([answer.strict is None for answer in answers]),

@@ -1,4 +1,4 @@
-"""How often names occur, alone and near each other, in a folder of texts: popularity as the world's texts have it.
+"""Counts of names, alone and near each other, in a folder of texts: popularity as the world's texts have it.
 
 An index on disk (Tantivy) answers exactly: names are compared by their words, whatever their case and accents. *Near*
 means in one passage, which is a paragraph, or a piece of at most `PASSAGE_WORDS` words of a longer one. How much a

@@ -20,7 +20,7 @@ from hapax.evaluation.shared.results import ExperimentResult
 from hapax.evaluation.winograd.asking import AskSettings
 from hapax.evaluation.winograd.data import HUMAN, WSC273
 from hapax.evaluation.winograd.prompts import SUBSTITUTED
-from hapax.evaluation.winograd.runs import AskOptions, AskSession
+from hapax.evaluation.winograd.runs import AskSession, SchemaAskOptions
 from hapax.evaluation.winograd.tables import printed_tables, run_result
 from hapax.grammar.parser import load_library
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
@@ -98,7 +98,7 @@ def _winograd(run: ResultsRun) -> Findings:
         return _absent(path)
     settings = tuple(AskSettings(method) for method in SUBSTITUTED)
     limit = None if run.share == 1 else run.sample(100)
-    options = AskOptions(run.model, settings, (WSC273, HUMAN), limit=limit)
+    options = SchemaAskOptions(run.model, settings, (WSC273, HUMAN), limit=limit)
     runs = list(AskSession(run.kb, options, run.opening).ask([path], run.journal))
     result = run_result(runs)
     return Findings(result.tables, list(printed_tables())[:2], result.notes)

@@ -19,6 +19,7 @@ from hapax.evaluation.link.baselines.wording import rule_sentence
 from hapax.evaluation.link.likelihood.methods import KNOWLEDGE_MODEL
 from hapax.evaluation.link.stated import GivenStatementWriter
 from hapax.evaluation.shared.experiments import INSTRUCT
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Value
@@ -60,6 +61,7 @@ CALLS = "most calls reached"
 BUDGET = "budget reached"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class InstructSettings:
     """Settings of an instruction; the defaults are the paper's.

@@ -19,6 +19,7 @@ from hapax.evaluation.link.baselines.jury import Jury
 from hapax.evaluation.link.baselines.tables import dropped_json, instruct_tables
 from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
 from hapax.evaluation.shared.results import ExperimentResult
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Rule
 from hapax.grammar.words import counted
@@ -36,6 +37,7 @@ MOST_DROPPED = 0.5
 """Share of dropped lines above which a note says that the model does not follow the format."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class InstructOptions:
     """Options of the command. `wordings`: numbers in LINK's table 11, ascending."""

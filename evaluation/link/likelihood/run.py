@@ -11,6 +11,7 @@ from hapax.evaluation.link.likelihood import figures
 from hapax.evaluation.link.likelihood.measures import Delta, LikelihoodReport, measure
 from hapax.evaluation.shared.estimates import NOTHING
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.journal import Journal
@@ -24,6 +25,7 @@ PAPER_DELTAS = (
 """Section 3.2, for comparison."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class LikelihoodOptions:
     """Options of a measurement; see `measure` for the first three.

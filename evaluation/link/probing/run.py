@@ -28,6 +28,7 @@ from hapax.evaluation.link.probing.tables import (
 )
 from hapax.evaluation.shared.results import ExperimentResult
 from hapax.evaluation.shared.stored_statements import stored_library
+from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
@@ -41,6 +42,7 @@ from hapax.llm_oracle.registry import open_model
 from hapax.llm_oracle.rewriting import FormWriter
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
     """Options of a probing. `sample`: statements of each distribution; None: all.

@@ -1,0 +1,197 @@
+"""Winograd schemas: asked, compared, generated, judged by people, and exported as tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hapax.api.evaluations import Evaluation
+from hapax.api.whole_files import atomic_text_file
+from hapax.grammar.extras import extras_named
+
+if TYPE_CHECKING:
+    from hapax.evaluation.votes.importing import VotesReport
+    from hapax.evaluation.winograd.cases import CaseComparison
+    from hapax.evaluation.winograd.export import SchemaExportOptions
+    from hapax.evaluation.winograd.generation import Generated, SchemaGenerationOptions
+    from hapax.evaluation.winograd.people import Annotated, SchemaSheetOptions
+    from hapax.evaluation.winograd.runs import SchemaAskOptions, StoredRun
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.budget import Budget
+    from hapax.llm_oracle.journal import Journal
+
+METHODS = ("cot", "aot")
+"""Methods that the paper compares case by case."""
+
+CASES = 10
+"""Most cases of each source that `compare_cases` lists."""
+
+
+@extras_named()
+def count_schemas(*paths: str | Path, published: bool = False, rows: int | None = None) -> Evaluation[None]:
+    """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault.
+
+    `published`: rows are read exactly as the release asks them, with their faults.
+    """
+    from hapax.evaluation.winograd.data import file_result
+
+    return Evaluation(None, file_result([Path(path) for path in paths], published, rows))
+
+
+@dataclass(frozen=True)
+class AskedSchemas:
+    """Runs of methods on sources of schemas. `stopped`: the budget or queue that left pairs unanswered; else empty."""
+
+    runs: tuple[StoredRun, ...]
+    stopped: str = ""
+
+
+@extras_named()
+def ask_schemas(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: SchemaAskOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Evaluation[AskedSchemas]:
+    """Ask a model about the pairs of files, by each method, and store the answers. No question is asked twice.
+
+    `opening`: options of opening the model; its journal, if any, has the budget. `progress` is called with the method,
+    the pairs done and all pairs.
+    """
+    from hapax.evaluation.winograd.runs import AskSession, SchemaAskOptions
+    from hapax.evaluation.winograd.tables import run_result
+
+    opening, journal = _with_journal(kb, opening, budget)
+    session = AskSession(kb, options or SchemaAskOptions(), opening)
+    runs = tuple(session.ask([Path(path) for path in paths], journal, progress))
+    return Evaluation(AskedSchemas(runs, str(session.stopped or "")), run_result(runs))
+
+
+@extras_named()
+def tabulate_schemas(kb: KnowledgeBase, *, released: bool = False) -> Evaluation[list[StoredRun]]:
+    """Tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
+
+    `released`: replies are read as the released code reads them.
+    """
+    from hapax.evaluation.winograd.runs import stored_runs
+    from hapax.evaluation.winograd.tables import stored_result
+
+    runs = stored_runs(kb)
+    return Evaluation(runs, stored_result(runs, released))
+
+
+@extras_named()
+def compare_cases(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    methods: tuple[str, str] = METHODS,
+    *,
+    model: str | None = None,
+    sources: Sequence[str] = (),
+    most: int = CASES,
+) -> Evaluation[dict[tuple[str, str], list[CaseComparison]]]:
+    """Stored replies of two methods to the same pairs, by model and source, with the failures of the second tagged.
+
+    `model`: the beginning of the models' names. The tables list at most `most` cases of each source.
+    """
+    from hapax.evaluation.winograd.cases import case_result, stored_cases
+
+    first, second = methods
+    cases_by_run = stored_cases(kb, [Path(path) for path in paths], (first, second), model, sources)
+    return Evaluation(cases_by_run, case_result(cases_by_run, most))
+
+
+@extras_named()
+def generate_schemas(
+    kb: KnowledgeBase,
+    path: str | Path,
+    options: SchemaGenerationOptions,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Evaluation[Generated]:
+    """Make a concept-reversed set from a file of schemas, and store every decision with its score.
+
+    `opening`: as for `ask_schemas`. `write_schemas` writes the set, unless its `value.stopped` names a budget.
+    `progress` is called with the step that begins.
+    """
+    from hapax.evaluation.winograd.generation import GenerateSession
+
+    opening, journal = _with_journal(kb, opening, budget)
+    generated = GenerateSession(kb, options, opening, journal).generate(Path(path), progress)
+    return Evaluation(generated, generated.result())
+
+
+@extras_named()
+def write_schemas(evaluation: Evaluation[Generated] | Evaluation[Annotated], target: str | Path) -> None:
+    """Write the accepted pairs of a generation, or the schemas that people keep, to a JSONL file."""
+    from hapax.evaluation.winograd.people import Annotated
+
+    value = evaluation.value
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_text_file(str(target)) as stream:
+        stream.writelines(value.kept_lines() if isinstance(value, Annotated) else value.accepted_lines())
+
+
+@extras_named()
+def export_schema_sheets(
+    kb: KnowledgeBase, path: str | Path, options: SchemaSheetOptions, folder: str | Path
+) -> list[Path]:
+    """Write a sheet about the schemas of a file for each annotator, and return the paths of the sheets."""
+    from hapax.evaluation.winograd.people import export_sheets
+
+    return export_sheets(kb, Path(path), options, Path(folder))
+
+
+@extras_named()
+def import_schema_sheets(
+    kb: KnowledgeBase, path: str | Path, files: Sequence[str | Path], *, skip_faulty: bool = False
+) -> VotesReport:
+    """Store the votes of filled-in sheets about the schemas of a file.
+
+    Raises FactsRejected with every fault unless `skip_faulty`.
+    """
+    from hapax.evaluation.winograd.people import import_votes
+
+    return import_votes(kb, Path(path), [Path(file) for file in files], skip_faulty)
+
+
+@extras_named()
+def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[Annotated]:
+    """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
+    from hapax.evaluation.winograd.people import annotated
+
+    annotations = annotated(kb, Path(path))
+    return Evaluation(annotations, annotations.result())
+
+
+@extras_named()
+def export_schemas(
+    paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
+) -> list[Path]:
+    """Write the pairs of files as tasks for lm-evaluation-harness and Inspect, and return the paths of the tasks."""
+    from hapax.evaluation.winograd import export
+
+    chosen = options or export.SchemaExportOptions()
+    return export.export([Path(path) for path in paths], chosen, Path(folder))
+
+
+def _with_journal(
+    kb: KnowledgeBase, opening: OpeningOptions | None, budget: Budget | None
+) -> tuple[OpeningOptions, Journal]:
+    """The opening options with a journal: their own, else one of the knowledge base with this budget."""
+    from dataclasses import replace
+
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.journal import Journal
+
+    opening = opening or OpeningOptions()
+    journal = opening.journal or Journal(kb, budget)
+    return replace(opening, journal=journal), journal

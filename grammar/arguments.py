@@ -1,0 +1,234 @@
+"""Arguments of calls from Python, checked against their annotations before work begins."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import collections.abc
+import inspect
+import numbers
+import reprlib
+import sys
+import types
+import typing
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache, wraps
+from importlib import import_module
+from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
+
+from hapax.grammar.errors import HapaxError
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+class ArgumentRejected(HapaxError, TypeError):  # noqa: N818  # named after the situation, as all our errors are
+    """An argument of the wrong type. The message names the operation, the argument and how to make the right one."""
+
+
+REMEDIES = {
+    "str": "Give a text",
+    "int": "Give a whole number",
+    "float": "Give a number",
+    "bool": "Give True or False",
+    "Path": "Give a pathlib.Path",
+    "Callable": "Give a function",
+    "CriticRule": "Give a rule, such as hapax.CriticRule.parse('0.75')",
+    "KnowledgeBase": "Open one: hapax.KnowledgeBase(path)",
+    "Library": "Read rules with hapax.parse_rules(text) or hapax.load_rules(path)",
+    "tuple of Distribution": "Give a tuple of hapax.Distribution.HEAD and hapax.Distribution.LONG_TAIL",
+}
+"""Remedy by the name of a type. Other types are named themselves."""
+
+
+def checked(target: C) -> C:
+    """Decorator: the class or function raises ArgumentRejected for arguments that do not fit its annotations."""
+    called: Callable[..., Any] = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
+    name, signature, skipped = target.__qualname__, inspect.signature(target), int(isinstance(target, type))
+
+    @wraps(called)
+    def call(*arguments: Any, **named: Any) -> Any:
+        check_call(target, name, signature, arguments[skipped:], named)
+        return called(*arguments, **named)
+
+    if isinstance(target, type):
+        target.__init__ = call  # type: ignore[misc]  # the class stays the same for isinstance and pickle
+        return target
+    return call  # type: ignore[return-value]
+
+
+def check_call(
+    target: Callable[..., Any],
+    name: str,
+    signature: inspect.Signature,
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+) -> None:
+    """Raise ArgumentRejected if a call has unknown, missing or unfit arguments."""
+    bound = bound_arguments(name, signature, arguments, named)
+    for argument, value in bound.items():
+        if value is None and signature.parameters[argument].default is None:
+            continue
+        annotation = annotated_type(target, signature.parameters[argument])
+        if not fits(value, annotation):
+            problem = f"{name}: {argument} is {described(value)}, not {in_words(annotation)}"
+            raise ArgumentRejected(f"{problem}. {remedy_of(annotation)}.")
+
+
+def bound_arguments(
+    name: str, signature: inspect.Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments by name. Raises ArgumentRejected for unknown and missing ones."""
+    try:
+        return signature.bind(*arguments, **named).arguments
+    except TypeError as error:
+        parameters = ", ".join(signature.parameters)
+        raise ArgumentRejected(f"{name}: {error}. Its arguments are {parameters}.") from None
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+class _ImportedForTypes(dict[str, Any]):
+    """Names that modules import for type checkers alone, imported when they are looked up."""
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        super().__init__()
+        self._homes: dict[str, str] = {}
+        for module in modules:
+            self._homes |= _homes(module)
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(import_module(self._homes[name]), name)
+        except (KeyError, ImportError, AttributeError):  # of a library that is not installed
+            return ForwardRef(name)
+
+
+@cache
+def _homes(module: str) -> dict[str, str]:
+    """The module that each name is imported from below `if TYPE_CHECKING`."""
+    homes: dict[str, str] = {}
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            for statement in node.body:
+                if isinstance(statement, ast.ImportFrom) and statement.module:
+                    homes |= {alias.asname or alias.name: statement.module for alias in statement.names}
+    return homes
+
+
+def annotated_type(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """The type that a parameter is annotated with; Any where there is none, or none that can be read here."""
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty or parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return Any
+    if not isinstance(annotation, str):
+        return annotation
+    owners = target.__mro__ if isinstance(target, type) else (target,)
+    modules = [name for owner in owners if (name := owner.__module__).startswith("hapax.")]
+    loaded = [vars(sys.modules[name]) for name in modules]
+    names = ChainMap(*loaded, vars(builtins), vars(collections.abc), vars(typing), _ImportedForTypes(modules))
+    try:
+        return eval(annotation, {"__builtins__": {}}, names)  # noqa: S307  # an annotation of our own source
+    except (TypeError, AttributeError):  # a part of a library that is not loaded, such as pd.DataFrame
+        return Any
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Tell if a value is of an annotated type. What only a choice of values decides is left to the operation."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind is Any or isinstance(kind, TypeVar):
+        return True
+    if kind is None:
+        return value is None
+    if origin is typing.Annotated:
+        return fits(value, parts[0])
+    if origin in (Union, types.UnionType):
+        return any(fits(value, part) for part in parts)
+    if origin is typing.Literal:
+        return any(isinstance(value, type(part)) for part in parts)
+    if isinstance(kind, ForwardRef):
+        return is_named(value, kind.__forward_arg__)
+    return _fits_collection(value, origin, parts) if origin is not None else _fits_class(value, kind)
+
+
+def is_named(value: Any, name: str) -> bool:
+    """Tell if a value is of a class of this name, without importing the class."""
+    return any(kind.__name__ == name for kind in type(value).__mro__)
+
+
+def _fits_collection(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
+    if origin is collections.abc.Callable:
+        return callable(value)
+    if origin is tuple or issubclass(origin, collections.abc.Sequence):
+        # A list stands for a tuple, and so does any other collection for a sequence; a text is one value.
+        is_collection = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+        return is_collection and all(fits(element, parts[0]) for element in value) if parts else is_collection
+    if issubclass(origin, typing.IO):
+        return hasattr(value, "read") or hasattr(value, "write")
+    return isinstance(value, origin)
+
+
+def _fits_class(value: Any, kind: Any) -> bool:
+    if kind is int:
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if getattr(kind, "_is_protocol", False):  # its methods are its business; a plain value has none of them
+        return type(value).__module__ != "builtins"
+    return isinstance(value, kind) if isinstance(kind, type) else True
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def in_words(kind: Any) -> str:
+    """A type as messages name it, with its article: `a str or None`."""
+    words = " or ".join(dict.fromkeys(_names(kind)))
+    return with_article(words)
+
+
+def remedy_of(kind: Any) -> str:
+    """The remedy for an argument of this type: the way to make its first alternative."""
+    names = _names(kind)
+    if "Path" in names and "str" in names:
+        return "Give the name of a file or folder"
+    name = names[0]
+    return REMEDIES.get(name, f"Give {with_article(name)}")
+
+
+def _names(kind: Any) -> list[str]:
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        names = []
+        for part in get_args(kind):
+            names += _names(part)
+        return names
+    if origin is typing.Literal:
+        return list(dict.fromkeys(type(part).__name__ for part in get_args(kind)))
+    if origin is typing.Annotated:
+        return _names(get_args(kind)[0])
+    if isinstance(kind, ForwardRef):
+        return [kind.__forward_arg__]
+    if kind is None or kind is type(None):
+        return ["None"]
+    name = getattr(origin or kind, "__name__", str(kind)).replace("Sequence", "list")
+    is_collection = isinstance(origin, type) and issubclass(origin, Collection) and not issubclass(origin, Mapping)
+    return [f"{name} of {' or '.join(_names(get_args(kind)[0]))}" if is_collection else name]
+
+
+def described(value: Any) -> str:
+    """A value in a message: a plain value with its type, anything else by its type alone."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    if isinstance(value, str | int | float):
+        return f"{with_article(name)} ({reprlib.repr(value)})"
+    return with_article(name)
+
+
+def with_article(name: str) -> str:
+    """A noun behind its indefinite article; None has none."""
+    if name.startswith("None"):
+        return name
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

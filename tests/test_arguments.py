@@ -1,0 +1,141 @@
+"""Every public operation and class refuses arguments of the wrong type by an error of Hapax."""
+
+import dataclasses
+import inspect
+import io
+import pickle
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hapax
+
+RESULTS = {
+    *(
+        "Answers",
+        "AskedSchemas",
+        "Contents",
+        "Derivation",
+        "Diagnostic",
+        "Evaluation",
+        "Examination",
+        "Explanation",
+        "Library",
+    ),
+    *("ModelListings", "ProposedRules", "ReportPage", "Rule", "RulesKept", "SearchAccount", "SearchResult"),
+    *("Statement", "Statements"),
+}
+"""Classes of values that operations make; nobody calls them."""
+
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+FREE = {"open_models.options"}
+"""Arguments that pass on others."""
+
+
+def public_calls() -> dict[str, Callable[..., Any]]:
+    """Operations, classes that a script makes, and their class methods, by name."""
+    calls: dict[str, Callable[..., Any]] = {}
+    for name in hapax.__all__:
+        public = getattr(hapax, name)
+        if isinstance(public, type) and (name in RESULTS or issubclass(public, Exception | Enum)):
+            continue
+        calls[name] = public
+    calls |= {
+        "CriticRule.parse": hapax.CriticRule.parse,
+        "CriticRule.at": hapax.CriticRule.at,
+        "BlockList.read": hapax.BlockList.read,
+        "TableMapping.of": hapax.TableMapping.of,
+        "TableMapping.read": hapax.TableMapping.read,
+    }
+    return calls
+
+
+def arguments() -> list[tuple[str, str]]:
+    pairs = []
+    for name, call in public_calls().items():
+        pairs += [(name, argument) for argument in inspect.signature(call).parameters]
+    return [(name, argument) for name, argument in pairs if f"{name}.{argument}" not in FREE]
+
+
+@pytest.fixture
+def fitting(tmp_path: Path) -> dict[str, Any]:
+    """Values that fit required arguments, by name; nothing is done with them."""
+    rules, kb = hapax.parse_rules(""), hapax.KnowledgeBase()
+    models = hapax.open_models("simulated", library=rules)
+    texts = dict.fromkeys(("text", "goal", "atom", "predicate", "source", "sentence", "model", "variable"), "text")
+    texts |= dict.fromkeys(("path", "target", "database"), "folder")
+    parts = {role: getattr(models, role) for role in ("knowledge", "critic", "likelihood", "evaluator")}
+    sheets = {"kind": hapax.SheetKind.STATEMENTS, "sample": hapax.SampleOptions(), "voters": ("ann",)}
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("models: [{name: small, knowledge: embedded}]", encoding="utf-8")
+    files = hapax.ExpansionFiles(Path("meta.rules"), Path("out.rules"))
+    return {
+        "files": ["sheet.csv"],
+        "folder": Path("folder"),
+        "rules": rules,
+        "kb": kb,
+        "models": models,
+        "rows": [],
+        "at_least": 0.5,
+        "value": 0.5,
+        "columns": ["a"],
+        "settings": hapax.ExpansionSettings("X"),
+        "items": [],
+        "options": ("a", "b"),
+        "meta": Path("a"),
+        "output": Path("b"),
+        "judges": [],
+        "stream": io.StringIO(),
+        "callback": print,
+        "facts": [],
+        "grid": hapax.read_grid(grid),
+        "expand_rules.files": files,
+        "export_sheets.options": hapax.SheetExportOptions(**sheets),
+        **texts,
+        **parts,
+        **sheets,
+        "base": "embedded",
+        "SchemaGenerationOptions.likelihood": "embedded",
+        "paths": ["schemas.csv"],
+        "annotators": ("ann",),
+        "generate_schemas.options": hapax.SchemaGenerationOptions("embedded", "embedded", "embedded"),
+        "export_schema_sheets.options": hapax.SchemaSheetOptions(("ann",)),
+        "write_schemas.evaluation": hapax.resolve_schemas([]),
+    }
+
+
+@pytest.mark.parametrize(("name", "argument"), arguments())
+def test_a_wrong_type_is_refused_by_name(name: str, argument: str, fitting: dict[str, Any]) -> None:
+    """A wrong type for any argument of any public callable is a HapaxError with argument, type and remedy."""
+    call = public_calls()[name]
+    given: dict[str, Any] = {}
+    for other, parameter in inspect.signature(call).parameters.items():
+        if other == argument:
+            given[other] = object()
+        elif parameter.default is parameter.empty and parameter.kind not in VARIABLE:
+            given[other] = fitting.get(f"{name}.{other}", fitting.get(other))
+    bound = inspect.signature(call).bind_partial()
+    bound.arguments.update(
+        {
+            key: (value,) if inspect.signature(call).parameters[key].kind is inspect.Parameter.VAR_POSITIONAL else value
+            for key, value in given.items()
+        }
+    )
+
+    with pytest.raises(hapax.ArgumentRejected, match=rf"{argument} is an object, not .+\. \w+ .+\.$") as raised:
+        call(*bound.args, **bound.kwargs)
+
+    assert isinstance(raised.value, hapax.HapaxError)
+
+
+def test_a_class_is_still_a_class() -> None:
+    """Checked classes are pickled, replaced and subclassed as before."""
+    settings = hapax.SearchSettings(seed=3)
+
+    copied = pickle.loads(pickle.dumps(settings))  # noqa: S301  # our own
+    assert copied == dataclasses.replace(hapax.SearchSettings(), seed=3)
+    assert isinstance(hapax.KnowledgeBase(), hapax.KnowledgeBase)
