@@ -255,19 +255,21 @@ def import_facts(
 
     `mapping`: which columns of a table are the arguments of which predicates, such as `TableMapping.of("lies_at",
     ["airport", "elevation"])` or `TableMapping.read(path)`; the source may then also be a TSV, Parquet or SQLite file,
-    or a data frame. `rules`: their declarations are what the facts must fit.
+    or a data frame. `rules`: their declarations are what the facts must fit; by default those of the rules that the
+    knowledge base keeps, of whose predicates a file then need not have any.
     """
+    from hapax.api.importing import rules_for_facts
+
+    fitting = rules_for_facts(kb, rules)
     if mapping is not None:
         from hapax.kb.tables import import_table
 
-        return import_table(kb, source, mapping, library=rules, skip_faulty=skip_faulty)
+        return import_table(kb, source, mapping, rules=fitting, skip_faulty=skip_faulty)
     from hapax.kb import exchange
 
     if hasattr(source, "itertuples"):
         raise HapaxError("A data frame needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
-    return exchange.import_facts(
-        kb, source, form=form, skip_faulty=skip_faulty, library=rules, strict=rules is not None
-    )
+    return exchange.import_facts(kb, source, form=form, skip_faulty=skip_faulty, rules=fitting)
 
 
 def export_facts(

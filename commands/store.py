@@ -14,7 +14,7 @@ import hapax
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import counts_text, err, out, print_table
-from hapax.commands.options import open_kb, with_database, with_json
+from hapax.commands.options import keep_rules, open_kb, with_database, with_json
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def stats(database: str, as_json: bool) -> None:
     "paths",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Rule files or folders whose declarations the facts must fit.",
+    help="Rule files or folders whose declarations the facts must fit, kept for later commands; default: those kept.",
 )
 @click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing the file.")
 @with_json
@@ -82,6 +82,7 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     library = operations.load_rules(*paths) if paths else None
     with open_kb(database) as kb:
         report = operations.import_facts(kb, file, mapping=mapping, rules=library, skip_faulty=options["skip_faulty"])
+        keep_rules(kb, paths, "import")
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
         return

@@ -1,5 +1,6 @@
 """Checks of a knowledge base: contradictions with both proofs, functional predicates with two values, facts that break
-declarations, constants of types that exclude each other, and rules whose statements are false or ungrammatical.
+declarations or do not fit them, constants of types that exclude each other, and rules whose statements are false or
+ungrammatical.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from itertools import chain, combinations, product
 
 from hapax.engine.entailment.checks import entailment_faults
 from hapax.engine.entailment.graph import edges
-from hapax.engine.inference.conflicts import conflicts, constrained_predicates
+from hapax.engine.inference.conflicts import conflicts, constrained_predicates, fact_text
 from hapax.engine.inference.derive import FactIndex, Prover, derivations, relevant_library
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
@@ -25,7 +26,7 @@ from hapax.grammar.rules import PERSON, Library, PredicateKind, Rule, type_key
 from hapax.grammar.template_text import text_errors
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
 from hapax.grammar.words import counted
-from hapax.kb.records import StatementRecord
+from hapax.kb.records import FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 CONSTANTS_SHOWN = 3
@@ -46,6 +47,7 @@ class KbFinding:
 def check_kb(library: Library, kb: KnowledgeBase, session: PrologSession) -> tuple[KbFinding, ...]:
     """Run all checks. They load other programs into `session`."""
     return (
+        *unfit_facts(library, kb),
         *contradictions(library, kb, session),
         *contrary_statements(library, kb),
         *functional_with_two_values(library, kb),
@@ -197,6 +199,45 @@ def ill_formed_statements(kb: KnowledgeBase) -> Iterator[KbFinding]:
 
 
 # Facts and types
+
+
+def unfit_facts(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
+    """Facts with another number of arguments than their predicate has in the rules, and those with a text where the
+    rules have a number. The first never answer a goal, and the second end a comparison with an error.
+    """
+    arguments = {signature.indicator: signature.argument_types for signature in library.completed().signatures}
+    names = {_name(indicator) for indicator in arguments}
+    numeric = {
+        indicator: [place for place, data_type in enumerate(types) if library.is_numeric(data_type)]
+        for indicator, types in arguments.items()
+    }
+    for indicator in sorted(kb.fact_counts()):
+        name = _name(indicator)
+        if name not in names or not (indicator not in arguments or numeric[indicator]):
+            continue
+        facts = [fact for fact in kb.facts(name) if f"{name}/{len(fact.arguments)}" == indicator]
+        if indicator not in arguments:
+            declared = " and ".join(sorted(other for other in arguments if _name(other) == name))
+            message = f"{_facts_text(facts)} of {indicator}, but the rules have {declared}"
+            yield _finding(faults.UNFIT_FACTS, kb, message, _MEND_FACTS)
+            continue
+        for place in numeric[indicator]:
+            if texts := [fact for fact in facts if isinstance(fact.arguments[place], str)]:
+                data_type = arguments[indicator][place]
+                verb = "has" if len(texts) == 1 else "have"
+                message = (
+                    f"{_facts_text(texts)} {verb} a text as argument {place + 1}, where the rules have {data_type}"
+                )
+                yield _finding(faults.UNFIT_FACTS, kb, f"{message}, a number", _MEND_FACTS)
+
+
+_MEND_FACTS = "Export the facts, and import them with these rules and --skip-faulty into a new knowledge base"
+
+
+def _facts_text(facts: Sequence[FactRecord]) -> str:
+    """The number of facts and the first of them: `3 facts (p("a"), p("b") ...)`."""
+    shown = ", ".join(map(fact_text, facts[:CONSTANTS_SHOWN]))
+    return f"{counted(len(facts), 'fact')} ({shown}{' ...' if len(facts) > CONSTANTS_SHOWN else ''})"
 
 
 def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:

@@ -77,6 +77,10 @@ BROKEN_DECLARATION: Final = RuleFault.error(
     "HPX403", "facts that break a declaration",
     "oracle borders(Country, Country)\nirreflexive borders/2",
 )  # fmt: skip
+UNFIT_FACTS: Final = RuleFault.error(
+    "HPX404", "facts that do not fit the declaration of their predicate",
+    "type Feet < Number\ngiven lies_at(Airport, Feet)",
+)  # fmt: skip
 CONTRARY_STATEMENTS: Final = RuleFault.warning("HPX411", "opposite statements", BOTH_WAYS.example)
 DISJOINT_TYPES: Final = RuleFault.warning(
     "HPX412", "constant of disjoint types",
@@ -112,6 +116,7 @@ KB_FAULTS: tuple[RuleFault, ...] = (
     BOTH_WAYS,
     TWO_VALUES,
     BROKEN_DECLARATION,
+    UNFIT_FACTS,
     CONTRARY_STATEMENTS,
     DISJOINT_TYPES,
     REVERSED,

@@ -21,11 +21,10 @@ from typing import IO, Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
-from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import values
-from hapax.kb.intake import FactIntake, ImportReport, short, some
+from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts, short, some
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -67,13 +66,12 @@ def import_facts(
     *,
     form: str | None = None,
     skip_faulty: bool = False,
-    library: Library | None = None,
-    strict: bool = False,
+    rules: RulesForFacts | None = None,
 ) -> ImportReport:
     """Import the facts of a file as given facts. `form` is `csv` or `jsonl`; None takes it from the file name.
 
-    Other packages can add forms (`kb/fact_readers.py`), which are read from files alone. `library`: the rules whose
-    declarations the facts must fit; `strict`: refuse predicates that these rules do not have.
+    Other packages can add forms (`kb/fact_readers.py`), which are read from files alone. `rules`: those whose
+    declarations the facts must fit.
     Raises `FactsRejected` with every fault, and imports nothing, unless `skip_faulty` is set.
     """
     file = str(source) if isinstance(source, str | Path) else str(getattr(source, "name", "<stream>"))
@@ -89,7 +87,7 @@ def import_facts(
                 f"{file}: facts are imported from csv or jsonl, not from {form!r}. Give the file one of these endings, "
                 "or say which columns of a table are the arguments: --predicate NAME --columns FIRST,SECOND."
             )
-    reading = FactIntake(kb, file, library, strict)
+    reading = FactIntake(kb, file, rules)
     if added is not None:
         for line, predicate, arguments in added(Path(file)):
             reading.add_fact(line, predicate, arguments)

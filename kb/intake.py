@@ -108,21 +108,48 @@ class ImportReport:
         return {**asdict(self), "predicates": dict(self.predicates)}
 
 
+@dataclass(frozen=True, slots=True)
+class FactsInConflict:
+    """Facts that break a declaration together, as a text. `arriving`: identities of those of the file.
+
+    `claimed`: some of the others are a model's, which give way to given facts.
+    """
+
+    arriving: frozenset[str]
+    text: str
+    claimed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RulesForFacts:
+    """The rules that imported facts must fit; by default none.
+
+    `strict`: refuse predicates that the rules do not have, instead of a warning. `constrained`: indicators of the
+    predicates whose facts can break a declaration. `conflicts`: finds the conflicts that such facts of the file bring.
+    """
+
+    library: Library | None = None
+    strict: bool = False
+    constrained: frozenset[str] = frozenset()
+    conflicts: Callable[[Iterable[FactRecord]], Iterable[FactsInConflict]] = lambda _: ()
+
+
 class FactIntake:
     """Facts and faults of a file being read. Both are collected, so that all faults are reported at once.
 
-    `library`: the rules whose declarations the facts must fit. `strict`: refuse predicates that the rules do not have.
+    `rules`: those whose declarations the facts must fit.
     """
 
-    def __init__(self, kb: KnowledgeBase, file: str, library: Library | None = None, strict: bool = False) -> None:
+    def __init__(self, kb: KnowledgeBase, file: str, rules: RulesForFacts | None = None) -> None:
         self.file = file
+        self._rules = rules or RulesForFacts()
         self.faults: list[FactFault] = []
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
         self.names_predicates = False
         """True if the file itself says where its predicates stand. Otherwise its first column may be anything."""
         self._kb = kb
-        self._checks = _Checks(library, strict)
+        self._checks = _Checks(self._rules.library, self._rules.strict)
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
         self._waiting: list[tuple[object, ...]] = []
         self._counts: dict[str, int] = {}
@@ -155,7 +182,7 @@ class FactIntake:
         for column in columns:
             faulty = {**column.faults, **faulty}
         for row, (message, kind) in sorted(faulty.items()):
-            self.add_fault(lines[row], f"{indicator}: {message}", kind)
+            self.add_fault(lines[row], message if kind == TEXT_FOR_NUMBER else f"{indicator}: {message}", kind)
         stored: Iterable[tuple[str, ...]] = zip(*(column.texts for column in columns), strict=True)
         canonical: Iterable[tuple[str, ...]] = zip(*(column.canonical for column in columns), strict=True)
         if faulty:
@@ -180,7 +207,7 @@ class FactIntake:
             return column
         faults = dict(column.faults)
         for row in column.text_rows:
-            message = self._checks.number_wanted(place, indicator, column.texts[row])
+            message = self._checks.number_wanted(place, indicator, values.decode_value(column.texts[row]))
             faults.setdefault(row, (message, TEXT_FOR_NUMBER))
         return replace(column, faults=faults)
 
@@ -191,14 +218,16 @@ class FactIntake:
         """Store what was read. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
         self._flush()
         self._refuse_unknown_file()
+        claimed = list(self._refuse_conflicts())
+        self.faults.sort(key=lambda fault: fault.line)
         if self.faults and not skip_faulty:
             self._table.drop()
             raise FactsRejected(self.faults)
         with self._kb.transaction():
             stored = self._table.store()
-        warnings = [*self._warnings(), *self._repeats(stored)]
+        warnings = [*self._warnings(), *claimed, *self._repeats(stored)]
         self._table.drop()
-        counts = dict(sorted(self._counts.items(), key=lambda pair: -pair[1]))
+        counts = {name: count for name, count in sorted(self._counts.items(), key=lambda pair: -pair[1]) if count}
         return ImportReport(
             read=stored.read,
             added=stored.read - stored.given - stored.by_model,
@@ -209,6 +238,28 @@ class FactIntake:
             warnings=tuple(warnings),
             repeats=len(stored.repeats),
         )
+
+    def _refuse_conflicts(self) -> Iterator[str]:
+        """Make faults of the rows whose facts break declarations, and yield warnings about models' facts that do.
+
+        A conflict may hide behind another one, so that the rest is looked through again.
+        """
+        constrained = self._rules.constrained & self._counts.keys()
+        warned: dict[str, None] = {}
+        refused = bool(constrained)
+        while refused:
+            refused = False
+            for conflict in self._rules.conflicts(self._table.facts(constrained)):
+                if conflict.claimed:
+                    warned[
+                        f"{self.file}: {conflict.text}, by facts of a model. Run `hapax check --db` to list them."
+                    ] = None
+                    continue
+                for line, indicator in self._table.withdraw(conflict.arriving):
+                    refused = True
+                    self._counts[indicator] -= 1
+                    self.add_fault(line, conflict.text, "broken declaration")
+        yield from warned
 
     def _add(self, line: int, indicator: str, fact: tuple[object, ...]) -> None:
         self._counts[indicator] = self._counts.get(indicator, 0) + 1
@@ -241,12 +292,17 @@ class FactIntake:
         return FactRecord(predicate, tuple(arguments), _checked_types(types, indicator), Source.GIVEN)
 
     def _types(self, indicator: str) -> tuple[str, ...]:
-        return self._declared.get(indicator, ())
+        return self._declared.get(indicator) or self._checks.types(indicator)
 
     def _refuse_unknown_file(self) -> None:
         """Raise FactsRejected for a file of which no row begins with a predicate of the rules: it has other columns."""
         known = self._checks.names
-        if not known or not self._counts or any(name_of(indicator) in known for indicator in self._counts):
+        if (
+            not self._rules.strict
+            or not known
+            or not self._counts
+            or any(name_of(indicator) in known for indicator in self._counts)
+        ):
             return
         first = next(iter(self._counts))
         near = get_close_matches(name_of(first), known, n=1, cutoff=0.6)
@@ -298,6 +354,10 @@ class _Checks:
         """Names of the predicates of the rules."""
         return frozenset(self._arities)
 
+    def types(self, indicator: str) -> tuple[str, ...]:
+        """The argument types that the rules declare; none for another predicate."""
+        return self._types.get(indicator, ())
+
     def numeric(self, indicator: str) -> tuple[int, ...]:
         """Places, from 0, of the arguments that must be numbers."""
         if indicator not in self._numeric:
@@ -314,7 +374,7 @@ class _Checks:
         wanted = " or ".join(map(str, sorted(arities)))
         return f"{predicate} has {counted(count, 'argument')} here and {wanted} in the rules"
 
-    def number_wanted(self, place: int, indicator: str, text: str) -> str:
+    def number_wanted(self, place: int, indicator: str, text: object) -> str:
         """The message about a text in the place of a number."""
         name = self._types[indicator][place]
         return (
@@ -334,7 +394,7 @@ class _Checks:
             raise RowRefused(f"{predicate} is not a predicate of the rules; {remedy}", "no predicate")
         for place in self.numeric(indicator):
             if isinstance(arguments[place], str):
-                raise RowRefused(self.number_wanted(place, indicator, str(arguments[place])), TEXT_FOR_NUMBER)
+                raise RowRefused(self.number_wanted(place, indicator, arguments[place]), TEXT_FOR_NUMBER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +466,27 @@ class _TemporaryFacts:
     def add(self, facts: Iterable[tuple[object, ...]]) -> None:
         with translated(self._kb.place):
             self._kb.database.conn.executemany("INSERT INTO temp.imported VALUES (?, ?, ?, ?, ?)", facts)
+
+    def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:
+        """The facts of these predicates."""
+        for indicator in sorted(indicators):
+            name, _, arity = indicator.rpartition("/")
+            selection = "SELECT arguments, types FROM temp.imported WHERE predicate = ? ORDER BY rowid"
+            for arguments, types in self._kb.query(selection, (name,)):
+                decoded = rows.VALUES.decode(arguments)
+                if len(decoded) == int(arity):
+                    yield FactRecord(name, decoded, rows.NAMES.decode(types), Source.GIVEN)
+
+    def withdraw(self, identities: Iterable[str]) -> list[tuple[int, str]]:
+        """Remove facts, and return the lines of their rows and their indicators."""
+        self._kb.query("CREATE INDEX IF NOT EXISTS temp.imported_by_id ON imported (id)")
+        withdrawn = []
+        for identity in identities:
+            selection = "SELECT line, predicate, arguments FROM temp.imported WHERE id = ? ORDER BY line"
+            for line, predicate, arguments in self._kb.query(selection, (identity,)):
+                withdrawn.append((line, f"{predicate}/{len(rows.VALUES.decode(arguments))}"))
+            self._kb.query("DELETE FROM temp.imported WHERE id = ?", (identity,))
+        return sorted(withdrawn)
 
     def store(self) -> _Stored:
         """Copy the facts, in the order of the file."""

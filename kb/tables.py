@@ -25,8 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.rules import Library
-from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, some
+from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, some
 from hapax.kb.store import KnowledgeBase
 
 _BATCH = 10_000
@@ -38,6 +37,9 @@ _PLAIN_TEXT = re.compile(r"[A-Za-z](?:[^\W]|[ .,;:()&/'-])*(?<! )", re.ASCII).fu
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0").fullmatch
 
 _MAX_CELL = 1 << 30
+
+_NAMES_SHOWN = 100
+"""Names of fields that are remembered for the message about one that no JSON object has."""
 
 Row: TypeAlias = Sequence[object]
 _Batch: TypeAlias = tuple[Sequence[int], Sequence[Row]]
@@ -68,7 +70,7 @@ class TableMapping(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     facts: Annotated[list[ColumnsOfFact], Field(min_length=1)]
     table: str | None = None
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    delimiter: Annotated[str, Field(min_length=1, max_length=1, pattern=r'[^\r\n"]')] | None = None
 
     @classmethod
     @checked
@@ -86,7 +88,7 @@ class TableMapping(BaseModel):
             content = yaml.safe_load(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as fault:
             raise HapaxError(f"{path} cannot be read: {fault}. Name a readable mapping file.") from fault
-        except yaml.YAMLError as fault:
+        except (yaml.YAMLError, ValueError, RecursionError) as fault:
             raise HapaxError(f"{path} is not YAML: {' '.join(str(fault).split())}. {_EXAMPLE}") from fault
         return _validated(content, str(path))
 
@@ -102,7 +104,9 @@ def _validated(content: object, place: str) -> TableMapping:
         for error in fault.errors():
             where = ".".join(str(part) for part in error["loc"] if part not in ("str", "Fixed"))
             message = error["msg"]
-            if error["type"] == "string_pattern_mismatch":
+            if error["type"] == "string_pattern_mismatch" and where == "delimiter":
+                message = f"{error['input']!r} cannot separate cells; write a character such as ; or \\t"
+            elif error["type"] == "string_pattern_mismatch":
                 message = f"{error['input']!r} is not a predicate name; write a name like is_allergic_to"
             lines.append(f"{where or 'the file'}: {message}")
         raise HapaxError(f"{place}: {'; '.join(dict.fromkeys(lines))}. {_EXAMPLE}") from fault
@@ -123,16 +127,16 @@ def import_table(
     source: Any,
     mapping: TableMapping,
     *,
-    library: Library | None = None,
+    rules: RulesForFacts | None = None,
     skip_faulty: bool = False,
 ) -> ImportReport:
     """Import the rows of a table as given facts. `source`: a file, whose ending tells its form, or a pandas DataFrame.
 
-    `library`: the rules whose declarations the facts must fit. Raises FactsRejected with every faulty row, and imports
+    `rules`: those whose declarations the facts must fit. Raises FactsRejected with every faulty row, and imports
     nothing, unless `skip_faulty` is set; HapaxError for a file without the columns of the mapping.
     """
     file = str(source) if isinstance(source, str | Path) else type(source).__name__
-    intake = FactIntake(kb, file, library)
+    intake = FactIntake(kb, file, rules)
     with extras_named():
         for table in _opened(source, mapping):
             _add_rows(table, mapping, intake)
@@ -150,7 +154,8 @@ def _opened(source: Any, mapping: TableMapping) -> Iterator[_Table]:
     if opened is None:
         raise HapaxError(f"{path}: tables are read from {', '.join(sorted(_FORMS))}, not from {form!r} files.")
     if not path.is_file():
-        raise HapaxError(f"{path}: there is no such file. Name a readable file.")
+        reason = "this is a folder" if path.is_dir() else "there is no such file"
+        raise HapaxError(f"{path}: {reason}. Name a readable file.")
     yield from opened(path, mapping)
 
 
@@ -202,13 +207,18 @@ def _places(facts: ColumnsOfFact, columns: Sequence[str], file: str) -> list[int
         if isinstance(argument, Fixed):
             places.append(argument)
             continue
-        if columns.count(argument) != 1:
-            found = "is there twice" if argument in columns else "is not there"
-            near = get_close_matches(argument, columns, n=1, cutoff=0.6)
-            remedy = f"Did you mean {near[0]}?" if near else f"The columns are {some(columns, 20)}."
-            raise HapaxError(f"{file}:1: the column {argument!r} of {facts.predicate} {found}. {remedy}")
+        if argument not in columns:
+            raise _missing(argument, columns, f"{file}:1")
+        if columns.count(argument) > 1:
+            raise HapaxError(f"{file}:1: the column {argument!r} is there twice. Give each column a name of its own.")
         places.append(columns.index(argument))
     return places
+
+
+def _missing(column: str, columns: Sequence[str], place: str) -> HapaxError:
+    near = get_close_matches(column, columns, n=1, cutoff=0.6)
+    remedy = f"Did you mean {near[0]}?" if near else f"The columns are {some(columns, 20)}."
+    return HapaxError(f"{place}: there is no column {column!r}. {remedy}")
 
 
 def _column(cells: Sequence[object], decode: Callable[[object], object]) -> EncodedColumn:
@@ -257,10 +267,14 @@ def _csv_batches(reader: Any, path: Path) -> Iterator[_Batch]:
     line = reader.line_num + 1
     try:
         while rows := list(islice(reader, _BATCH)):
-            lines = list(accumulate((1 + _extra_lines(row) for row in rows[:-1]), initial=line))
+            lines: Sequence[int] = range(line, line + len(rows))
+            if reader.line_num + 1 - line != len(rows):  # some cell has a line break
+                lines = list(accumulate((1 + _extra_lines(row) for row in rows[:-1]), initial=line))
             line = reader.line_num + 1
-            filled = [bool(row) for row in rows]
-            yield list(compress(lines, filled)), list(compress(rows, filled))
+            if not all(rows):
+                filled = [bool(row) for row in rows]
+                lines, rows = list(compress(lines, filled)), list(compress(rows, filled))
+            yield lines, rows
     except csv.Error as fault:
         raise HapaxError(
             f"{path}:{reader.line_num}: not valid CSV: {fault}. Double each quotation mark inside a quoted cell. "
@@ -280,6 +294,8 @@ def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
     """Objects, one a line. The columns are those of the mapping; an object without one has an empty cell."""
     wanted = [argument for facts in mapping.facts for argument in facts.columns if isinstance(argument, str)]
     columns = list(dict.fromkeys(wanted))
+    missing = set(columns)
+    others: dict[str, None] = {}
 
     def rows(stream: Iterable[str]) -> Iterator[tuple[int, Row]]:
         for line, text in enumerate(stream, 1):
@@ -291,7 +307,12 @@ def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
                 raise HapaxError(f"{path}:{line}: not valid JSON: {fault}. Nothing was imported.") from fault
             if not isinstance(entry, dict):
                 raise HapaxError(f"{path}:{line}: not a JSON object. Write one object a line. Nothing was imported.")
+            if missing:
+                missing.difference_update(entry)
+                others.update(dict.fromkeys(islice(entry, _NAMES_SHOWN)) if len(others) < _NAMES_SHOWN else {})
             yield line, [entry.get(column) for column in columns]
+        if others and missing:
+            raise _missing(min(missing), list(others), str(path))
 
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
         yield _Table(columns, _batches(rows(stream)), _plain)

@@ -1,0 +1,47 @@
+"""The rules that imported facts must fit: those that the caller names, else those that the knowledge base keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hapax.kb.intake import FactsInConflict, RulesForFacts
+from hapax.kb.records import FactRecord, Source
+
+if TYPE_CHECKING:
+    from hapax.grammar.rules import Library
+    from hapax.kb.store import KnowledgeBase
+
+
+def rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
+    """The rules that facts must fit. Those of the caller refuse unknown predicates, kept ones only warn of them."""
+    from hapax.api.kept_rules import read_kept
+
+    library = rules
+    if library is None:
+        read = read_kept(kb)
+        if read is None:
+            return RulesForFacts()
+        library = read.library
+    from hapax.engine.inference.conflicts import constrained_predicates
+
+    constrained = constrained_predicates(library)
+
+    def conflicts(facts: Iterable[FactRecord]) -> list[FactsInConflict]:
+        return _conflicts(kb, library, list(facts))
+
+    return RulesForFacts(library, rules is not None, constrained, conflicts)
+
+
+def _conflicts(kb: KnowledgeBase, library: Library, facts: list[FactRecord]) -> list[FactsInConflict]:
+    from hapax.engine.inference.conflicts import new_conflicts
+
+    identities = {fact.id for fact in facts}
+    found = []
+    for conflict in new_conflicts(kb, library, facts):
+        verb = "breaks" if len(conflict.facts) == 1 else "together break"
+        others = [fact for fact in conflict.facts if fact.id not in identities]
+        claimed = any(fact.source is not Source.GIVEN for fact in others)
+        arriving = frozenset(fact.id for fact in conflict.facts if fact.id in identities)
+        found.append(FactsInConflict(arriving, f'{conflict.text} {verb} "{conflict.declaration}"', claimed))
+    return found
