@@ -183,7 +183,6 @@ ARGUMENT_OF_OPTION = {
     "knowledge": "knowledge",
     "likelihood": "likelihood",
     "map": "mapping",
-    "predicate": "mapping",
     "price": "prices",
     "measure": "measure",
     "out": "options.out",
