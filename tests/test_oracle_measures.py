@@ -203,7 +203,7 @@ def test_decoded_tokens_tell_places() -> None:
 def test_the_journal_keeps_the_parts() -> None:
     """The parts of a text are asked once: afterwards all measures of names come from the journal."""
     model = ByLetter()
-    with KnowledgeBase(":memory:") as kb:
+    with KnowledgeBase() as kb:
         journaled = JournaledLikelihood(model, Journal(kb))
         first = measured(journaled, [SENTENCE], ALL)
         asked = len(model.seen)
