@@ -216,7 +216,7 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
         if not isinstance(self.model, SpanLikelihoodModel):
             raise HapaxError(
                 f"{self.identity.name} scores whole sentences only, not the values in them. "
-                "Choose --measure paper or total, or another model."
+                "Choose another model for this measure."
             )
         calls = [self._prepare({"text": text.text, "spans": text.spans}, _reservation(text.text)) for text in texts]
         return self._journaled(calls, texts, self.model.span_log_likelihoods)

@@ -100,7 +100,7 @@ def test_counts_rank_names(texts: Path) -> None:
 
 def test_no_likelihood_of_a_whole_text(texts: Path) -> None:
     """Where a whole text is to be scored, the error names the measures that can be had."""
-    with pytest.raises(HapaxError, match="Choose --measure span, prior or pair"):
+    with pytest.raises(HapaxError, match="judge of `hapax evaluate long-tail`"):
         open_model(f"counts:{texts}", "likelihood").log_likelihoods(["Paris"])
 
 

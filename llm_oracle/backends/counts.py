@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
+from hapax.grammar.words import counted
 from hapax.llm_oracle.backend import SCORING_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.backends.cache import Notice, alone, cache_folder
 from hapax.llm_oracle.budget import FREE
@@ -56,8 +57,8 @@ class NameCounts:
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         """Raises HapaxError: a text has no likelihood here, only the names in it have counts."""
         raise HapaxError(
-            f"{self.identity.name} counts names and gives no likelihood of {len(texts)} texts. Choose --measure span, "
-            "prior or pair where a measure can be chosen; elsewhere choose another likelihood model."
+            f"{self.identity.name} counts names and gives no likelihood of {counted(len(texts), 'text')}. Use it as a "
+            "judge of `hapax evaluate long-tail`; here choose another likelihood model."
         )
 
     def _count(self, names: tuple[str, ...]) -> int:

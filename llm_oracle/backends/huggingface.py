@@ -265,7 +265,7 @@ class HuggingFaceLikelihood:
         if not self._loaded.tokenizer.is_fast:
             raise HapaxError(
                 f"The tokenizer of {self.identity.name} does not tell where in a text its tokens are. "
-                "Choose --measure paper or total, or a checkpoint with a tokenizer.json."
+                "Choose another model, or a checkpoint with a tokenizer.json."
             )
         cleaned = [text.rewritten(self._loaded.harmless) for text in texts]
         encoded = [self._encoded(text.text, places=True) for text in cleaned]

@@ -289,7 +289,7 @@ class OpenAILikelihood:
         if self._method.read(reply, SpannedText(request.prompt, ())) is not None:
             raise HapaxError(
                 f"{self.identity.name} does not say where in a text its tokens are, so it cannot score the values of "
-                "a sentence. Choose --measure paper or total, or a server that gives text_offset or decoded_token."
+                "a sentence. Choose another model, or a server that gives text_offset or decoded_token."
             )
         raise TransientFault(f"a text of {len(request.prompt)} characters came back without its log-probabilities")
 
