@@ -90,8 +90,8 @@ def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure
     if missing:
         able = ", ".join(measure for measure in Measure if measure in measures_of(model))
         raise HapaxError(
-            f"{model.identity.name} does not give the measure {missing[0]}. Its measures are {able}; choose one of these "
-            "or another likelihood model."
+            f"{model.identity.name} does not give the measure {missing[0]}. Its measures are {able}; choose one of "
+            "these or another likelihood model."
         )
     if isinstance(getattr(model, "model", model), PopularityModel):
         return [*_by_counts(model, texts)]
