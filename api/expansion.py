@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hapax.api.operations import rule_paths
+from hapax.api.rule_paths import rule_paths
 from hapax.grammar.arguments import checked
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hapax.api.operations import SHIPPED, rule_paths
+from hapax.api.rule_paths import SHIPPED, rule_paths
 from hapax.grammar.errors import RulesRejected
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
@@ -43,30 +44,12 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "sql", "prolog")
 """The engines of `derive`."""
 
-SHIPPED_RULES = (Path(__file__).resolve().parent.parent / "rules").resolve()
-"""The folder of the rules that Hapax ships."""
-
-SHIPPED = "shipped"
-"""The name by which commands and `load_rules` take this folder, so that it can stand beside other files."""
-
 
 def _texts(texts: str | Sequence[str]) -> tuple[str, ...]:
     return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
-
-
-def rule_paths(paths: Iterable[str | Path]) -> list[Path]:
-    """Files and folders of rules, with the folder of the shipped rules for `shipped`; only that folder for no paths.
-
-    `shipped/library` is a folder below it. Where the working folder has a file or folder of that name, it is meant.
-    """
-    found = []
-    for path in map(Path, paths):
-        is_shipped = path.parts[:1] == (SHIPPED,) and not path.exists()
-        found.append(SHIPPED_RULES.joinpath(*path.parts[1:]) if is_shipped else path)
-    return found or [SHIPPED_RULES]
 
 
 def load_rules(*paths: str | Path) -> Library:

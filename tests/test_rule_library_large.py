@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli_fixture import invoke
 
-from hapax.api.operations import SHIPPED_RULES
+from hapax.api.rule_paths import SHIPPED_RULES
 from hapax.grammar.attributes import Domain
 from hapax.grammar.checks import check_library
 from hapax.grammar.dependencies import search_plans
