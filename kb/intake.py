@@ -330,7 +330,8 @@ class FactIntake:
     def _repeats(self, stored: _Stored) -> Iterator[str]:
         if stored.repeats:
             lines = some(map(str, stored.repeats), _REPEATS_SHOWN)
-            yield f"{self.file}: {counted(len(stored.repeats), 'row')} repeat an earlier row: line {lines}."
+            verb = "repeats" if len(stored.repeats) == 1 else "repeat"
+            yield f"{self.file}: {counted(len(stored.repeats), 'row')} {verb} an earlier row: line {lines}."
 
 
 TEXT_FOR_NUMBER = "text for a number"

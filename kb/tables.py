@@ -241,8 +241,6 @@ def _column(cells: Sequence[object], decode: Callable[[object], object]) -> Enco
 def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:
     from hapax.kb.exchange import parse_cell
 
-    delimiter = mapping.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
-
     def decode(cell: object) -> object:
         text = str(cell)
         return parse_cell(text) if text.strip() else None
@@ -251,6 +249,9 @@ def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:
     try:
         # A byte that is not UTF-8 becomes a lone surrogate, which is then reported as a fault of its row.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+            header_line = stream.readline()
+            stream.seek(0)
+            delimiter = mapping.delimiter or ("\t" if path.suffix.lower() == ".tsv" else _delimiter(header_line))
             reader = csv.reader(stream, delimiter=delimiter, strict=True)
             header = next(reader, None)
             if not header:
@@ -260,6 +261,11 @@ def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:
         raise HapaxError(f"{path}: {fault.strerror}. Name a readable file.") from fault
     finally:
         csv.field_size_limit(limit)  # the limit belongs to the whole process
+
+
+def _delimiter(header: str) -> str:
+    """The separator of a header: a comma, unless the header has none and has semicolons or tabs."""
+    return next((mark for mark in (",", "\t", ";") if mark in header), ",")
 
 
 def _csv_batches(reader: Any, path: Path) -> Iterator[_Batch]:

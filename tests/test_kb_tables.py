@@ -117,6 +117,16 @@ def test_all_faulty_rows_are_told_in_the_order_of_the_file(fresh_kb: KnowledgeBa
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("name", "mark"), [("t.csv", ";"), ("t.csv", "\t"), ("t.tsv", "\t"), ("t.csv", ",")])
+def test_the_separator_is_read_from_the_header(name: str, mark: str, fresh_kb: KnowledgeBase) -> None:
+    """A header without commas is split at its semicolons or tabs, with a byte order mark in front of it, too."""
+    table = written(name, f"\ufeffairport{mark}elevation\nGatwick{mark}202\n")
+    hapax.import_facts(fresh_kb, table, mapping=LIES_AT)
+
+    assert stored(fresh_kb) == [("Gatwick", 202)]
+
+
+@pytest.mark.usefixtures("folder")
 def test_repeats_are_named_and_nul_is_text(fresh_kb: KnowledgeBase) -> None:
     """A row that says what an earlier row said is counted once and named; NUL and line breaks are part of a text."""
     table = written("t.csv", 'airport,elevation\n"a\0\nb",1\nc,2\nc,2\n')
