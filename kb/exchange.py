@@ -156,7 +156,7 @@ class _Columns:
         The row may have lost an argument.
         """
         wanted = max(self.places) + 1 if self.places else 0
-        if len(cells) < wanted and indicator not in reading.known():
+        if len(cells) < wanted and indicator not in reading.known:
             raise ValueError(
                 f"the row has {counted(len(cells), 'cell')} where the header has {wanted}, and {indicator} is not "
                 "known; add the missing argument, or an empty cell if there is none"

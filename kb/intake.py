@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache
-from itertools import chain, compress, repeat
+from functools import cached_property
+from itertools import compress, repeat
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -39,8 +40,10 @@ _STAGED = ("id", "predicate", "arguments", "types")
 _VARIABLE = re.compile("[A-Z_]")
 
 _REMEDY = "Fix these rows, or skip them with --skip-faulty."
-_HEADER_REMEDY = (
-    "If the columns have names, say which are the arguments: --predicate NAME --columns FIRST,SECOND, or --map FILE."
+_TABLE_REMEDY = (
+    "Say which columns are the arguments: --predicate NAME --columns FIRST,SECOND, or --map FILE. If the first column "
+    "is the predicate, begin the file with a header such as predicate,argument1,argument2, or name the rules that have "
+    "it by --rules FILE."
 )
 
 
@@ -155,10 +158,10 @@ class FactIntake:
         self._counts: dict[str, int] = {}
         self._table = _TemporaryFacts(kb)
 
-    @property
-    def known(self) -> Callable[[], Iterable[str]]:
+    @cached_property
+    def known(self) -> frozenset[str]:
         """Indicators with facts or declarations. Few files need them, so they are counted when a row asks."""
-        return cache(lambda: frozenset((*self._declared, *self._kb.fact_counts())))
+        return frozenset((*self._declared, *self._kb.fact_counts()))
 
     def add_fact(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
         """Add the fact, or the fault that keeps it from being a fact."""
@@ -177,6 +180,8 @@ class FactIntake:
         indicator = f"{predicate}/{len(columns)}"
         if arity := self._checks.other_arity(predicate, len(columns)):
             raise HapaxError(f"{self.file}: {arity}. Name as many columns as the predicate has arguments.")
+        if unknown := self._checks.unknown(predicate):
+            raise HapaxError(f"{self.file}: {unknown}.")
         columns = [self._numbers_only(indicator, place, column) for place, column in enumerate(columns)]
         faulty: dict[int, tuple[str, str]] = {}
         for column in columns:
@@ -217,7 +222,7 @@ class FactIntake:
     def store(self, skip_faulty: bool) -> ImportReport:
         """Store what was read. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
         self._flush()
-        self._refuse_unknown_file()
+        self._refuse_table()
         claimed = list(self._refuse_conflicts())
         self.faults.sort(key=lambda fault: fault.line)
         if self.faults and not skip_faulty:
@@ -227,7 +232,9 @@ class FactIntake:
             stored = self._table.store()
         warnings = [*self._warnings(), *claimed, *self._repeats(stored)]
         self._table.drop()
-        counts = {name: count for name, count in sorted(self._counts.items(), key=lambda pair: -pair[1]) if count}
+        distinct = Counter(self._counts)
+        distinct.subtract(Counter(indicator for _, indicator in stored.repeats))
+        counts = {indicator: count for indicator, count in distinct.most_common() if count}
         return ImportReport(
             read=stored.read,
             added=stored.read - stored.given - stored.by_model,
@@ -286,7 +293,7 @@ class FactIntake:
                 f"{predicate} cannot be a predicate: a name that begins with a capital letter is a variable. "
                 "Write the predicate first, such as is_allergic_to, followed by its arguments, or say which columns "
                 "are the arguments: --predicate NAME --columns FIRST,SECOND",
-                "no predicate",
+                NO_PREDICATE,
             )
         types = self._types(indicator) if types is None else types
         return FactRecord(predicate, tuple(arguments), _checked_types(types, indicator), Source.GIVEN)
@@ -294,22 +301,18 @@ class FactIntake:
     def _types(self, indicator: str) -> tuple[str, ...]:
         return self._declared.get(indicator) or self._checks.types(indicator)
 
-    def _refuse_unknown_file(self) -> None:
-        """Raise FactsRejected for a file of which no row begins with a predicate of the rules: it has other columns."""
-        known = self._checks.names
-        if (
-            not self._rules.strict
-            or not known
-            or not self._counts
-            or any(name_of(indicator) in known for indicator in self._counts)
-        ):
+    def _refuse_table(self) -> None:
+        """Raise FactsRejected for a file that does not say where its predicates stand and has none that is known."""
+        known = {*self._checks.names, *map(name_of, self._declared)}
+        if self.names_predicates or not known or any(name_of(indicator) in known for indicator in self._counts):
             return
-        first = next(iter(self._counts))
-        near = get_close_matches(name_of(first), known, n=1, cutoff=0.6)
-        guess = f" Did you mean {near[0]}?" if near else ""
-        message = f"no row begins with a predicate of the rules; the first one says {name_of(first)}.{guess}"
+        if any(fault.kind != NO_PREDICATE for fault in self.faults) or not (self._counts or self.faults):
+            return
+        if any(name_of(indicator) in map(name_of, self.known) for indicator in self._counts):
+            return  # such facts came in before
+        message = "the first column holds no predicate of the rules, so this may be a table with columns of its own"
         self._table.drop()
-        raise FactsRejected([FactFault(self.file, 1, message, "no predicate")], _HEADER_REMEDY)
+        raise FactsRejected([FactFault(self.file, 1, message, NO_PREDICATE)], _TABLE_REMEDY)
 
     def _warnings(self) -> Iterator[str]:
         """Possible mistakes in the file: ignored columns, and predicates that no rule has."""
@@ -329,12 +332,13 @@ class FactIntake:
 
     def _repeats(self, stored: _Stored) -> Iterator[str]:
         if stored.repeats:
-            lines = some(map(str, stored.repeats), _REPEATS_SHOWN)
+            lines = some((str(line) for line, _ in stored.repeats), _REPEATS_SHOWN)
             verb = "repeats" if len(stored.repeats) == 1 else "repeat"
-            yield f"{self.file}: {counted(len(stored.repeats), 'row')} {verb} an earlier row: line {lines}."
+            yield f"{self.file}: {counted(len(stored.repeats), 'fact')} {verb} an earlier one: line {lines}."
 
 
 TEXT_FOR_NUMBER = "text for a number"
+NO_PREDICATE = "no predicate"
 
 
 class _Checks:
@@ -375,6 +379,14 @@ class _Checks:
         wanted = " or ".join(map(str, sorted(arities)))
         return f"{predicate} has {counted(count, 'argument')} here and {wanted} in the rules"
 
+    def unknown(self, predicate: str) -> str:
+        """A message if the facts must be of predicates of the rules and this one is not; else empty."""
+        if not self._strict or predicate in self._arities:
+            return ""
+        near = get_close_matches(predicate, self._arities, n=1, cutoff=0.6)
+        remedy = f"did you mean {near[0]}" if near else "declare it in the rules"
+        return f"{predicate} is not a predicate of the rules; {remedy}"
+
     def number_wanted(self, place: int, indicator: str, text: object) -> str:
         """The message about a text in the place of a number."""
         name = self._types[indicator][place]
@@ -385,14 +397,11 @@ class _Checks:
 
     def refuse(self, predicate: str, arguments: Sequence[Value]) -> None:
         """Raise RowRefused for a fact that does not fit the declarations."""
-        arities = self._arities.get(predicate)
         indicator = f"{predicate}/{len(arguments)}"
-        if other := self.other_arity(predicate, len(arguments)):
-            raise RowRefused(other, "wrong arity")
-        if arities is None and self._strict:
-            near = get_close_matches(predicate, self._arities, n=1, cutoff=0.6)
-            remedy = f"did you mean {near[0]}?" if near else "declare it in the rules"
-            raise RowRefused(f"{predicate} is not a predicate of the rules; {remedy}", "no predicate")
+        if arity := self.other_arity(predicate, len(arguments)):
+            raise RowRefused(arity, "wrong arity")
+        if unknown := self.unknown(predicate):
+            raise RowRefused(unknown, NO_PREDICATE)
         for place in self.numeric(indicator):
             if isinstance(arguments[place], str):
                 raise RowRefused(self.number_wanted(place, indicator, arguments[place]), TEXT_FOR_NUMBER)
@@ -448,12 +457,15 @@ def _cell_fault(cell: object) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Numbers of an import: distinct facts; those that were known, given or by a model; lines of repeated rows."""
+    """Numbers of an import: distinct facts; those that were known, given or by a model.
+
+    `repeats`: line and indicator of each fact that an earlier row gave.
+    """
 
     read: int
     given: int
     by_model: int
-    repeats: tuple[int, ...]
+    repeats: tuple[tuple[int, str], ...]
 
 
 class _TemporaryFacts:
@@ -508,14 +520,14 @@ class _TemporaryFacts:
         read = self._kb.database.conn.total_changes - before
         if known:
             ((read,),) = query("SELECT count(DISTINCT id) FROM temp.imported")
-        repeats: Iterable[tuple[int]] = ()
+        repeats: Iterable[tuple[int, str]] = ()
         if count > read:
             repeats = query(
-                "SELECT line FROM temp.imported WHERE rowid NOT IN "
+                "SELECT line, predicate || '/' || json_array_length(arguments) FROM temp.imported WHERE rowid NOT IN "
                 "(SELECT min(rowid) FROM temp.imported GROUP BY id) ORDER BY rowid"
             )
         given, by_model = known.get(Source.GIVEN.value, 0), known.get(Source.MODEL.value, 0)
-        return _Stored(read, given, by_model, tuple(chain.from_iterable(repeats)))
+        return _Stored(read, given, by_model, tuple(repeats))
 
     def drop(self) -> None:
         self._kb.query("DROP TABLE IF EXISTS temp.imported")

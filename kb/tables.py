@@ -137,6 +137,7 @@ def import_table(
     """
     file = str(source) if isinstance(source, str | Path) else type(source).__name__
     intake = FactIntake(kb, file, rules)
+    intake.names_predicates = True
     with extras_named():
         for table in _opened(source, mapping):
             _add_rows(table, mapping, intake)

@@ -186,7 +186,7 @@ def _fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
     part = relevant_library(library, rule)
     meaning = [*_meaning(part)]
     # A denial comes with no fact, so that the facts do not tell that the statements are out of date.
-    negated = {item.atom.indicator for each in (rule, *part.rules) for item in each.literals if item.negated}
+    negated = {item.atom.indicator for defining in (rule, *part.rules) for item in defining.literals if item.negated}
     for indicator in sorted(filter(library.is_open, negated)):
         meaning += [f"open {indicator}", *sorted(denial.id for denial in kb.denials(indicator))]
     return content_id("derivation", str(rule), *meaning)

@@ -122,7 +122,7 @@ def matched_pairs(split: Ends, values: Mapping[str, Values], tokens: Mapping[str
     pairs = []
     for text in split.head:
         candidates = [partner for frame in _frames(values[text]) for partner in partners[frame]]
-        partner = next((other for other in candidates if _matches(text, other, taken, tokens)), None)
+        partner = next((near for near in candidates if _matches(text, near, taken, tokens)), None)
         if partner is not None:
             taken.add(partner)
             pairs.append(MatchedPair(text, partner))

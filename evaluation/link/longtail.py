@@ -370,16 +370,16 @@ def _cohens_d(left: Any, right: Any) -> float:
 def _correlations(pools: Sequence[_Pool], scorers: Sequence[_Scorer]) -> Iterable[Correlation]:
     """Each measure of each model with each model's own way of judging, and with its other measures."""
     series = [(scorer, measure) for scorer in scorers for measure in scorer.measures]
-    for (first, measure), (second, other) in combinations(series, 2):
-        is_compared = first is second or measure == first.judged_by or other == second.judged_by
+    for (first, measure), (second, second_measure) in combinations(series, 2):
+        is_compared = first is second or measure == first.judged_by or second_measure == second.judged_by
         if not is_compared:
             continue
         values = []
         for pool in pools:
-            left, right = first.scores(pool.values, measure), second.scores(pool.values, other)
+            left, right = first.scores(pool.values, measure), second.scores(pool.values, second_measure)
             both = [text for text in left if text in right]
             if len(both) >= LEAST_TO_CORRELATE:
                 values.append(spearman([left[text] for text in both], [right[text] for text in both]))
         known = [value for value in values if not math.isnan(value)]
         if known:
-            yield Correlation(f"{first.name} {measure}", f"{second.name} {other}", mean(known))
+            yield Correlation(f"{first.name} {measure}", f"{second.name} {second_measure}", mean(known))
