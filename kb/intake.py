@@ -302,11 +302,17 @@ class FactIntake:
         return self._declared.get(indicator) or self._checks.types(indicator)
 
     def _refuse_table(self) -> None:
-        """Raise FactsRejected for a file that does not say where its predicates stand and has none that is known."""
+        """Raise FactsRejected for a file that does not say where its predicates stand, if none of them is known.
+
+        Every row of such a file begins with another word, as the rows of a table do; a file of facts repeats its
+        predicates.
+        """
         known = {*self._checks.names, *map(name_of, self._declared)}
         if self.names_predicates or not known or any(name_of(indicator) in known for indicator in self._counts):
             return
-        if any(fault.kind != NO_PREDICATE for fault in self.faults) or not (self._counts or self.faults):
+        if any(fault.kind != NO_PREDICATE for fault in self.faults) or len(self._counts) + len(self.faults) < 2:
+            return
+        if any(count > 1 for count in self._counts.values()):
             return
         if any(name_of(indicator) in map(name_of, self.known) for indicator in self._counts):
             return  # such facts came in before
