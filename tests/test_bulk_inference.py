@@ -773,3 +773,27 @@ def test_duckdb_joins_the_written_tables(routes: KnowledgeBase, tmp_path: Path) 
             found = connection.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
             assert sorted(row[1:] for row in found) == sorted(row[1:] for row in rows)
             assert len(rows) == count
+
+
+def test_duckdb_compares_decimals(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
+    """A comparison of decimals gives DuckDB what is stored; a rule that calculates some is left out with a comment."""
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra `bulk`")
+    library = library_of(
+        "@name tall\n@generic none\nsize(Thing X, Number N) & size(Thing Y, Number M) & N * 2 > M + 0.1 -> above(Thing X, Thing Y).\n"
+        "@name twice\n@generic none\nsize(Thing X, Number N) & M = N * 0.5 -> half(Thing X, Number M)."
+    )
+    sizes: Sequence[Value] = (Decimal("0.1"), Decimal("0.2"), Decimal("-2.25"), 1, "1")
+    fresh_kb.add_facts(fact("size", f"t{number}", size) for number, size in enumerate(sizes))
+    derive_all(fresh_kb, library, library.rules, "sql")
+
+    write_tables(tmp_path / "bulk", fresh_kb, library, library.rules)
+    text = (tmp_path / "bulk" / "rules.sql").read_text("utf-8")
+    with duckdb.connect() as connection:
+        connection.execute(f"SET file_search_path = '{tmp_path / 'bulk'}'")
+        connection.execute(text)
+        found = connection.execute("SELECT v1, v2, v3, v4 FROM instances_1").fetchall()
+    kept = fresh_kb.database.conn.execute("SELECT v1, v2, v3, v4 FROM instances_1").fetchall()
+
+    assert sorted(found) == sorted(kept)
+    assert len(kept) > 5
+    assert "-- twice calculates decimals" in text
