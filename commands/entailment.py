@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from hapax.api import entailments
 from hapax.commands.console import err, print_result, print_table
 from hapax.commands.options import (
     F,
@@ -29,16 +29,10 @@ from hapax.commands.options import (
 )
 from hapax.grammar.words import counted
 
-if TYPE_CHECKING:
-    from hapax.evaluation.entailment.pairs import EntailmentPair
-    from hapax.evaluation.entailment.scorers import EntailmentScorer, Measure
-    from hapax.kb.store import KnowledgeBase
-    from hapax.llm_oracle.calls import JournaledLikelihood
-
 SCORERS = (
     "critic, likelihood, encoder, random, frequency, prior, scores:FILE, graph:PATH[@SIMILARITY], wordnet[:LEXICON]"
 )
-"""The values of --scorer."""
+"""The values of --scorer, written out, so that `--help` does not import the evaluation."""
 
 DRAWS_SHOWN = 10
 """Draws that `train` lists, the best first."""
@@ -111,13 +105,11 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     hapax evaluate entailment data train.txt dev.txt
     hapax evaluate entailment data train.txt dev.txt --seed 7 --out subsets
     """
-    from hapax.evaluation.entailment.datasets import DataReport, read_splits, write_subsets
-
-    report = DataReport.of(read_splits(files), seed)
+    evaluation = entailments.split_entailments(*files, seed=seed)
     if out is not None:
-        written = write_subsets(report.splits, out)
+        written = entailments.write_entailment_splits(evaluation, out)
         err.print(f"{counted(written, 'file')} in {out}", markup=False)
-    print_result(report.result, as_json)
+    print_result(evaluation.result, as_json)
 
 
 @entailment.command()
@@ -145,111 +137,18 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     hapax evaluate entailment score dev.txt --scorer random --scorer prior --train train.txt
     hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
     """
-    from hapax.evaluation.entailment import report
-    from hapax.evaluation.entailment.datasets import read_splits
-    from hapax.evaluation.entailment.metrics import refuse_one_label
-    from hapax.evaluation.entailment.scorers import VisibleSides
+    import hapax
 
-    pairs = list(chain.from_iterable(read_splits(files).values()))
-    refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, files)))  # before any model is asked
-    if options["train"]:
-        _warn_of_leaks(list(chain.from_iterable(read_splits(options["train"]).values())), pairs)
+    scoring = hapax.EntailmentOptions(
+        options["model"], options["patterns"], options["train"], scorers=options["named"], sides=options["shown"]
+    )
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        scorers = [open_scorer(name, kb, options) for name in dict.fromkeys(options["named"])]
+        opening = opening_options(None, options, open_journal(kb, options))
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        results = list(report.measure(scorers, pairs, VisibleSides(options["shown"]), options["seed"]))
+        evaluation = entailments.score_entailments(kb, files, scoring, opening)
     if out is not None:
-        report.write_curves(results, out)
-    print_result(report.experiment_result(results), as_json)
-
-
-def _warn_of_leaks(training: Sequence[EntailmentPair], measured: Sequence[EntailmentPair]) -> None:
-    """Warn if pairs or their converses are in both sets: after training on the converse, no test of the direction."""
-    from hapax.evaluation.entailment.groups import leaks
-
-    if crossing := leaks({"training": training, "measured": measured}):
-        leaking = counted(crossing, "pair is", "pairs are")
-        err.print(
-            f"[yellow]warning[/] {leaking} in both the training and the measured files, unchanged or as the converse. "
-            "Split the files again with `hapax evaluate entailment data ... --out FOLDER`.",
-            soft_wrap=True,
-        )
-
-
-def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> EntailmentScorer:
-    """The scorer of this name. Raises click.UsageError for an unknown name or a missing option."""
-    from hapax.evaluation.entailment import scorers
-    from hapax.evaluation.entailment.datasets import read_splits
-    from hapax.evaluation.entailment.prompts import Direction
-
-    without_model = _without_model(name, options)
-    if without_model is not None:
-        return without_model
-    if name == "random":
-        return scorers.RandomScorer(options["seed"])
-    if name in ("frequency", "prior"):
-        if not options["train"]:
-            raise click.UsageError(f"--scorer {name} counts training pairs: name their files with --train.")
-        training = list(chain.from_iterable(read_splits(options["train"]).values()))
-        return scorers.FrequencyScorer.of(training) if name == "frequency" else scorers.PriorScorer.of(training)
-    if name in ("critic", "likelihood"):
-        measure = open_measure(name, kb, options)
-        return scorers.PatternScorer(f"{name} {options['model']}", measure, Direction(options["patterns"]))
-    if name == "encoder":
-        return _encoder(kb, options)
-    raise click.UsageError(f"There is no scorer {name}. Choose {SCORERS}.")
-
-
-def _encoder(kb: KnowledgeBase, options: Mapping[str, Any]) -> EntailmentScorer:
-    """The scorer of an encoder that runs in this process and keeps its answers in the journal."""
-    from hapax.evaluation.entailment.scorers import LikenessScorer
-    from hapax.llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
-    from hapax.llm_oracle.budget import FREE
-    from hapax.llm_oracle.calls import JournaledLikelihood
-
-    kind, _, source = options["model"].partition(":")
-    if kind != "hf" or not source:
-        raise click.UsageError("--scorer encoder needs a Hugging Face encoder: -m hf:NAME_OR_PATH.")
-    model = EncoderSimilarity.load(source, options["device"], options["dtype"])
-    journal = open_journal(kb, options)
-    journal.prices[model.identity.name] = FREE  # it runs in this process
-    return LikenessScorer(f"encoder {source}", _per_token(JournaledLikelihood(model, journal)), (OPEN, CLOSE))
-
-
-def _per_token(ranker: JournaledLikelihood) -> Measure:
-    return lambda texts: [likelihood.per_token for likelihood in ranker.log_likelihoods(texts)]
-
-
-def _without_model(name: str, options: Mapping[str, Any]) -> EntailmentScorer | None:
-    """A scorer that asks no model (a file of scores, entailment graphs, WordNet); None for other names."""
-    kind, _, argument = name.partition(":")
-    if kind == "scores" and argument:
-        from hapax.evaluation.entailment.scorers import FileScorer
-
-        return FileScorer(Path(argument))
-    if kind == "graph" and argument:
-        from hapax.evaluation.entailment.graph_files import GraphScorer
-
-        path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
-        return GraphScorer(path, block)
-    if kind == "wordnet":
-        from hapax.evaluation.entailment.lexicon import Lexicon, WordNetScorer
-
-        return WordNetScorer(Lexicon.open(argument or options.get("lexicon", ""), options.get("language", "EN")))
-    return None
-
-
-def open_measure(role: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Measure:
-    """A model's P(yes) or log-likelihood per token of sentences, kept in the journal."""
-    from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
-    from hapax.llm_oracle.registry import open_model
-
-    journal = open_journal(kb, options)
-    model = open_model(options["model"], role, opening_options(None, options, journal))
-    if role == "critic":
-        critic = JournaledCritic(model, journal)
-        return lambda texts: [answer.probability for answer in critic.probabilities(texts)]
-    return _per_token(JournaledLikelihood(model, journal))
+        entailments.draw_entailments(evaluation, out)
+    print_result(evaluation.result, as_json)
 
 
 @entailment.command()
@@ -265,14 +164,11 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     \b
     hapax evaluate entailment facts edges.tsv --db hapax.db
     """
-    from hapax.engine.entailment.graph import read_edges, store_edges
-
-    library = read_library(paths)
     # All files are read before the knowledge base is opened: a faulty line stores nothing.
-    entailments = list(chain.from_iterable(read_edges(file, library) for file in files))
+    edges = entailments.read_entailments(read_library(paths), *files)
     with open_kb(database) as kb:
-        stored = store_edges(kb, entailments)
-    trivial = len(entailments) - stored
+        stored = entailments.store_entailments(kb, edges)
+    trivial = len(edges) - stored
     remark = f"; skipped {counted(trivial, 'line')}, since every atom entails itself" if trivial else ""
     err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
 
@@ -297,21 +193,14 @@ def graph(at_least: float, form: str, out: Path | None, database: str, as_json: 
     hapax evaluate entailment graph --form mermaid
     hapax evaluate entailment graph --at-least 0.8 --out figures
     """
-    from hapax.engine.entailment.graph import EntailmentGraph, edges
-    from hapax.engine.inference.session import PrologSession
-    from hapax.evaluation.entailment import graphs
-
-    begun_by = "hapax evaluate entailment facts"
-    with open_kb(database, read_only=True, begun_by=begun_by) as kb, PrologSession() as session:
-        stored = EntailmentGraph(edges(kb, at_least), session)
-        if out is not None:
-            graphs.write_plot(stored, out)
-        if as_json:
-            click.echo(json.dumps(graphs.to_json(stored), ensure_ascii=False))
-        elif form == "text":
-            click.echo("\n".join(graphs.lines(stored)))
-        else:
-            click.echo(graphs.drawing_text(stored, form))
+    with open_kb(database, read_only=True, begun_by="hapax evaluate entailment facts") as kb:
+        chains = entailments.entailment_chains(kb, at_least)
+    if out is not None:
+        chains.write_plot(out)
+    if as_json:
+        click.echo(json.dumps(chains.to_json(), ensure_ascii=False))
+    else:
+        click.echo(chains.text if form == "text" else chains.drawing(form))
 
 
 @entailment.command()
@@ -334,33 +223,25 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     hapax evaluate entailment predicates --rules my.rules --dry-run
     hapax evaluate entailment predicates --rules my.rules -m hf:google/flan-t5-xl --at-least 0.8
     """
-    from hapax.engine.entailment.graph import store_edges
-    from hapax.evaluation.entailment.predicates import candidates, score_candidates
+    import hapax
 
     library = read_library(paths)
-    pairs = list(candidates(library))
     if options["dry_run"]:
-        click.echo(
-            json.dumps({"pairs": len(pairs)})
-            if as_json
-            else f"{counted(len(pairs), 'pair')} of predicates, up to 8 sentences each"
-        )
+        pairs = entailments.count_entailment_candidates(library)
+        text = f"{counted(pairs, 'pair')} of predicates, up to 8 sentences each"
+        click.echo(json.dumps({"pairs": pairs}) if as_json else text)
         return
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        edges = score_candidates(pairs, library, open_measure("critic", kb, options))
-        strong = [edge for edge in edges if edge.score >= options["at_least"]]
-        strong.sort(key=lambda edge: -edge.score)
-        store_edges(kb, strong)
+        opening = opening_options(None, options, open_journal(kb, options))
+        judging = hapax.ScorerOptions(options["model"])
+        judged = entailments.judge_entailments(kb, library, judging, opening, at_least=options["at_least"])
     if as_json:
-        entailments = []
-        for edge in strong:
-            atoms = {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis)}
-            entailments.append({**atoms, "score": edge.score})
-        click.echo(json.dumps({"pairs": len(pairs), "entailments": entailments}, ensure_ascii=False))
+        click.echo(json.dumps(judged.to_json(), ensure_ascii=False))
         return
-    rows = [(f"{edge.score:.2f}", str(edge.premise), str(edge.hypothesis)) for edge in strong]
+    rows = [(f"{edge.score:.2f}", str(edge.premise), str(edge.hypothesis)) for edge in judged.edges]
     print_table(("score", "premise", "hypothesis"), rows)
-    err.print(f"{len(strong)} of {counted(len(pairs), 'pair')} stored in {options['database']}", markup=False)
+    stored = f"{len(judged.edges)} of {counted(judged.pairs, 'pair')} stored in {options['database']}"
+    err.print(stored, markup=False)
 
 
 @entailment.command()
@@ -386,29 +267,10 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
     hapax evaluate entailment train train.txt dev.txt --base roberta-base --out alone --hypothesis-only
     hapax evaluate entailment test gauge test.txt
     """
-    from functools import partial
-
-    from hapax.evaluation.entailment.pairs import read_pairs
-    from hapax.evaluation.entailment.prompts import Direction
-    from hapax.evaluation.entailment.tuning import TrainingFolder, TrainingProtocol
-    from hapax.llm_oracle.finetuning import SentenceClassifier, TuningSettings
-
-    _warn_of_leaks(read_pairs(train_file), read_pairs(dev_file))
-    settings = TuningSettings(epochs=options["epochs"], frozen=options["frozen"], seed=options["seed"])
-    direction = Direction(options["patterns"])
-    training = TrainingFolder(out)
-    load = partial(SentenceClassifier.load, device=device, seed=settings.seed)
-    if not training.is_begun:
-        with err.status("Loading the checkpoint"):
-            load(options["base"])  # before the folder is bound to a checkpoint that cannot be loaded
-    training.begin(
-        TrainingProtocol(options["base"], direction, options["hypothesis_only"], options["draws"], settings),
-        train_file,
-        dev_file,
-    )
-    training.run((read_pairs(train_file), read_pairs(dev_file)), load, lambda line: err.print(line, markup=False))
+    training = entailments.TrainingOptions(**options)
+    draws = entailments.train_entailment(train_file, dev_file, out, training, device=device, progress=_print_progress)
     rows = []
-    for result in training.results[:DRAWS_SHOWN]:
+    for result in draws[:DRAWS_SHOWN]:
         draw = result.draw
         settings_cells = (f"{draw.learning_rate:.2g}", f"{draw.weight_decay:.2g}", str(draw.accumulated))
         measures = (result.auc50, result.auc_norm, result.f1)
@@ -416,6 +278,10 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
         rows.append((str(result.number + 1), *settings_cells, *(f"{measure:.3f}" for measure in measures)))
     columns = ("draw", "learning rate", "weight decay", "batches a step", "AUC50", "AUCnorm", "F1")
     print_table(columns, rows, title="The best draws, on dev")
+
+
+def _print_progress(line: str) -> None:
+    err.print(line, markup=False, soft_wrap=True)
 
 
 @entailment.command("test")
@@ -432,15 +298,7 @@ def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
     hapax evaluate entailment test gauge test.txt
     hapax evaluate entailment score test.txt --scorer scores:gauge/test-scores.txt
     """
-    from functools import partial
-
-    from hapax.evaluation.entailment.pairs import read_pairs
-    from hapax.evaluation.entailment.tuning import TrainingFolder
-    from hapax.llm_oracle.finetuning import SentenceClassifier
-
-    figures = TrainingFolder(folder).test(
-        test_file, read_pairs(test_file), partial(SentenceClassifier.load, device=device)
-    )
+    figures = entailments.evaluate_training(folder, test_file, device=device)
     if as_json:
         click.echo(json.dumps(figures))
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hapax.engine.entailment.checks import entailment_faults
-from hapax.engine.entailment.graph import Edge, EntailmentGraph, edges, read_edges, store_edges
-from hapax.engine.inference.session import PrologSession
+from hapax.engine.entailment.closure import EntailmentGraph
+from hapax.engine.entailment.graph import Edge, edges, read_edges, store_edges
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.subsumption import Matcher
@@ -103,12 +102,6 @@ is_in(Shop A, City C) & was_at(Person X, Shop A) -> was_seen_in(Person X, City C
 """
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[PrologSession]:
-    with PrologSession() as prolog:
-        yield prolog
-
-
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     """A knowledge base that holds the entailments above."""
@@ -196,14 +189,13 @@ def test_declared_types_may_be_left_out(tmp_path: Path) -> None:
 # The graph
 
 
-def graph(session: PrologSession, *found: Edge) -> EntailmentGraph:
-    return EntailmentGraph(found, session)
+def graph(*found: Edge) -> EntailmentGraph:
+    return EntailmentGraph(found)
 
 
-def test_closure_gives_the_shortest_chain(session: PrologSession) -> None:
+def test_closure_gives_the_shortest_chain() -> None:
     """Arguments keep or change their places along the way, and a shorter way wins."""
     entailments = graph(
-        session,
         edge("a(T X, T Y)", "b(T Y, T X)"),
         edge("b(T X, T Y)", "c(T Y, T X)"),
         edge("c(T X, T Y)", "d(T X)"),
@@ -218,10 +210,9 @@ def test_closure_gives_the_shortest_chain(session: PrologSession) -> None:
     ]
 
 
-def test_circles_are_paraphrases(session: PrologSession) -> None:
+def test_circles_are_paraphrases() -> None:
     """Predicates that entail each other are one set, arguments in their places; what leaves the circle is not in it."""
     entailments = graph(
-        session,
         edge("owns(P X, V Y)", "is_owned_by(V Y, P X)"),
         edge("is_owned_by(V Y, P X)", "belongs_to(V Y, P X)"),
         edge("belongs_to(V Y, P X)", "owns(P X, V Y)"),
@@ -238,14 +229,14 @@ NODES = [Atom(name, (Variable("A", "T"),)) for name in "pqrst"]
 
 @settings(deadline=None, max_examples=25)
 @given(st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
-def test_closure_is_transitive(session: PrologSession, arrows: set[tuple[int, int]]) -> None:
-    """Prolog reaches what a plain walk reaches, and every chain goes by stored entailments."""
+def test_closure_is_transitive(arrows: set[tuple[int, int]]) -> None:
+    """The closure reaches what a plain walk reaches, and every chain goes by stored entailments."""
     found = [Edge(NODES[start], NODES[end], 0.9) for start, end in arrows if start != end]
     direct = {(edge.premise, edge.hypothesis) for edge in found}
     reached = set(direct)
     for middle in NODES:
         reached |= {(a, d) for a, b in reached for c, d in reached if b == c == middle}
-    chains = EntailmentGraph(found, session).chains(NODES)
+    chains = EntailmentGraph(found).chains(NODES)
 
     assert {(start, chain.end) for start, some in chains.items() for chain in some} == {
         (start, end) for start, end in reached if start != end
@@ -307,24 +298,24 @@ def test_goals_are_proved_through_entailments(stored: Path, tmp_path: Path) -> N
 # Against rules
 
 
-def found_faults(session: PrologSession, text: str) -> dict[str, set[str]]:
+def found_faults(text: str) -> dict[str, set[str]]:
     """Code and rule of everything that the entailments say against a library."""
     library = parse_library([("planted.rules", text)])
     known = [Edge.of(p, q, float(s), library) for p, q, s in (line.split("\t") for line in ENTAILMENTS.splitlines())]
     strong = [edge for edge in known if edge.score >= 0.5]
     names = {rule.place: rule.name for rule in library.rules}
     found: dict[str, set[str]] = {}
-    for diagnostic in entailment_faults(library, strong, session):
+    for diagnostic in entailment_faults(library, strong):
         found.setdefault(names[diagnostic.place], set()).add(diagnostic.code)
     return found
 
 
-def test_a_planted_library_of_thirty(session: PrologSession) -> None:
+def test_a_planted_library_of_thirty() -> None:
     """Ten rules are reversed, redundant or contradictory, and all are found; none of the other twenty is accused."""
     text = SOUND + FAULTY
 
     assert text.count("@name") == 30
-    assert found_faults(session, text) == {
+    assert found_faults(text) == {
         "reversed_shop": {"HPX413"},
         "reversed_by_chain": {"HPX413"},
         "reversed_murder": {"HPX413"},
@@ -338,9 +329,7 @@ def test_a_planted_library_of_thirty(session: PrologSession) -> None:
     }
 
 
-def test_rules_without_a_common_predicate_are_not_compared(
-    session: PrologSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rules_without_a_common_predicate_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """With entailments, too, each of many rules is compared with the few that it could be redundant beside."""
     lines = (
         f"p{n}(Person X, Shop A) & q{n}(Shop A, City C) -> r{n}(Person X, City C)\n"
@@ -352,19 +341,19 @@ def test_rules_without_a_common_predicate_are_not_compared(
     compared = []
     subsumes = Matcher.subsumes
     monkeypatch.setattr(Matcher, "subsumes", lambda *arguments: compared.append(arguments) or subsumes(*arguments))
-    diagnostics = list(entailment_faults(library, found, session))
+    diagnostics = list(entailment_faults(library, found))
 
     assert [diagnostic.code for diagnostic in diagnostics] == ["HPX414"] * 100
     assert len(compared) < 5 * len(library.rules)
 
 
-def test_contrary_conclusions_are_told_up_to_a_limit(session: PrologSession) -> None:
+def test_contrary_conclusions_are_told_up_to_a_limit() -> None:
     """A rule against more than twenty is told of twenty, and that the others were not looked at."""
     rules = "".join(f"p{n}(Person X, Shop A) & s(Shop A, City C) -> can_pay(Person X, Shop A)\n" for n in range(22))
     last = "q(Person X, Shop A) & s(Shop A, City C) -> is_poor(Person X, Shop A)\n"
     library = parse_library([("many.rules", rules + last)])
     found = [edge("is_poor(Person X, Shop A)", "cannot_pay(Person X, Shop A)")]
-    diagnostics = list(entailment_faults(library, found, session))
+    diagnostics = list(entailment_faults(library, found))
 
     assert [diagnostic.code for diagnostic in diagnostics] == ["HPX415"] * 20 + ["HPX303"]
 
@@ -387,11 +376,11 @@ def test_check_tells_the_chain(stored: Path, tmp_path: Path) -> None:
     )
 
 
-def test_without_entailments_nothing_is_said(session: PrologSession) -> None:
+def test_without_entailments_nothing_is_said() -> None:
     """The same library passes where none is stored."""
     library = parse_library([("planted.rules", SOUND + FAULTY)])
 
-    assert list(entailment_faults(library, [], session)) == []
+    assert list(entailment_faults(library, [])) == []
 
 
 def test_stored_nonsense_is_told(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hapax.engine.entailment.graph import Chain, Edge, EntailmentGraph
-from hapax.engine.inference.session import PrologSession
+from hapax.engine.entailment.closure import Chain, EntailmentGraph
+from hapax.engine.entailment.graph import Edge
 from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.pair_checks import CONTRARIES_SHOWN, MAXIMUM_MEETINGS, can_meet, contraries_given_up, given_up
@@ -16,13 +16,13 @@ from hapax.grammar.subsumption import MAXIMUM_TRIES_OF_ALL, Matcher
 from hapax.grammar.terms import Atom, Literal, Variable
 
 
-def entailment_faults(library: Library, found: Sequence[Edge], session: PrologSession) -> Iterator[Diagnostic]:
+def entailment_faults(library: Library, found: Sequence[Edge]) -> Iterator[Diagnostic]:
     """Yield the faults of rules that entailments show, each with the chain that shows it."""
     if not found:
         return
     rules = [rule for rule in library.rules if not rule.conclusion.negated]
     atoms = [literal.atom for rule in rules for literal in (*_positive(rule), rule.conclusion)]
-    chains = EntailmentGraph(found, session).chains(atoms)
+    chains = EntailmentGraph(found).chains(atoms)
     reversed_faults = list(reversed_rules(rules, chains))
     yield from reversed_faults
     places = {fault.place for fault in reversed_faults}

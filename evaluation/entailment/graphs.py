@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hapax.engine.entailment.graph import EntailmentGraph
+from hapax.engine.entailment.closure import EntailmentGraph
 from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.terms import Atom

@@ -149,8 +149,8 @@ def _result(
 FIGURE_COLUMNS = ("true", "AUC50", "AUCREL", "F1", "AUCnorm")
 
 
-def experiment_result(results: Sequence[SubsetResult]) -> ExperimentResult:
-    """The results as a table, all figures, and explanations of the findings."""
+def experiment_result(results: Sequence[SubsetResult], remarks: Sequence[str] = ()) -> ExperimentResult:
+    """The results as a table, all figures, and as notes the remarks and explanations of the findings."""
     columns = ("scorer", "subset", "pairs", *FIGURE_COLUMNS, HYPOTHESIS_ONLY, "gap", "finding")
     rows = []
     for result in results:
@@ -161,7 +161,7 @@ def experiment_result(results: Sequence[SubsetResult]) -> ExperimentResult:
         twin_figures = {"hypothesis_only": result.twin, "gap": result.gap, "finding": result.finding}
         figures.append({**main_figures(result), "sees": result.sees, **twin_figures})
     findings = dict.fromkeys(result.finding for result in results if result.finding)
-    notes = [f"{name}: {FINDINGS[name]}" for name in findings]
+    notes = [*remarks, *(f"{name}: {FINDINGS[name]}" for name in findings)]
     return ExperimentResult([ResultTable("", columns, rows)], figures, notes=notes)
 
 
