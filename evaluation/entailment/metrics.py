@@ -200,7 +200,7 @@ Figure = Callable[[Curve], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TwinFigure:
     """A figure of whole pairs, the same of hypotheses alone, and their difference; nan without hypotheses alone."""
 
     whole: Estimate
@@ -214,7 +214,7 @@ def compare(
     figures: Mapping[str, Figure],
     clusters: Sequence[Hashable],
     seed: int = 0,
-) -> dict[str, Comparison]:
+) -> dict[str, TwinFigure]:
     """Each figure of the scores of whole pairs and, if given, of hypotheses alone, on the same resampled cases.
 
     The cases of a cluster (a pair and its converse) are resampled together.
@@ -228,7 +228,7 @@ def compare(
         return np.array([[*row, row[0] - row[1]] if len(row) == 2 else row for row in rows])
 
     estimates = _resampled_all(measured, len(truth), clusters, seed)
-    return {name: Comparison(*row) for name, row in zip(figures, estimates, strict=True)}
+    return {name: TwinFigure(*row) for name, row in zip(figures, estimates, strict=True)}
 
 
 def estimate(

@@ -12,8 +12,8 @@ from hapax.evaluation.entailment.datasets import HYPOTHESIS_ONLY, subsets
 from hapax.evaluation.entailment.groups import SubGroup, pair_and_converse, pairing_name
 from hapax.evaluation.entailment.metrics import (
     BestThreshold,
-    Comparison,
     Curve,
+    TwinFigure,
     area_above,
     area_of_release,
     best_f1,
@@ -48,9 +48,9 @@ class SubsetResult:
     pairs: int
     curve: Curve
     twin_curve: Curve | None
-    rel: Comparison
-    norm: Comparison
-    order: Comparison
+    rel: TwinFigure
+    norm: TwinFigure
+    order: TwinFigure
     released: bool = False
 
     @property
@@ -95,7 +95,7 @@ FINDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """How scorers are measured. `twin`: hypotheses alone, too; `released`: on the released code's curve."""
+    """Settings of a measurement. `twin`: of hypotheses alone, too; `released`: on the released code's curve."""
 
     sides: VisibleSides = VisibleSides.BOTH
     twin: bool = True
