@@ -31,14 +31,17 @@ STRONG = 0.5
 
 
 @extras_named()
-def split_entailments(*paths: str | Path, seed: int = 0) -> Evaluation[DataReport]:
+def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = False) -> Evaluation[DataReport]:
     """Split the pairs of files again, so that each is with its converse, and count the sub-groups of each split.
 
     Each file is a split and gives it its name. `seed` decides where pairs go whose converse is in another file.
+    Faulty lines refuse their file, or are left out and named in a note.
     """
     from hapax.evaluation.entailment.datasets import DataReport, read_splits
 
-    report = DataReport.of(read_splits([Path(path) for path in paths]), seed)
+    skipped: list[str] = []
+    splits = read_splits([Path(path) for path in paths], skipped if skip_faulty else None)
+    report = DataReport.of(splits, seed, skipped)
     return Evaluation(report, report.result)
 
 
@@ -58,17 +61,22 @@ def score_entailments(
     opening: OpeningOptions | None = None,
     *,
     budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation[list[SubsetResult]]:
     """Measure scorers on each subset of the pairs, with whole pairs and with hypotheses alone.
 
-    `opening`: options of opening the model; its journal, if any, has the budget. Nothing is asked twice. Raises
-    HapaxError for an unknown scorer, a missing option, and pairs that all have one label.
+    `opening`: options of opening the model; its journal, if any, has the budget. Nothing is asked twice.
+    `progress` is called with the sentences done and their number. Raises HapaxError for an unknown scorer, a missing
+    option, and pairs that all have one label.
     """
     from hapax.evaluation.entailment.measuring import EntailmentOptions, measure_files
+    from hapax.evaluation.entailment.opening import ScorerSession
     from hapax.evaluation.entailment.report import experiment_result
 
     opening, _ = with_journal(kb, opening, budget)
-    results, notes = measure_files(kb, [Path(path) for path in paths], options or EntailmentOptions(), opening)
+    chosen = options or EntailmentOptions()
+    session = ScorerSession(kb, chosen, opening, progress)
+    results, notes = measure_files(session, [Path(path) for path in paths], chosen, opening.seed)
     return Evaluation(results, experiment_result(results, notes))
 
 
