@@ -67,7 +67,7 @@ def ask_schemas(
     from hapax.evaluation.winograd.runs import AskSession, SchemaAskOptions
     from hapax.evaluation.winograd.tables import run_result
 
-    opening, journal = _with_journal(kb, opening, budget)
+    opening, journal = with_journal(kb, opening, budget)
     session = AskSession(kb, options or SchemaAskOptions(), opening)
     runs = tuple(session.ask([Path(path) for path in paths], journal, progress))
     return Evaluation(AskedSchemas(runs, str(session.stopped or "")), run_result(runs))
@@ -124,7 +124,7 @@ def generate_schemas(
     """
     from hapax.evaluation.winograd.generation import GenerateSession
 
-    opening, journal = _with_journal(kb, opening, budget)
+    opening, journal = with_journal(kb, opening, budget)
     generated = GenerateSession(kb, options, opening, journal).generate(Path(path), progress)
     return Evaluation(generated, generated.result())
 
@@ -183,7 +183,7 @@ def export_schemas(
     return export.export([Path(path) for path in paths], chosen, Path(folder))
 
 
-def _with_journal(
+def with_journal(
     kb: KnowledgeBase, opening: OpeningOptions | None, budget: Budget | None
 ) -> tuple[OpeningOptions, Journal]:
     """The opening options with a journal: their own, else one of the knowledge base with this budget."""

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, islice
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from hapax.api import questions
 from hapax.commands.console import err, print_result
 from hapax.commands.entailment import (
     EXISTING_FOLDER,
     FILE,
     FOLDER,
-    open_measure,
-    open_scorer,
     with_model_options,
     with_patterns,
     with_scorers,
     with_training_pairs,
 )
-from hapax.commands.options import F, open_kb, together, with_json, with_queue
+from hapax.commands.options import F, open_journal, open_kb, opening_options, together, with_json, with_queue
 from hapax.grammar.words import counted
-
-if TYPE_CHECKING:
-    from hapax.evaluation.booqa.premises import QuestionWithPremises
-    from hapax.evaluation.booqa.scoring import AnswerScorer
-    from hapax.evaluation.entailment.graph_files import Neighbours
-    from hapax.evaluation.entailment.lexicon import SenseChoice
-    from hapax.kb.store import KnowledgeBase
 
 with_corpus_options = together(
     click.option(
@@ -99,22 +89,21 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
     hapax evaluate booqa build triples.jsonl --out booqa --seed 7
     hapax evaluate booqa build triples.jsonl --out booqa --senses critic -m hf:google/flan-t5-xl
     """
-    from hapax.evaluation.booqa.build import BuildSettings, HyponymSource, build_into
-    from hapax.evaluation.booqa.filters import Between, Unit
-    from hapax.evaluation.entailment.lexicon import Lexicon
+    import hapax
 
     same = ("language", "days", "negatives", "sample", "frequency_map", "seed")
-    settings = BuildSettings(
-        unit=Unit(options["unit"]),
-        pair=Between(options["pair_from"], options["pair_below"]),
-        predicate=Between(options["predicate_from"], options["predicate_below"]),
+    settings = hapax.BuildSettings(
+        unit=hapax.CountedUnit(options["unit"]),
+        pair=hapax.CountRange(options["pair_from"], options["pair_below"]),
+        predicate=hapax.CountRange(options["predicate_from"], options["predicate_below"]),
         **{name: options[name] for name in same},
     )
-    lexicon = Lexicon.open(options["lexicon"], options["language"])
+    words = questions.QuestionWords(options["lexicon"], options["senses"], options["model"])
     with open_kb(options["database"]) as kb, err.status("Building"):
-        built = build_into(out, triples, HyponymSource(lexicon, _senses(options, kb)), settings)
-    print_result(built.result(settings), as_json)
-    err.print(f"{counted(sum(map(len, built.sets.values())), 'question')} in {out}", markup=False)
+        opening = opening_options(None, options, open_journal(kb, options))
+        evaluation = questions.build_questions(kb, triples, out, settings, words=words, opening=opening)
+    print_result(evaluation.result, as_json)
+    err.print(f"{counted(sum(map(len, evaluation.value.sets.values())), 'question')} in {out}", markup=False)
 
 
 @booqa.command()
@@ -159,84 +148,19 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer frequency --scorer graph:graphs
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer critic -m hf:google/flan-t5-xl --out answers
     """
-    from hapax.evaluation.booqa import scoring
+    import hapax
 
-    sets = _question_sets(folder, options)
+    scorers = ("model", "patterns", "lexicon", "language")
+    premises = ("context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours", "days")
+    same = {name: options[name] for name in (*scorers, *premises)}
+    answering = hapax.AnswerOptions(training=options["train"], scorers=options["named"], **same)
+    sets = questions.read_questions(folder, options["corpus"], answering, seed=options["seed"])
     if options["pairs"] is not None:
-        written = 0
-        for name, questions in sets.items():
-            written += scoring.write_pairs(questions, options["pairs"] / f"pairs-{name}.txt")
+        written = questions.write_question_pairs(sets, options["pairs"])
         err.print(f"{counted(written, 'pair')} in {options['pairs']}", markup=False)
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        methods = [_method(name, kb, options) for name in dict.fromkeys(options["named"])]
-        answers = list(scoring.measure(methods, sets, options["seed"]))
+        opening = opening_options(None, options, open_journal(kb, options))
+        evaluation = questions.answer_questions(kb, sets, answering, opening)
     if out is not None:
-        scoring.write_answers(answers, out)
-    print_result(scoring.experiment_result(answers, sets), as_json)
-
-
-def _question_sets(folder: Path, options: Mapping[str, Any]) -> dict[str, Sequence[QuestionWithPremises]]:
-    """The questions with their premises by set; the corpus is read once for all of them."""
-    from collections import Counter
-
-    from hapax.evaluation.booqa.corpus import sentences
-    from hapax.evaluation.booqa.premises import Context, PremiseSettings, ask
-    from hapax.evaluation.booqa.records import read_set
-    from hapax.evaluation.entailment.metrics import refuse_one_label
-
-    sets = {name: questions for name, questions in read_set(folder).items() if options["chosen"] in (name, "both")}
-    if not sets:
-        raise click.UsageError(f"{folder} contains no set {options['chosen']}.")
-    for name, questions in sets.items():  # before the corpus is read and any model is asked
-        refuse_one_label([question.label for question in questions], f"{folder}, set {name}")
-    context = Context(options["context"])
-    settings = PremiseSettings(options["language"], context, options["premises"], seed=options["seed"])
-    corpus = sentences(options["corpus"], options["days"], Counter())
-    # The answers come in the order of the questions, so each set takes as many as it has.
-    with_premises = iter(ask(list(chain.from_iterable(sets.values())), corpus, settings))
-    return {name: list(islice(with_premises, len(questions))) for name, questions in sets.items()}
-
-
-def _method(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> AnswerScorer:
-    from hapax.evaluation.booqa.premises import Context
-    from hapax.evaluation.booqa.scoring import BestPremise, Frequency, Null
-    from hapax.evaluation.entailment.graph_files import GraphScorer, Smoothing
-
-    # Before `open_scorer`, whose frequency counts training pairs; this one counts the corpus.
-    if name == "null":
-        return Null()
-    if name == "frequency":
-        return Frequency()
-    scorer = open_scorer(name, kb, options)
-    if isinstance(scorer, GraphScorer):
-        if options["context"] != "triple":
-            raise click.UsageError("Entailment graphs contain predicates, not sentences: use --context triple.")
-        premise = _neighbours(options["smooth_premise"], options)
-        hypothesis = _neighbours(options["smooth_hypothesis"], options)
-        scorer = replace(scorer, smoothing=Smoothing(premise, hypothesis))
-    return BestPremise(scorer, Context(options["context"]))
-
-
-def _neighbours(name: str, options: Mapping[str, Any]) -> Neighbours | None:
-    from hapax.evaluation.entailment.graph_files import read_neighbours
-    from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, neighbours
-
-    if not name:
-        return None
-    if name.startswith("lm:"):
-        return read_neighbours(Path(name.removeprefix("lm:")), options["neighbours"])
-    if name not in tuple(ReplacementDirection):
-        raise click.UsageError(f"There are no stand-ins {name}. Choose hypernym, hyponym or lm:FILE.")
-    lexicon = Lexicon.open(options["lexicon"], options["language"])
-    return neighbours(lexicon, ReplacementDirection(name), options["neighbours"])
-
-
-def _senses(options: Mapping[str, Any], kb: KnowledgeBase) -> SenseChoice:
-    from hapax.evaluation.booqa.negatives import senses_by_critic, senses_from_file
-    from hapax.evaluation.entailment.lexicon import every_sense, first_sense
-
-    choices: dict[str, SenseChoice] = {"first": first_sense, "all": every_sense}
-    name = options["senses"]
-    if name == "critic":
-        return senses_by_critic(open_measure("critic", kb, options))
-    return choices[name] if name in choices else senses_from_file(Path(name))
+        questions.write_answers(evaluation, out)
+    print_result(evaluation.result, as_json)

@@ -20,6 +20,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from hapax.grammar.arguments import ArgumentRejected
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected, Severity
 from hapax.grammar.extras import extras_named
 from hapax.grammar.words import counted
@@ -69,6 +70,8 @@ class Commands(click.Group):
         except BudgetReached as reached:
             err.print(escape(str(reached)))
             ctx.exit(BUDGET_REACHED)
+        except ArgumentRejected as rejected:
+            raise click.UsageError(str(rejected)) from None
         except HapaxError as fault:
             err.print(f"[red]error:[/] {escape(str(fault))}")
             ctx.exit(FAILED)

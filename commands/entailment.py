@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from hapax.api import entailments
 from hapax.commands.console import err, print_result, print_table
 from hapax.commands.options import (
     F,
     Finite,
+    dry_run,
     open_journal,
     open_kb,
     opening_options,
+    print_foreseen,
     read_library,
     together,
     with_budget,
@@ -29,16 +34,11 @@ from hapax.commands.options import (
 )
 from hapax.grammar.words import counted
 
-if TYPE_CHECKING:
-    from hapax.evaluation.entailment.pairs import EntailmentPair
-    from hapax.evaluation.entailment.scorers import EntailmentScorer, Measure
-    from hapax.kb.store import KnowledgeBase
-    from hapax.llm_oracle.calls import JournaledLikelihood
-
 SCORERS = (
-    "critic, likelihood, encoder, random, frequency, prior, scores:FILE, graph:PATH[@SIMILARITY], wordnet[:LEXICON]"
+    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
+    "wordnet[:LEXICON]"
 )
-"""The values of --scorer."""
+"""The values of --scorer, written out, so that `--help` does not import the evaluation."""
 
 DRAWS_SHOWN = 10
 """Draws that `train` lists, the best first."""
@@ -46,6 +46,10 @@ DRAWS_SHOWN = 10
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+
+with_skip_faulty = click.option(
+    "--skip-faulty", is_flag=True, help="Leave out faulty lines instead of refusing a file."
+)
 
 with_files = click.argument("files", nargs=-1, required=True, type=FILE)
 
@@ -100,8 +104,9 @@ def entailment() -> None:
 @click.option(
     "--seed", default=0, show_default=True, help="Seed for assigning pairs whose converse is in another split."
 )
+@with_skip_faulty
 @with_json
-def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) -> None:
+def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, skip_faulty: bool) -> None:
     """Count the four sub-groups of each split, after splitting again to keep each pair with its converse.
 
     Each file is a split and gives it its name. --out writes the new splits, all pairings of sub-groups, and a
@@ -111,13 +116,11 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     hapax evaluate entailment data train.txt dev.txt
     hapax evaluate entailment data train.txt dev.txt --seed 7 --out subsets
     """
-    from hapax.evaluation.entailment.datasets import DataReport, read_splits, write_subsets
-
-    report = DataReport.of(read_splits(files), seed)
+    evaluation = entailments.split_entailments(*files, seed=seed, skip_faulty=skip_faulty)
     if out is not None:
-        written = write_subsets(report.splits, out)
+        written = entailments.write_entailment_splits(evaluation, out)
         err.print(f"{counted(written, 'file')} in {out}", markup=False)
-    print_result(report.result, as_json)
+    print_result(evaluation.result, as_json)
 
 
 @entailment.command()
@@ -131,10 +134,16 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     show_default=True,
     help="Sides of a pair that a scorer sees; both: also measure the hypothesis alone.",
 )
+@click.option("--no-twin", is_flag=True, help="Do not measure hypotheses alone; half of the questions.")
+@click.option(
+    "--release", is_flag=True, help="Take curves as the released code does: precision 1 at recall 0, AUC50 from .51 on."
+)
 @with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
 @click.option("--out", type=FOLDER, help="Folder for the curves (PNG, SVG, CSV, TSV).")
+@with_skip_faulty
 @with_model_options
 @with_queue
+@with_dry_run
 @with_json
 def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
     """Measure scorers on each subset, with whole pairs and with hypotheses alone, to separate entailment from artefact.
@@ -145,111 +154,84 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     hapax evaluate entailment score dev.txt --scorer random --scorer prior --train train.txt
     hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
     """
-    from hapax.evaluation.entailment import report
-    from hapax.evaluation.entailment.datasets import read_splits
-    from hapax.evaluation.entailment.metrics import refuse_one_label
-    from hapax.evaluation.entailment.scorers import VisibleSides
+    import hapax
 
-    pairs = list(chain.from_iterable(read_splits(files).values()))
-    refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, files)))  # before any model is asked
-    if options["train"]:
-        _warn_of_leaks(list(chain.from_iterable(read_splits(options["train"]).values())), pairs)
-    with open_kb(options["database"]) as kb, err.status("Scoring"):
-        scorers = [open_scorer(name, kb, options) for name in dict.fromkeys(options["named"])]
+    scoring = hapax.EntailmentOptions(
+        options["model"],
+        options["patterns"],
+        options["train"],
+        scorers=options["named"],
+        sides=options["shown"],
+        twin=not options["no_twin"],
+        released=options["release"],
+        skip_faulty=options["skip_faulty"],
+    )
+    if options["dry_run"]:
+        with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
+            entailments.score_entailments(kb, files, scoring, opening_options(None, options, foreseeing))
+        print_foreseen(foreseeing, as_json)
+        return
+    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
+        opening = opening_options(None, options, open_journal(kb, options))
+        show = _ShownProgress(status.update)
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        results = list(report.measure(scorers, pairs, VisibleSides(options["shown"]), options["seed"]))
+        evaluation = entailments.score_entailments(kb, files, scoring, opening, progress=show)
     if out is not None:
-        report.write_curves(results, out)
-    print_result(report.experiment_result(results), as_json)
+        entailments.draw_entailments(evaluation, out)
+    print_result(evaluation.result, as_json)
 
 
-def _warn_of_leaks(training: Sequence[EntailmentPair], measured: Sequence[EntailmentPair]) -> None:
-    """Warn if pairs or their converses are in both sets: after training on the converse, no test of the direction."""
-    from hapax.evaluation.entailment.groups import leaks
+@entailment.command()
+@with_files
+@with_scorers(("critic",))
+@with_patterns
+@with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
+@click.option("--out", type=FOLDER, help="Folder for a figure of each scorer (PNG, SVG, CSV).")
+@with_skip_faulty
+@with_model_options
+@with_json
+def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
+    """Audit scorers for bias: what they affirm without a premise that says so.
 
-    if crossing := leaks({"training": training, "measured": measured}):
-        leaking = counted(crossing, "pair is", "pairs are")
-        err.print(
-            f"[yellow]warning[/] {leaking} in both the training and the measured files, unchanged or as the converse. "
-            "Split the files again with `hapax evaluate entailment data ... --out FOLDER`.",
-            soft_wrap=True,
-        )
+    Premises are drawn at random, entities are swapped for rare and frequent ones and for those of the knowledge base's
+    head and long tail, and the pairs are halved by whether the hypothesis alone is affirmed (attestation) and by word
+    frequency. Scores of files are halved only: they have none for changed pairs.
 
+    \b
+    hapax evaluate entailment bias dev.txt --scorer critic -m smollm2 --out figures
+    hapax evaluate entailment bias dev.txt --scorer scores:whole.txt+alone.txt
+    """
+    import hapax
 
-def open_scorer(name: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> EntailmentScorer:
-    """The scorer of this name. Raises click.UsageError for an unknown name or a missing option."""
-    from hapax.evaluation.entailment import scorers
-    from hapax.evaluation.entailment.datasets import read_splits
-    from hapax.evaluation.entailment.prompts import Direction
-
-    without_model = _without_model(name, options)
-    if without_model is not None:
-        return without_model
-    if name == "random":
-        return scorers.RandomScorer(options["seed"])
-    if name in ("frequency", "prior"):
-        if not options["train"]:
-            raise click.UsageError(f"--scorer {name} counts training pairs: name their files with --train.")
-        training = list(chain.from_iterable(read_splits(options["train"]).values()))
-        return scorers.FrequencyScorer.of(training) if name == "frequency" else scorers.PriorScorer.of(training)
-    if name in ("critic", "likelihood"):
-        measure = open_measure(name, kb, options)
-        return scorers.PatternScorer(f"{name} {options['model']}", measure, Direction(options["patterns"]))
-    if name == "encoder":
-        return _encoder(kb, options)
-    raise click.UsageError(f"There is no scorer {name}. Choose {SCORERS}.")
-
-
-def _encoder(kb: KnowledgeBase, options: Mapping[str, Any]) -> EntailmentScorer:
-    """The scorer of an encoder that runs in this process and keeps its answers in the journal."""
-    from hapax.evaluation.entailment.scorers import LikenessScorer
-    from hapax.llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
-    from hapax.llm_oracle.budget import FREE
-    from hapax.llm_oracle.calls import JournaledLikelihood
-
-    kind, _, source = options["model"].partition(":")
-    if kind != "hf" or not source:
-        raise click.UsageError("--scorer encoder needs a Hugging Face encoder: -m hf:NAME_OR_PATH.")
-    model = EncoderSimilarity.load(source, options["device"], options["dtype"])
-    journal = open_journal(kb, options)
-    journal.prices[model.identity.name] = FREE  # it runs in this process
-    return LikenessScorer(f"encoder {source}", _per_token(JournaledLikelihood(model, journal)), (OPEN, CLOSE))
+    auditing = hapax.EntailmentOptions(
+        options["model"],
+        options["patterns"],
+        options["train"],
+        scorers=options["named"],
+        skip_faulty=options["skip_faulty"],
+    )
+    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
+        opening = opening_options(None, options, open_journal(kb, options))
+        show = _ShownProgress(status.update)
+        evaluation = entailments.audit_entailments(kb, files, auditing, opening, progress=show)
+    if out is not None:
+        entailments.draw_audit(evaluation, out)
+    print_result(evaluation.result, as_json)
 
 
-def _per_token(ranker: JournaledLikelihood) -> Measure:
-    return lambda texts: [likelihood.per_token for likelihood in ranker.log_likelihoods(texts)]
+class _ShownProgress:
+    """Shows the sentences done, and the time left as it follows from the pace so far."""
 
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._begun = time.monotonic()
 
-def _without_model(name: str, options: Mapping[str, Any]) -> EntailmentScorer | None:
-    """A scorer that asks no model (a file of scores, entailment graphs, WordNet); None for other names."""
-    kind, _, argument = name.partition(":")
-    if kind == "scores" and argument:
-        from hapax.evaluation.entailment.scorers import FileScorer
-
-        return FileScorer(Path(argument))
-    if kind == "graph" and argument:
-        from hapax.evaluation.entailment.graph_files import GraphScorer
-
-        path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
-        return GraphScorer(path, block)
-    if kind == "wordnet":
-        from hapax.evaluation.entailment.lexicon import Lexicon, WordNetScorer
-
-        return WordNetScorer(Lexicon.open(argument or options.get("lexicon", ""), options.get("language", "EN")))
-    return None
-
-
-def open_measure(role: str, kb: KnowledgeBase, options: Mapping[str, Any]) -> Measure:
-    """A model's P(yes) or log-likelihood per token of sentences, kept in the journal."""
-    from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
-    from hapax.llm_oracle.registry import open_model
-
-    journal = open_journal(kb, options)
-    model = open_model(options["model"], role, opening_options(None, options, journal))
-    if role == "critic":
-        critic = JournaledCritic(model, journal)
-        return lambda texts: [answer.probability for answer in critic.probabilities(texts)]
-    return _per_token(JournaledLikelihood(model, journal))
+    def __call__(self, done: int, total: int) -> None:
+        if done == total:
+            self._begun = time.monotonic()  # the next scorer has a pace of its own
+            return
+        left = timedelta(seconds=round((time.monotonic() - self._begun) * (total - done) / done))
+        self._show(f"Scoring: {done:,} of {total:,} sentences, about {left} left")
 
 
 @entailment.command()
@@ -265,14 +247,11 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     \b
     hapax evaluate entailment facts edges.tsv --db hapax.db
     """
-    from hapax.engine.entailment.graph import read_edges, store_edges
-
-    library = read_library(paths)
     # All files are read before the knowledge base is opened: a faulty line stores nothing.
-    entailments = list(chain.from_iterable(read_edges(file, library) for file in files))
+    edges = entailments.read_entailments(read_library(paths), *files)
     with open_kb(database) as kb:
-        stored = store_edges(kb, entailments)
-    trivial = len(entailments) - stored
+        stored = entailments.store_entailments(kb, edges)
+    trivial = len(edges) - stored
     remark = f"; skipped {counted(trivial, 'line')}, since every atom entails itself" if trivial else ""
     err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
 
@@ -297,21 +276,14 @@ def graph(at_least: float, form: str, out: Path | None, database: str, as_json: 
     hapax evaluate entailment graph --form mermaid
     hapax evaluate entailment graph --at-least 0.8 --out figures
     """
-    from hapax.engine.entailment.graph import EntailmentGraph, edges
-    from hapax.engine.inference.session import PrologSession
-    from hapax.evaluation.entailment import graphs
-
-    begun_by = "hapax evaluate entailment facts"
-    with open_kb(database, read_only=True, begun_by=begun_by) as kb, PrologSession() as session:
-        stored = EntailmentGraph(edges(kb, at_least), session)
-        if out is not None:
-            graphs.write_plot(stored, out)
-        if as_json:
-            click.echo(json.dumps(graphs.to_json(stored), ensure_ascii=False))
-        elif form == "text":
-            click.echo("\n".join(graphs.lines(stored)))
-        else:
-            click.echo(graphs.drawing_text(stored, form))
+    with open_kb(database, read_only=True, begun_by="hapax evaluate entailment facts") as kb:
+        chains = entailments.entailment_chains(kb, at_least)
+    if out is not None:
+        chains.write_plot(out)
+    if as_json:
+        click.echo(json.dumps(chains.to_json(), ensure_ascii=False))
+    else:
+        click.echo(chains.text if form == "text" else chains.drawing(form))
 
 
 @entailment.command()
@@ -334,33 +306,25 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     hapax evaluate entailment predicates --rules my.rules --dry-run
     hapax evaluate entailment predicates --rules my.rules -m hf:google/flan-t5-xl --at-least 0.8
     """
-    from hapax.engine.entailment.graph import store_edges
-    from hapax.evaluation.entailment.predicates import candidates, score_candidates
+    import hapax
 
     library = read_library(paths)
-    pairs = list(candidates(library))
     if options["dry_run"]:
-        click.echo(
-            json.dumps({"pairs": len(pairs)})
-            if as_json
-            else f"{counted(len(pairs), 'pair')} of predicates, up to 8 sentences each"
-        )
+        pairs = entailments.count_entailment_candidates(library)
+        text = f"{counted(pairs, 'pair')} of predicates, up to 8 sentences each"
+        click.echo(json.dumps({"pairs": pairs}) if as_json else text)
         return
     with open_kb(options["database"]) as kb, err.status("Scoring"):
-        edges = score_candidates(pairs, library, open_measure("critic", kb, options))
-        strong = [edge for edge in edges if edge.score >= options["at_least"]]
-        strong.sort(key=lambda edge: -edge.score)
-        store_edges(kb, strong)
+        opening = opening_options(None, options, open_journal(kb, options))
+        judging = hapax.ScorerOptions(options["model"])
+        judged = entailments.judge_entailments(kb, library, judging, opening, at_least=options["at_least"])
     if as_json:
-        entailments = []
-        for edge in strong:
-            atoms = {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis)}
-            entailments.append({**atoms, "score": edge.score})
-        click.echo(json.dumps({"pairs": len(pairs), "entailments": entailments}, ensure_ascii=False))
+        click.echo(json.dumps(judged.to_json(), ensure_ascii=False))
         return
-    rows = [(f"{edge.score:.2f}", str(edge.premise), str(edge.hypothesis)) for edge in strong]
+    rows = [(f"{edge.score:.2f}", str(edge.premise), str(edge.hypothesis)) for edge in judged.edges]
     print_table(("score", "premise", "hypothesis"), rows)
-    err.print(f"{len(strong)} of {counted(len(pairs), 'pair')} stored in {options['database']}", markup=False)
+    stored = f"{len(judged.edges)} of {counted(judged.pairs, 'pair')} stored in {options['database']}"
+    err.print(stored, markup=False)
 
 
 @entailment.command()
@@ -386,29 +350,10 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
     hapax evaluate entailment train train.txt dev.txt --base roberta-base --out alone --hypothesis-only
     hapax evaluate entailment test gauge test.txt
     """
-    from functools import partial
-
-    from hapax.evaluation.entailment.pairs import read_pairs
-    from hapax.evaluation.entailment.prompts import Direction
-    from hapax.evaluation.entailment.tuning import TrainingFolder, TrainingProtocol
-    from hapax.llm_oracle.finetuning import SentenceClassifier, TuningSettings
-
-    _warn_of_leaks(read_pairs(train_file), read_pairs(dev_file))
-    settings = TuningSettings(epochs=options["epochs"], frozen=options["frozen"], seed=options["seed"])
-    direction = Direction(options["patterns"])
-    training = TrainingFolder(out)
-    load = partial(SentenceClassifier.load, device=device, seed=settings.seed)
-    if not training.is_begun:
-        with err.status("Loading the checkpoint"):
-            load(options["base"])  # before the folder is bound to a checkpoint that cannot be loaded
-    training.begin(
-        TrainingProtocol(options["base"], direction, options["hypothesis_only"], options["draws"], settings),
-        train_file,
-        dev_file,
-    )
-    training.run((read_pairs(train_file), read_pairs(dev_file)), load, lambda line: err.print(line, markup=False))
+    training = entailments.TrainingOptions(**options)
+    draws = entailments.train_entailment(train_file, dev_file, out, training, device=device, progress=_print_progress)
     rows = []
-    for result in training.results[:DRAWS_SHOWN]:
+    for result in draws[:DRAWS_SHOWN]:
         draw = result.draw
         settings_cells = (f"{draw.learning_rate:.2g}", f"{draw.weight_decay:.2g}", str(draw.accumulated))
         measures = (result.auc50, result.auc_norm, result.f1)
@@ -416,6 +361,10 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
         rows.append((str(result.number + 1), *settings_cells, *(f"{measure:.3f}" for measure in measures)))
     columns = ("draw", "learning rate", "weight decay", "batches a step", "AUC50", "AUCnorm", "F1")
     print_table(columns, rows, title="The best draws, on dev")
+
+
+def _print_progress(line: str) -> None:
+    err.print(line, markup=False, soft_wrap=True)
 
 
 @entailment.command("test")
@@ -432,15 +381,7 @@ def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
     hapax evaluate entailment test gauge test.txt
     hapax evaluate entailment score test.txt --scorer scores:gauge/test-scores.txt
     """
-    from functools import partial
-
-    from hapax.evaluation.entailment.pairs import read_pairs
-    from hapax.evaluation.entailment.tuning import TrainingFolder
-    from hapax.llm_oracle.finetuning import SentenceClassifier
-
-    figures = TrainingFolder(folder).test(
-        test_file, read_pairs(test_file), partial(SentenceClassifier.load, device=device)
-    )
+    figures = entailments.evaluate_training(folder, test_file, device=device)
     if as_json:
         click.echo(json.dumps(figures))
         return

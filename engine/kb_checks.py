@@ -53,7 +53,7 @@ def check_kb(library: Library, kb: KnowledgeBase, session: PrologSession) -> tup
         *functional_with_two_values(library, kb),
         *broken_declarations(library, kb, session),
         *constants_under_two_types(library, kb),
-        *map(KbFinding, entailment_faults(library, edges(kb), session)),
+        *map(KbFinding, entailment_faults(library, edges(kb))),
         *rules_below_the_bar(kb),
         *ill_formed_statements(kb),
     )

@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 class ArgumentRejected(HapaxError, TypeError):  # noqa: N818  # named after the situation, as all our errors are
-    """An argument of the wrong type. The message names the operation, the argument and how to make the right one."""
+    """An argument of the wrong type, or a name that nothing has. The message says how to make the right one."""
 
 
 REMEDIES = {

@@ -18,6 +18,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hapax.api.entailments import (
+        EntailmentChains,
+        EntailmentsJudged,
+        TrainingOptions,
+        audit_entailments,
+        count_entailment_candidates,
+        draw_audit,
+        draw_entailments,
+        entailment_chains,
+        evaluate_training,
+        judge_entailments,
+        read_entailments,
+        score_entailments,
+        split_entailments,
+        store_entailments,
+        train_entailment,
+        write_entailment_splits,
+    )
     from hapax.api.evaluations import (
         Evaluation,
         FlippedLabels,
@@ -65,6 +83,15 @@ if TYPE_CHECKING:
         with_entailments,
     )
     from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
+    from hapax.api.questions import (
+        AnsweredQuestions,
+        QuestionWords,
+        answer_questions,
+        build_questions,
+        read_questions,
+        write_answers,
+        write_question_pairs,
+    )
     from hapax.api.results import Answers, Derivation, Explanation, SearchAccount, SearchResult, Statement, Statements
     from hapax.api.schemas import (
         AskedSchemas,
@@ -84,9 +111,14 @@ if TYPE_CHECKING:
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
+    from hapax.evaluation.booqa.answering import AnswerOptions
+    from hapax.evaluation.booqa.build import BuildSettings
+    from hapax.evaluation.booqa.filters import CountedUnit, CountRange
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.entailment.measuring import EntailmentOptions
+    from hapax.evaluation.entailment.opening import ScorerOptions
     from hapax.evaluation.link.baselines.instruct import InstructSettings
     from hapax.evaluation.link.baselines.session import InstructOptions
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions
@@ -114,6 +146,41 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.protocols import Models
 
 _HOMES = {
+    "hapax.api.entailments": (
+        "EntailmentChains",
+        "EntailmentsJudged",
+        "TrainingOptions",
+        "audit_entailments",
+        "count_entailment_candidates",
+        "draw_audit",
+        "draw_entailments",
+        "entailment_chains",
+        "evaluate_training",
+        "read_entailments",
+        "store_entailments",
+        "judge_entailments",
+        "score_entailments",
+        "split_entailments",
+        "train_entailment",
+        "write_entailment_splits",
+    ),
+    "hapax.api.questions": (
+        "AnsweredQuestions",
+        "QuestionWords",
+        "answer_questions",
+        "build_questions",
+        "read_questions",
+        "write_answers",
+        "write_question_pairs",
+    ),
+    "hapax.evaluation.entailment.measuring": ("EntailmentOptions",),
+    "hapax.evaluation.entailment.opening": ("ScorerOptions",),
+    "hapax.evaluation.booqa.answering": ("AnswerOptions",),
+    "hapax.evaluation.booqa.build": ("BuildSettings",),
+    "hapax.evaluation.booqa.filters": (
+        "CountRange",
+        "CountedUnit",
+    ),
     "hapax.api.evaluations": (
         "Evaluation",
         "FlippedLabels",
@@ -249,6 +316,8 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AnswerOptions",
+    "AnsweredQuestions",
     "Answers",
     "ArgumentRejected",
     "AskSettings",
@@ -256,11 +325,17 @@ __all__ = [
     "BlockList",
     "Budget",
     "BudgetReached",
+    "BuildSettings",
     "Contents",
+    "CountRange",
+    "CountedUnit",
     "CriticRule",
     "Derivation",
     "Diagnostic",
     "Distribution",
+    "EntailmentChains",
+    "EntailmentOptions",
+    "EntailmentsJudged",
     "Evaluation",
     "Examination",
     "ExpansionFiles",
@@ -284,6 +359,7 @@ __all__ = [
     "PromptMethod",
     "ProposedRules",
     "QueryLimits",
+    "QuestionWords",
     "ReportOptions",
     "ReportPage",
     "Rule",
@@ -294,6 +370,7 @@ __all__ = [
     "SchemaExportOptions",
     "SchemaGenerationOptions",
     "SchemaSheetOptions",
+    "ScorerOptions",
     "SearchAccount",
     "SearchResult",
     "SearchSettings",
@@ -305,14 +382,22 @@ __all__ = [
     "Statements",
     "TableMapping",
     "Target",
+    "TrainingOptions",
     "add_facts",
+    "answer_questions",
     "ask_schemas",
+    "audit_entailments",
+    "build_questions",
     "check_rules",
     "compare_cases",
     "compile_rules",
+    "count_entailment_candidates",
     "count_schemas",
     "derive",
     "doctor",
+    "draw_audit",
+    "draw_entailments",
+    "entailment_chains",
     "evaluate_ablation",
     "evaluate_grid",
     "evaluate_instruction",
@@ -320,6 +405,7 @@ __all__ = [
     "evaluate_long_tail",
     "evaluate_probe",
     "evaluate_soundness",
+    "evaluate_training",
     "expand_rules",
     "export_facts",
     "export_schema_sheets",
@@ -330,6 +416,7 @@ __all__ = [
     "import_lint",
     "import_schema_sheets",
     "import_sheets",
+    "judge_entailments",
     "judge_schemas",
     "keep_rules",
     "kept_rules",
@@ -341,21 +428,30 @@ __all__ = [
     "parse_rules",
     "plan",
     "query",
+    "read_entailments",
     "read_grid",
+    "read_questions",
     "read_schemas",
     "report",
     "report_votes",
     "resolve_pronoun",
     "resolve_schemas",
+    "score_entailments",
     "search",
+    "split_entailments",
     "stats",
+    "store_entailments",
     "suggest_rules",
     "tabulate_schemas",
+    "train_entailment",
     "verbalise_rules",
     "why",
     "why_not",
     "with_entailments",
+    "write_answers",
     "write_dataset",
+    "write_entailment_splits",
+    "write_question_pairs",
     "write_schemas",
     "write_tables",
 ]

@@ -194,3 +194,30 @@ def test_a_path_in_the_place_of_a_grid_is_refused() -> None:
         hapax.ArgumentRejected, match=r"grid is a str .*, not a GridConfig. Read one with hapax\.read_grid"
     ):
         hapax.evaluate_grid(rules, kb, "grid.yaml")  # type: ignore[arg-type]
+
+
+PAIRS = """X,kill,Y\tX,die,Y\tFalse\tEN
+X,die,Y\tX,kill,Y\tTrue\tEN
+X,own,Y\tX,buy,Y\tTrue\tEN
+X,see,Y\tX,hear,Y\tFalse\tEN
+"""
+"""LevyHolt's format: hypothesis, premise, label and language."""
+
+
+def test_entailments_are_measured_and_chained(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """Pairs are split and scored from Python, and stored entailments give their chains."""
+    pairs, edges = tmp_path / "dev.txt", tmp_path / "edges.tsv"
+    pairs.write_text(PAIRS, "utf-8")
+    edges.write_text("has(Person X, Thing Y)\tmay_lend(Person X, Thing Y)\t0.9\n", "utf-8")
+
+    split = hapax.split_entailments(pairs)
+    scored = hapax.score_entailments(kb, [pairs], hapax.EntailmentOptions(scorers=("random",)))
+    stored = hapax.store_entailments(kb, hapax.read_entailments(hapax.parse_rules(""), edges))
+    chains = hapax.entailment_chains(kb)
+
+    assert split.to_json()["splits"]["dev"]["pairs"] == 4
+    assert {result.subset for result in scored.value} >= {"full", "DirTrue-DirFalse"}
+    assert stored == 1
+    assert chains.text.startswith("has(Person A, Thing B) entails may_lend(Person A, Thing B)")
+    with pytest.raises(hapax.ArgumentRejected, match="There is no scorer oracle"):
+        hapax.score_entailments(kb, [pairs], hapax.EntailmentOptions(scorers=("oracle",)))

@@ -15,11 +15,14 @@ import hapax
 
 RESULTS = {
     *(
+        "AnsweredQuestions",
         "Answers",
         "AskedSchemas",
         "Contents",
         "Derivation",
         "Diagnostic",
+        "EntailmentChains",
+        "EntailmentsJudged",
         "Evaluation",
         "Examination",
         "Explanation",
@@ -76,6 +79,18 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
     return {
         "files": ["sheet.csv"],
         "folder": Path("folder"),
+        "train": Path("train.txt"),
+        "dev": Path("dev.txt"),
+        "corpus": ["triples.jsonl"],
+        "sets": {},
+        "start": 1,
+        "below": 2,
+        "entailments": [],
+        "train_entailment.options": hapax.TrainingOptions("checkpoint"),
+        "draw_audit.evaluation": hapax.resolve_schemas([]),
+        "draw_entailments.evaluation": hapax.resolve_schemas([]),
+        "write_answers.evaluation": hapax.resolve_schemas([]),
+        "write_entailment_splits.evaluation": hapax.resolve_schemas([]),
         "rules": rules,
         "kb": kb,
         "models": models,

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hapax.evaluation.booqa import corpus as corpus_module
 from hapax.evaluation.booqa.build import BuildSettings, HyponymSource, build_into
 from hapax.evaluation.booqa.corpus import Mention, Sentence, read_relation, sentences, slice_of, write_relation
-from hapax.evaluation.booqa.filters import Between, Unit, is_vague, pair_faults, positives
+from hapax.evaluation.booqa.filters import CountedUnit, CountRange, is_vague, pair_faults, positives
 from hapax.evaluation.booqa.negatives import SAID, UNUSUAL, PredicateIndex, Replacer, senses_by_critic, senses_from_file
 from hapax.evaluation.booqa.records import Proposition, read_questions, read_set
 from hapax.evaluation.booqa.sampling import BARS, BalancedPositive, allotments, halves, mapped
@@ -207,7 +207,7 @@ def test_pairs_from_fifteen_and_below_thirty(count: int, fault: str) -> None:
     """The release's bounds: 15 documents count in, 30 do not."""
     found = say(*((f"d{number}", "Ann", f"p{number % 20}") for number in range(count)))
 
-    assert pair_faults(found, Between(15, 30), Unit.DOCUMENT) == {("ann", "paris", *TYPES): fault}
+    assert pair_faults(found, CountRange(15, 30), CountedUnit.DOCUMENT) == {("ann", "paris", *TYPES): fault}
 
 
 def test_units_count_differently() -> None:
@@ -215,11 +215,11 @@ def test_units_count_differently() -> None:
     mention = Mention("p", "Ann", "Paris", *TYPES)
     similar = mention._replace(relation="q")
     found = [Sentence("s", 0, "d", "", (mention, similar)), Sentence("s", 1, "d", "", (mention,))]
-    faults = [list(pair_faults(found, Between(2, 0), unit).values()) for unit in Unit]
+    faults = [list(pair_faults(found, CountRange(2, 0), unit).values()) for unit in CountedUnit]
 
     assert faults == [[""], [""], ["too few mentions"]]
-    assert list(pair_faults(found, Between(3, 0), Unit.SENTENCE).values()) == ["too few mentions"]
-    assert list(pair_faults(found, Between(3, 0), Unit.TRIPLE).values()) == ["too few different predicates"]
+    assert list(pair_faults(found, CountRange(3, 0), CountedUnit.SENTENCE).values()) == ["too few mentions"]
+    assert list(pair_faults(found, CountRange(3, 0), CountedUnit.TRIPLE).values()) == ["too few different predicates"]
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_vague_predicates(relation: str, language: str, vague: bool) -> None:
 def test_each_filter_drops_its_rows() -> None:
     """Of one pair the vague and the rare predicate go, each for its reason, and what is left keeps its sentence."""
     found = say(("1", "Ann", "visit"), ("2", "Ann", "be"), ("3", "Ann", "stalk"), ("4", "he", "visit"))
-    faults = pair_faults(found, Between(3, 0), Unit.DOCUMENT)
+    faults = pair_faults(found, CountRange(3, 0), CountedUnit.DOCUMENT)
     counts = Counter({("visit", *TYPES): 30, ("be", *TYPES): 90, ("stalk", *TYPES): 29})
-    kept, dropped = positives(found, faults, counts, Between(30, 0), "EN")
+    kept, dropped = positives(found, faults, counts, CountRange(30, 0), "EN")
 
     assert [(positive.mention.relation, positive.sentence) for positive in kept] == [("visit", 0)]
     assert dropped == {"vague predicate": 1, "too few occurrences of the predicate": 1, "pronoun": 1}
@@ -256,7 +256,7 @@ def replacer(choose: SenseChoice = first_sense, said: frozenset[str] = frozenset
     lexicon = Lexicon.open("toy-en")
     known = {"tour": 40, "inspect": 30, "assist": 50, "plague": 60, "revisit": 60, "courtesy.call": 70, **counts}
     index = PredicateIndex({(parsed(word), *TYPES): count for word, count in known.items()}, lexicon)
-    return Replacer(lexicon, choose, index, {("ann", "paris", *TYPES): said}, Between(30, 0))
+    return Replacer(lexicon, choose, index, {("ann", "paris", *TYPES): said}, CountRange(30, 0))
 
 
 ANN = Mention(parsed("visit"), "Ann", "Paris", *TYPES)
@@ -291,7 +291,7 @@ def test_inflected_predicates_are_found() -> None:
     """Plain text is compared by lemmas, and the corpus' most frequent form stands for all."""
     lexicon = Lexicon.open("toy-en")
     index = PredicateIndex({("toured", *TYPES): 20, ("tours", *TYPES): 12}, lexicon)
-    finder = Replacer(lexicon, first_sense, index, {("ann", "paris", *TYPES): frozenset({"visit"})}, Between(30, 0))
+    finder = Replacer(lexicon, first_sense, index, {("ann", "paris", *TYPES): frozenset({"visit"})}, CountRange(30, 0))
 
     assert finder.negatives(ANN._replace(relation="visited")).relations == ("toured",)
     assert finder.index.count(ANN._replace(relation="touring")) == 32

@@ -1,4 +1,4 @@
-"""Entailments between predicates: stored as facts `entails(P, Q, Score)`, used as rules, and closed transitively.
+"""Entailments between predicates: stored as facts `entails(P, Q, Score)`, and used as rules.
 
 P and Q are atoms with typed variables in rule notation: `shopped_in(Person A, Location B)` entails
 `went_to(Person A, Location B)`. Arguments may be permuted, and every variable of Q is in P.
@@ -12,16 +12,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from pathlib import Path
 
-from hapax.engine.inference.derive import BULK_LIMITS
-from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parser import parse_rule
-from hapax.grammar.prolog_text import atom_goal
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Variable
+from hapax.grammar.terms import Atom, Variable
 from hapax.kb.records import FactRecord, PredicateRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -166,123 +162,6 @@ def with_entailments(library: Library, found: Iterable[Edge]) -> Library:
     # A declared oracle predicate is still asked about when rules conclude it.
     declared = tuple(replace(signature, declared=True) for signature in library.completed().signatures)
     return replace(library, signatures=declared, rules=(*library.rules, *(edge.rule for edge in found)))
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """The shortest path from an atom to one that it entails, with every atom on the way."""
-
-    atoms: tuple[Atom, ...]
-
-    @property
-    def end(self) -> Atom:
-        return self.atoms[-1]
-
-    def __str__(self) -> str:
-        return ", which entails ".join(map(str, self.atoms)).replace(", which entails ", " entails ", 1)
-
-
-class EntailmentGraph:
-    """The transitive closure of entailments, computed by Prolog's tabling. Cycles are paraphrases."""
-
-    def __init__(self, found: Sequence[Edge], session: PrologSession) -> None:
-        """Every query loads another program into `session`."""
-        self.edges = tuple(found)
-        self._session = session
-
-    @cached_property
-    def atoms(self) -> tuple[Atom, ...]:
-        """Every predicate as an atom over A, B, ..., in order of names."""
-        named = {atom.indicator: atom for edge in self.edges for atom in (edge.premise, edge.hypothesis)}
-        return tuple(_plain(named[indicator]) for indicator in sorted(named))
-
-    def chains(self, starts: Iterable[Atom]) -> dict[Atom, list[Chain]]:
-        """The shortest chain from each atom to every other atom that it entails, over the terms of the start."""
-        wanted = list(dict.fromkeys(starts))
-        if not self.edges or not wanted:
-            return {atom: [] for atom in wanted}
-        clauses = [
-            *_PATHS,
-            *(f"hapax_edge({atom_goal(edge.premise)}, {atom_goal(edge.hypothesis)})." for edge in self.edges),
-            *(f"hapax_start({number}, {atom_goal(_frozen(atom))})." for number, atom in enumerate(wanted)),
-        ]
-        self._session.load("\n".join(clauses) + "\n")
-        answers = self._session.solutions(
-            "hapax_start(Number, Start), hapax_path(Start, _, Path)", ("Number", "Path"), BULK_LIMITS, trusted=True
-        )
-        found: dict[Atom, list[Chain]] = {atom: [] for atom in wanted}
-        for number, path in answers.rows:
-            start = wanted[int(str(number))]
-            steps = _steps(path)
-            if steps[-1] != steps[0]:  # not a cycle back to the start
-                found[start].append(Chain(tuple(_thawed(step, start) for step in steps)))
-        for chains in found.values():
-            chains.sort(key=lambda chain: (len(chain.atoms), str(chain.end)))
-        return found
-
-    @cached_property
-    def closure(self) -> dict[Atom, list[Chain]]:
-        """The chains from every predicate."""
-        return self.chains(self.atoms)
-
-    @cached_property
-    def paraphrases(self) -> tuple[tuple[Atom, ...], ...]:
-        """Groups of atoms that entail each other, with the arguments in matching places."""
-        reached = {atom: {chain.end for chain in chains} for atom, chains in self.closure.items()}
-        found: list[tuple[Atom, ...]] = []
-        grouped: set[str] = set()
-        for atom in self.atoms:
-            # It came up as a member of an earlier atom's group.
-            if atom.indicator in grouped:
-                continue
-            # A set has no order: sorted, the groups are the same in every process.
-            back = self.chains(sorted(reached[atom], key=str))
-            same = [end for end, chains in back.items() if any(chain.end == atom for chain in chains)]
-            if same:
-                grouped |= {member.indicator for member in (atom, *same)}
-                found.append((atom, *same))
-        return tuple(found)
-
-
-# A path is Length-[Atom, ...]; the least in standard order is the shortest, and always the same one.
-_PATHS = (
-    ":- style_check(-singleton).",
-    ":- table hapax_path(_, _, min).",
-    "hapax_path(P, Q, 1-[P, Q]) :- hapax_edge(P, Q).",
-    "hapax_path(P, Q, Path) :- hapax_edge(P, R), hapax_path(R, Q, Tail), Tail = M-Rest, N is M + 1, Path = N-[P|Rest].",
-)
-
-
-def _frozen(atom: Atom) -> Atom:
-    """The atom with its distinct terms replaced by numbers, so that Prolog binds none of them."""
-    places = {term: Constant(number) for number, term in enumerate(dict.fromkeys(atom.arguments))}
-    return Atom(atom.predicate, tuple(places[term] for term in atom.arguments))
-
-
-def _thawed(term: PrologTerm, start: Atom) -> Atom:
-    """The atom of a term on a path, with the terms of the start in place of their numbers."""
-    terms = list(dict.fromkeys(start.arguments))
-    return Atom(term.name, tuple(terms[int(str(number))] for number in term.arguments))
-
-
-def _steps(path: object) -> list[PrologTerm]:
-    """The terms of `Length-[...]`."""
-    assert isinstance(path, PrologTerm)  # noqa: S101  # the program above says so
-    listed = path.arguments[1]
-    assert isinstance(listed, PrologTerm)  # noqa: S101
-    steps: list[PrologTerm] = []
-    for step in listed.arguments:
-        assert isinstance(step, PrologTerm)  # noqa: S101  an atom of a rule has arguments
-        steps.append(step)
-    return steps
-
-
-def _plain(atom: Atom) -> Atom:
-    """The atom over the variables A, B, ..., with its types."""
-    variables = []
-    for number, term in enumerate(atom.arguments):
-        variables.append(Variable(chr(ord("A") + number), term.data_type if isinstance(term, Variable) else ""))
-    return Atom(atom.predicate, tuple(variables))
 
 
 def _renamed(atom: Atom, names: dict[str, str]) -> Atom:

@@ -14,26 +14,36 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hapax.evaluation.booqa.corpus import DAYS, Pair, Sentence, SlicedCorpus, sentences
-from hapax.evaluation.booqa.filters import Between, Positive, Predicate, Unit, pair_faults, positives, predicate_of
+from hapax.evaluation.booqa.filters import (
+    CountedUnit,
+    CountRange,
+    Positive,
+    Predicate,
+    pair_faults,
+    positives,
+    predicate_of,
+)
 from hapax.evaluation.booqa.negatives import PredicateIndex, Replacer
 from hapax.evaluation.booqa.records import DEV, REPORT, TEST, Proposition, write_questions
 from hapax.evaluation.booqa.sampling import BalancedPositive, allotments, drawn, halves, mapped, with_negatives
 from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable, json_value
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
 
 
-@dataclass(frozen=True, slots=True)
+@checked
+@dataclass(frozen=True)
 class BuildSettings:
     """Settings of a build. The defaults are the release's, according to its code and README."""
 
     language: str = "EN"
     days: int = DAYS
-    unit: Unit = Unit.DOCUMENT
-    pair: Between = field(default_factory=lambda: Between(15, 30))
-    predicate: Between = field(default_factory=lambda: Between(30, 0))
+    unit: CountedUnit = CountedUnit.DOCUMENT
+    pair: CountRange = field(default_factory=lambda: CountRange(15, 30))
+    predicate: CountRange = field(default_factory=lambda: CountRange(30, 0))
     negatives: int = 2
     sample: int = 40_000
     frequency_map: bool = True

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from hapax.evaluation.booqa.corpus import Mention, Pair, Sentence
 from hapax.evaluation.entailment.wording import predicate_words
+from hapax.grammar.arguments import checked
 
 PRONOUN, VAGUE = "pronoun", "vague predicate"
 
@@ -25,7 +27,7 @@ VAGUE_WORDS = frozenset(_VAGUE_WORDS.split())
 """Words that by themselves make no useful predicate, as in the release. X is the place of a Chinese object."""
 
 
-class Unit(StrEnum):
+class CountedUnit(StrEnum):
     """The unit in which mentions of an entity pair are counted."""
 
     TRIPLE = "triple"
@@ -33,7 +35,9 @@ class Unit(StrEnum):
     DOCUMENT = "document"
 
 
-class Between(NamedTuple):
+@checked
+@dataclass(frozen=True)
+class CountRange:
     """A range of counts: at least `start` and less than `below`, where 0 means no limit."""
 
     start: int
@@ -55,13 +59,16 @@ def predicate_of(mention: Mention) -> Predicate:
     return (mention.relation, *mention.types)
 
 
-def pair_faults(sentences: Sequence[Sentence], limits: Between, unit: Unit) -> dict[Pair, str]:
+def pair_faults(sentences: Sequence[Sentence], limits: CountRange, unit: CountedUnit) -> dict[Pair, str]:
     """The reason why each entity pair of a slice is not asked about, or an empty text if it is."""
     mentions: defaultdict[Pair, set[object]] = defaultdict(set)
     predicates: defaultdict[Pair, set[str]] = defaultdict(set)
     for sentence in sentences:
         for number, mention in enumerate(sentence.triples):
-            mark_by_unit: dict[Unit, object] = {Unit.TRIPLE: (sentence.index, number), Unit.SENTENCE: sentence.index}
+            mark_by_unit: dict[CountedUnit, object] = {
+                CountedUnit.TRIPLE: (sentence.index, number),
+                CountedUnit.SENTENCE: sentence.index,
+            }
             mentions[mention.pair].add(mark_by_unit.get(unit, sentence.document))
             predicates[mention.pair].add(mention.relation.casefold())
     faults: dict[Pair, str] = {}
@@ -92,7 +99,7 @@ def positives(
     sentences: Sequence[Sentence],
     faults: Mapping[Pair, str],
     occurrences: Mapping[Predicate, int],
-    limits: Between,
+    limits: CountRange,
     language: str,
 ) -> tuple[list[Positive], Counter[str]]:
     """The mentions of a slice that pass all filters, and the number dropped for each reason."""

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from hapax.evaluation.booqa.corpus import Mention, Pair
-from hapax.evaluation.booqa.filters import Between, Predicate
+from hapax.evaluation.booqa.filters import CountRange, Predicate
 from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, Sense, SenseChoice, replacements, spans
 from hapax.evaluation.entailment.scorers import Measure
 from hapax.grammar.errors import HapaxError
@@ -75,7 +75,7 @@ class Replacer:
     choose: SenseChoice
     index: PredicateIndex
     said: Mapping[Pair, frozenset[str]]
-    frequency: Between
+    frequency: CountRange
     dropped: Counter[str] = field(default_factory=Counter)
     """Number of replacements that were dropped, by reason: `SAID` or `UNUSUAL`."""
 

@@ -1,0 +1,83 @@
+"""Answer the questions of a folder with scorers that are opened by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Literal
+
+from hapax.evaluation.booqa.corpus import DAYS, sentences
+from hapax.evaluation.booqa.premises import MOST, Context, PremiseSettings, QuestionWithPremises, ask
+from hapax.evaluation.booqa.records import read_set
+from hapax.evaluation.booqa.scoring import AnswerScorer, BestPremise, Frequency, Null
+from hapax.evaluation.entailment.graph_files import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
+from hapax.evaluation.entailment.metrics import refuse_one_label
+from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession
+from hapax.grammar.arguments import ArgumentRejected, checked
+
+
+@checked
+@dataclass(frozen=True)
+class AnswerOptions(ScorerOptions):
+    """Scorers by name, their options, and the premises that they see.
+
+    `premises`: most of a question. `smooth_premise` and `smooth_hypothesis`: stand-ins (hypernym, hyponym, lm:FILE),
+    at most `neighbours` of each, for predicates that are missing from a graph. `days`: length of a time slice.
+    """
+
+    scorers: tuple[str, ...] = ("frequency", "null")
+    context: Literal["triple", "sentence", "documents"] = "triple"
+    chosen: Literal["dev", "test", "both"] = "both"
+    premises: int = MOST
+    smooth_premise: str = ""
+    smooth_hypothesis: str = ""
+    neighbours: int = NEIGHBOURS
+    days: int = DAYS
+
+
+def question_sets(
+    folder: Path, corpus: Sequence[Path], options: AnswerOptions, seed: int
+) -> dict[str, Sequence[QuestionWithPremises]]:
+    """The questions with their premises by set; the corpus is read once for all of them."""
+    sets = {name: questions for name, questions in read_set(folder).items() if options.chosen in (name, "both")}
+    if not sets:
+        raise ArgumentRejected(f"{folder} contains no set {options.chosen}. Choose another with --set.")
+    for name, questions in sets.items():  # before the corpus is read and any model is asked
+        refuse_one_label([question.label for question in questions], f"{folder}, set {name}")
+    settings = PremiseSettings(options.language, Context(options.context), options.premises, seed=seed)
+    stated = sentences(corpus, options.days, Counter())
+    # The answers come in the order of the questions, so each set takes as many as it has.
+    with_premises = iter(ask(list(chain.from_iterable(sets.values())), stated, settings))
+    return {name: list(islice(with_premises, len(questions))) for name, questions in sets.items()}
+
+
+def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> AnswerScorer:
+    """The scorer of questions with this name. Raises ArgumentRejected for an unknown name or a missing option."""
+    # Before the scorers of pairs, whose frequency counts training pairs; this one counts the corpus.
+    if name == "null":
+        return Null()
+    if name == "frequency":
+        return Frequency()
+    scorer = session.scorer(name)
+    if isinstance(scorer, GraphScorer):
+        if options.context != "triple":
+            raise ArgumentRejected("Entailment graphs contain predicates, not sentences: use --context triple.")
+        premise = _neighbours(options.smooth_premise, options)
+        hypothesis = _neighbours(options.smooth_hypothesis, options)
+        scorer = replace(scorer, smoothing=Smoothing(premise, hypothesis))
+    return BestPremise(scorer, Context(options.context))
+
+
+def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
+    from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, neighbours
+
+    if not name:
+        return None
+    if name.startswith("lm:"):
+        return read_neighbours(Path(name.removeprefix("lm:")), options.neighbours)
+    if name not in tuple(ReplacementDirection):
+        raise ArgumentRejected(f"There are no stand-ins {name}. Choose hypernym, hyponym or lm:FILE.")
+    return neighbours(Lexicon.open(options.lexicon, options.language), ReplacementDirection(name), options.neighbours)

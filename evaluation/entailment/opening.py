@@ -1,0 +1,160 @@
+"""Scorers by name: which of them ask a model, and the options that the others need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from hapax.evaluation.entailment import scorers
+from hapax.evaluation.entailment.datasets import read_splits
+from hapax.evaluation.entailment.groups import leaks
+from hapax.evaluation.entailment.pairs import EntailmentPair
+from hapax.evaluation.entailment.prompts import Direction
+from hapax.grammar.arguments import ArgumentRejected, checked
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import FREE
+from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import CRITIC
+from hapax.llm_oracle.registry import open_model
+
+SCORERS = (
+    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
+    "wordnet[:LEXICON]"
+)
+"""Names of scorers."""
+
+BATCH = 512
+"""Sentences between two calls of `progress`."""
+
+Patterns = Literal["directional", "symmetric", "original"]
+
+
+@checked
+@dataclass(frozen=True)
+class ScorerOptions:
+    """Options of scorers. `model` is asked by critic, likelihood and encoder, in the wording of `patterns`.
+
+    `training`: files of the pairs that frequency and prior count. `lexicon` and `language`: those of WordNet.
+    """
+
+    model: str = "embedded"
+    patterns: Patterns = "directional"
+    training: tuple[Path, ...] = ()
+    lexicon: str = ""
+    language: str = "EN"
+
+    @property
+    def training_pairs(self) -> list[EntailmentPair]:
+        """The pairs of all training files."""
+        return list(chain.from_iterable(read_splits(self.training).values()))
+
+
+class ScorerSession:
+    """Opens scorers by name. Models are opened when a scorer needs one, and their answers stay in the journal."""
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        options: ScorerOptions,
+        opening: OpeningOptions,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """`progress` is called with the sentences done and their number, for each scorer anew."""
+        self.options = options
+        self._progress = progress
+        self._journal = opening.journal or Journal(kb)
+        self._opening = replace(opening, journal=self._journal)
+
+    def scorer(self, name: str) -> scorers.EntailmentScorer:
+        """The scorer of this name. Raises ArgumentRejected for an unknown name or a missing option."""
+        without_model = self._without_model(name)
+        if without_model is not None:
+            return without_model
+        if name in ("critic", "likelihood"):
+            title = f"{name} {self.options.model}"
+            return scorers.PatternScorer(title, self.measure(name), Direction(self.options.patterns))
+        if name == "encoder":
+            return self._encoder()
+        raise ArgumentRejected(f"There is no scorer {name}. Choose {SCORERS}.")
+
+    def measure(self, role: str) -> scorers.Measure:
+        """The model's P(yes) of sentences (role critic), or their log-likelihood per token in nats."""
+        model = open_model(self.options.model, role, self._opening)
+        if role == CRITIC:
+            critic = JournaledCritic(model, self._journal)
+            return self._in_batches(lambda texts: [answer.probability for answer in critic.probabilities(texts)])
+        return self._in_batches(_per_token(JournaledLikelihood(model, self._journal)))
+
+    def _in_batches(self, measure: scorers.Measure) -> scorers.Measure:
+        """The measure, taken batch by batch, so that progress shows and a budget ends between batches."""
+        if self._progress is None:
+            return measure
+        progress = self._progress
+
+        def measured(texts: Sequence[str]) -> list[float]:
+            numbers: list[float] = []
+            for start in range(0, len(texts), BATCH):
+                numbers += measure(texts[start : start + BATCH])
+                progress(len(numbers), len(texts))
+            return numbers
+
+        return measured
+
+    def _without_model(self, name: str) -> scorers.EntailmentScorer | None:
+        """A scorer that asks no model; None for other names."""
+        kind, _, argument = name.partition(":")
+        if name == "random":
+            return scorers.RandomScorer(self._opening.seed)
+        if name in ("frequency", "prior"):
+            if not self.options.training:
+                raise ArgumentRejected(f"--scorer {name} counts training pairs: name their files with --train.")
+            counting = scorers.FrequencyScorer if name == "frequency" else scorers.PriorScorer
+            return counting.of(self.options.training_pairs)
+        if kind == "scores" and argument:
+            path, _, twin = argument.partition("+")  # as in scores:WHOLE+ALONE
+            return scorers.FileScorer(Path(path), Path(twin) if twin else None)
+        if kind == "graph" and argument:
+            from hapax.evaluation.entailment.graph_files import GraphScorer
+
+            path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
+            return GraphScorer(path, block)
+        if kind == "wordnet":
+            from hapax.evaluation.entailment.lexicon import Lexicon, WordNetScorer
+
+            return WordNetScorer(Lexicon.open(argument or self.options.lexicon, self.options.language))
+        return None
+
+    def _encoder(self) -> scorers.EntailmentScorer:
+        """The scorer of an encoder that runs in this process."""
+        from hapax.llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
+
+        kind, _, source = self.options.model.partition(":")
+        if kind != "hf" or not source:
+            raise ArgumentRejected("--scorer encoder needs a Hugging Face encoder: -m hf:NAME_OR_PATH.")
+        model = EncoderSimilarity.load(source, self._opening.device, self._opening.dtype)
+        self._journal.prices[model.identity.name] = FREE  # it runs in this process
+        measure = _per_token(JournaledLikelihood(model, self._journal))
+        return scorers.LikenessScorer(f"encoder {source}", measure, (OPEN, CLOSE))
+
+
+def _per_token(ranker: JournaledLikelihood) -> scorers.Measure:
+    return lambda texts: [likelihood.per_token for likelihood in ranker.log_likelihoods(texts)]
+
+
+def leak_warning(training: Sequence[EntailmentPair], measured: Sequence[EntailmentPair]) -> str:
+    """A warning of pairs that are in both sets, also as the converse: they do not test the direction. Else empty."""
+    from hapax.grammar.words import counted
+
+    crossing = leaks({"training": training, "measured": measured})
+    if not crossing:
+        return ""
+    leaking = counted(crossing, "pair is", "pairs are")
+    return (
+        f"Warning: {leaking} in both the training and the measured files, unchanged or as the converse. Split the "
+        "files again with `hapax evaluate entailment data ... --out FOLDER`."
+    )
