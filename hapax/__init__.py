@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hapax.api.calibration import calibrate
     from hapax.api.entailments import (
         EntailmentChains,
         EntailmentsJudged,
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
         write_schemas,
     )
     from hapax.api.sheets import export_sheets, import_sheets
+    from hapax.engine.certificates import Promise
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.booqa.answering import AnswerOptions
     from hapax.evaluation.booqa.build import BuildSettings
     from hapax.evaluation.booqa.filters import CountedUnit, CountRange
+    from hapax.evaluation.calibration.run import CalibrationOptions
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
@@ -144,6 +147,9 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.protocols import Models
 
 _HOMES = {
+    "hapax.engine.certificates": ("Promise",),
+    "hapax.api.calibration": ("calibrate",),
+    "hapax.evaluation.calibration.run": ("CalibrationOptions",),
     "hapax.api.entailments": (
         "EntailmentChains",
         "EntailmentsJudged",
@@ -322,6 +328,7 @@ __all__ = [
     "Budget",
     "BudgetReached",
     "BuildSettings",
+    "CalibrationOptions",
     "Contents",
     "CountRange",
     "CountedUnit",
@@ -352,6 +359,7 @@ __all__ = [
     "OpeningOptions",
     "ProbeOptions",
     "Progress",
+    "Promise",
     "PromptMethod",
     "ProposedRules",
     "QueryLimits",
@@ -383,6 +391,7 @@ __all__ = [
     "answer_questions",
     "ask_schemas",
     "build_questions",
+    "calibrate",
     "check_rules",
     "compare_cases",
     "compile_rules",
