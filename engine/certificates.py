@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -308,32 +308,3 @@ def score_shift(labelled: Sequence[float], others: Sequence[float]) -> float | N
     ordered = sorted(others)
     above = math.fsum(bisect_left(ordered, score) + bisect_right(ordered, score) for score in labelled)
     return above / (2 * len(labelled) * len(others))
-
-
-# --- estimates from samples that were not drawn evenly ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnLabel:
-    """A label with the probability with which it was drawn, and the truth that a model predicts for it."""
-
-    is_true: bool
-    probability: float
-    predicted: float = 0.0
-
-
-def prediction_powered_share(labels: Iterable[DrawnLabel], predicted: Sequence[float]) -> tuple[float, float]:
-    """Share of true values in a pool and its standard error, from drawn labels and a prediction for each of the pool.
-
-    The mean of the predictions, corrected by the predictions' mean error on the labelled part, each error weighted by
-    the inverse of its draw's probability: active statistical inference (Zrnic and Candes 2024, arXiv 2403.03208,
-    equation 2), which is prediction-powered inference (Angelopoulos et al. 2023, arXiv 2301.09633) where all have the
-    same probability. Each pool value is drawn independently with its own probability (Poisson sampling). Without
-    predictions it is the estimator of Horvitz and Thompson (1952).
-    """
-    size = len(predicted)
-    errors = [((label.is_true - label.predicted) / label.probability, label.probability) for label in labels]
-    share = (math.fsum(predicted) + math.fsum(error for error, _ in errors)) / size
-    # The variance of Poisson sampling, estimated without bias: sum of (error / p)^2 (1 - p) over the drawn.
-    variance = math.fsum(error**2 * (1.0 - probability) for error, probability in errors) / size**2
-    return share, math.sqrt(variance)
