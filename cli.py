@@ -10,6 +10,7 @@ import click
 from hapax.commands import (
     baselines,
     booqa,
+    calibrate,
     dataset,
     derive,
     entailment,
@@ -56,6 +57,7 @@ for command in (
     store.merge,
     dataset.dataset,
     votes.votes,
+    calibrate.calibrate,
     machine.list_models,
     machine.doctor,
 ):

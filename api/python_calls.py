@@ -90,7 +90,15 @@ Other arguments are checked against their annotations.
 """
 
 OPTION_CLASSES = (
-    *("Budget", "QueryLimits", "SearchSettings", "OpeningOptions", "LikelihoodOptions", "ProbeOptions"),
+    *(
+        "Budget",
+        "CalibrationOptions",
+        "QueryLimits",
+        "SearchSettings",
+        "OpeningOptions",
+        "LikelihoodOptions",
+        "ProbeOptions",
+    ),
     *(
         "ReportOptions",
         "SelectionOptions",
@@ -167,8 +175,11 @@ ARGUMENT_OF_OPTION = {
     "answers": "limits.answers",
     "assume": "assume",
     "beam": "settings.beam",
+    "calibrated": "settings.calibrated",
     "calls": "settings.calls_per_question",
+    "certify-by": "settings.certify_by",
     "columns": "mapping",
+    "confidence": "settings.promise",
     "compat": "settings.compat",
     "critic": "critic",
     "db": "kb",
@@ -181,8 +192,10 @@ ARGUMENT_OF_OPTION = {
     "force": "force",
     "inferences": "limits.inferences",
     "knowledge": "knowledge",
+    "labels": "options.labels",
     "likelihood": "likelihood",
     "map": "mapping",
+    "precision": "settings.promise",
     "predicate": "mapping",
     "price": "prices",
     "out": "options.out",
@@ -203,6 +216,7 @@ ARGUMENT_OF_OPTION = {
 """Argument, or field of an argument, by the option of the command line that sets the same."""
 
 OPERATION_OF_COMMAND = {
+    "calibrate": "calibrate",
     "check": "check_rules",
     "derive": "derive",
     "export": "export_facts",
