@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         why_not,
         with_entailments,
     )
-    from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
+    from hapax.api.outputs import Contents, ReportPage, load_dataset, report, stats, write_dataset, write_tables
     from hapax.api.questions import (
         AnsweredQuestions,
         QuestionWords,
@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.booqa.filters import CountedUnit, CountRange
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
+    from hapax.evaluation.dataset.frozen import FrozenDataset
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
@@ -231,6 +232,7 @@ _HOMES = {
     "hapax.api.outputs": (
         "Contents",
         "ReportPage",
+        "load_dataset",
         "report",
         "stats",
         "write_dataset",
@@ -271,6 +273,7 @@ _HOMES = {
     "hapax.engine.search.thresholds": ("CriticRule",),
     "hapax.evaluation.dataset.blocked": ("BlockList",),
     "hapax.evaluation.dataset.build": ("Target",),
+    "hapax.evaluation.dataset.frozen": ("FrozenDataset",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
     "hapax.evaluation.link.baselines.instruct": ("InstructSettings",),
     "hapax.evaluation.link.baselines.session": ("InstructOptions",),
@@ -339,6 +342,7 @@ __all__ = [
     "Explanation",
     "FactsRejected",
     "FlippedLabels",
+    "FrozenDataset",
     "GoalRejected",
     "HapaxError",
     "InstructOptions",
@@ -416,6 +420,7 @@ __all__ = [
     "kept_rules",
     "lint_rules",
     "list_models",
+    "load_dataset",
     "load_rules",
     "merge",
     "open_models",
