@@ -90,7 +90,15 @@ Other arguments are checked against their annotations.
 """
 
 OPTION_CLASSES = (
-    *("Budget", "QueryLimits", "SearchSettings", "OpeningOptions", "LikelihoodOptions", "ProbeOptions"),
+    *(
+        "Budget",
+        "QueryLimits",
+        "SearchSettings",
+        "OpeningOptions",
+        "LikelihoodOptions",
+        "ProbeOptions",
+        "LeaderboardOptions",
+    ),
     *(
         "ReportOptions",
         "SelectionOptions",
@@ -179,6 +187,7 @@ ARGUMENT_OF_OPTION = {
     "evaluator": "evaluator",
     "fact-threshold": "settings.fact_threshold",
     "force": "force",
+    "in-both": "selection.shared",
     "inferences": "limits.inferences",
     "knowledge": "knowledge",
     "likelihood": "likelihood",

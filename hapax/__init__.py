@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         evaluate_probe,
         evaluate_soundness,
         import_lint,
+        leaderboard,
         read_grid,
         read_schemas,
         report_votes,
@@ -114,10 +115,10 @@ if TYPE_CHECKING:
     from hapax.evaluation.booqa.filters import CountedUnit, CountRange
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
-    from hapax.evaluation.dataset.frozen import FrozenDataset
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
+    from hapax.evaluation.leaderboard.board import LeaderboardOptions
     from hapax.evaluation.link.baselines.instruct import InstructSettings
     from hapax.evaluation.link.baselines.session import InstructOptions
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions
@@ -189,6 +190,7 @@ _HOMES = {
         "evaluate_probe",
         "evaluate_soundness",
         "import_lint",
+        "leaderboard",
         "read_grid",
         "read_schemas",
         "report_votes",
@@ -273,8 +275,8 @@ _HOMES = {
     "hapax.engine.search.thresholds": ("CriticRule",),
     "hapax.evaluation.dataset.blocked": ("BlockList",),
     "hapax.evaluation.dataset.build": ("Target",),
-    "hapax.evaluation.dataset.frozen": ("FrozenDataset",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
+    "hapax.evaluation.leaderboard.board": ("LeaderboardOptions",),
     "hapax.evaluation.link.baselines.instruct": ("InstructSettings",),
     "hapax.evaluation.link.baselines.session": ("InstructOptions",),
     "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
@@ -342,12 +344,12 @@ __all__ = [
     "Explanation",
     "FactsRejected",
     "FlippedLabels",
-    "FrozenDataset",
     "GoalRejected",
     "HapaxError",
     "InstructOptions",
     "InstructSettings",
     "KnowledgeBase",
+    "LeaderboardOptions",
     "Library",
     "LikelihoodOptions",
     "LimitExceeded",
@@ -418,6 +420,7 @@ __all__ = [
     "judge_schemas",
     "keep_rules",
     "kept_rules",
+    "leaderboard",
     "lint_rules",
     "list_models",
     "load_dataset",

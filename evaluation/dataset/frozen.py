@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hapax.evaluation.dataset.columns import PROBES, STATEMENTS, DatasetTable, Row, json_text, probe_rows
 from hapax.evaluation.link.probing.items import ProbeItem
@@ -20,9 +20,7 @@ from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb.records import Distribution, StatementPlace, statement_id, text_id
-
-if TYPE_CHECKING:
-    from hapax.llm_oracle.protocols import ModelIdentity
+from hapax.llm_oracle.protocols import ModelIdentity
 
 METADATA = "metadata.json"
 """Written into every dataset; only a folder that has it may be replaced."""
@@ -179,8 +177,6 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 
 def _rankers(metadata: dict[str, Any]) -> tuple[ModelIdentity, ...]:
-    from hapax.llm_oracle.protocols import ModelIdentity
-
     return tuple(
         ModelIdentity(ranker["name"], taught_by=tuple(ranker["taught_by"])) for ranker in metadata.get("rankers", ())
     )

@@ -142,6 +142,11 @@ def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:
             f"{kb.place}: the frozen dataset has all statements of its rules already. Search for more: `hapax search` "
             "with another --seed, more --values or a wider --beam."
         )
+    if left_out["shared"]:
+        return (
+            f"{kb.place}: {left_out['shared']} of all {sum(left_out.values())} texts are in head and long tail, and "
+            "the others were left out, too. Use --in-both keep to have these, or search for more values."
+        )
     return f"{kb.place}: all {sum(left_out.values())} statements were left out. Relax the options that choose them."
 
 
