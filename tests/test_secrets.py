@@ -91,7 +91,7 @@ def test_what_commands_write_holds_no_key(planted: Path, own: FakeServer, alias_
         run(*SEARCH, "own.db", "-m", "openai:tiny", "--evaluator", "openai:tiny", "--probe-again"),
         run(*SEARCH, "alias.db", "-m", "openai:big", "--critic", "openai:tiny"),
         run("evaluate", "probe", "--db", "own.db", "-m", "openai:tiny", "--ask", "text", "-o", "probe.jsonl", "--json"),
-        run("query", "is_a_city_in(X, Y)", "--rules", "money.rules", "--db", "own.db", "--in-both", "keep", "--json"),
+        run("query", "is_a_city_in(X, Y)", "--rules", "money.rules", "--db", "own.db", "--json"),
         run("why-not", "is_a_city_in('Oslo', 'France')", "--rules", "money.rules", "--db", "own.db"),
         run("report", "--db", "own.db", "-o", "report.html"),
         run("dataset", "dataset", "--db", "own.db", "--in-both", "keep", "--json"),
