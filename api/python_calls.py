@@ -98,6 +98,7 @@ OPTION_CLASSES = (
         "OpeningOptions",
         "LikelihoodOptions",
         "ProbeOptions",
+        "LeaderboardOptions",
     ),
     *(
         "ReportOptions",
@@ -190,6 +191,7 @@ ARGUMENT_OF_OPTION = {
     "evaluator": "evaluator",
     "fact-threshold": "settings.fact_threshold",
     "force": "force",
+    "in-both": "selection.shared",
     "inferences": "limits.inferences",
     "knowledge": "knowledge",
     "labels": "options.labels",

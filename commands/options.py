@@ -147,7 +147,19 @@ class PriceOf(click.ParamType[tuple[str, "Price"]]):
         return model, Price(prompts, answers)
 
 
-NAMING = ("knowledge", "critic", "likelihood", "evaluator", "evaluators", "model", "base", "mapper", "rerank", "writer")
+NAMING = (
+    "knowledge",
+    "critic",
+    "likelihood",
+    "evaluator",
+    "evaluators",
+    "model",
+    "models",
+    "base",
+    "mapper",
+    "rerank",
+    "writer",
+)
 """Parameters of commands that name models."""
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         evaluate_probe,
         evaluate_soundness,
         import_lint,
+        leaderboard,
         read_grid,
         read_schemas,
         report_votes,
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
         why_not,
         with_entailments,
     )
-    from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
+    from hapax.api.outputs import Contents, ReportPage, load_dataset, report, stats, write_dataset, write_tables
     from hapax.api.questions import (
         AnsweredQuestions,
         QuestionWords,
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
+    from hapax.evaluation.leaderboard.board import LeaderboardOptions
     from hapax.evaluation.link.baselines.instruct import InstructSettings
     from hapax.evaluation.link.baselines.session import InstructOptions
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions
@@ -198,6 +200,7 @@ _HOMES = {
         "evaluate_probe",
         "evaluate_soundness",
         "import_lint",
+        "leaderboard",
         "read_grid",
         "read_schemas",
         "report_votes",
@@ -241,6 +244,7 @@ _HOMES = {
     "hapax.api.outputs": (
         "Contents",
         "ReportPage",
+        "load_dataset",
         "report",
         "stats",
         "write_dataset",
@@ -282,6 +286,7 @@ _HOMES = {
     "hapax.evaluation.dataset.blocked": ("BlockList",),
     "hapax.evaluation.dataset.build": ("Target",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
+    "hapax.evaluation.leaderboard.board": ("LeaderboardOptions",),
     "hapax.evaluation.link.baselines.instruct": ("InstructSettings",),
     "hapax.evaluation.link.baselines.session": ("InstructOptions",),
     "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
@@ -355,6 +360,7 @@ __all__ = [
     "InstructOptions",
     "InstructSettings",
     "KnowledgeBase",
+    "LeaderboardOptions",
     "Library",
     "LikelihoodOptions",
     "LimitExceeded",
@@ -429,8 +435,10 @@ __all__ = [
     "judge_schemas",
     "keep_rules",
     "kept_rules",
+    "leaderboard",
     "lint_rules",
     "list_models",
+    "load_dataset",
     "load_rules",
     "merge",
     "open_models",

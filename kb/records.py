@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -332,11 +332,21 @@ class StatementRecord:
 
     @property
     def id(self) -> str:
-        return content_id("statement", self.rule, [[name, value] for name, value in self.substitution])
+        return statement_id(self.rule, self.substitution)
 
     @property
     def text(self) -> str:
         return StatementText(self.premise, self.conclusion).sentence
+
+
+def statement_id(rule: str, substitution: Iterable[tuple[str, Value]]) -> str:
+    """Identity of a statement: its rule and its values."""
+    return content_id("statement", rule, [[name, value] for name, value in substitution])
+
+
+def text_id(premise: str, conclusion: str) -> str:
+    """Identity of what a statement reads, which statements with other values of hidden variables share."""
+    return content_id("text", StatementText(premise, conclusion).sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +358,8 @@ class StatementPlace:
     rule: str
     distribution: Distribution
     run_id: str
+    text_id: str
+    """See `text_id`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from hapax.kb.records import (
     VerdictCount,
     VoteRecord,
     content_id,
+    text_id,
 )
 from hapax.kb.rows import OnConflict
 
@@ -351,11 +352,13 @@ class KnowledgeBase(RecordStore):
 
     def statement_places(self) -> list[StatementPlace]:
         """Keys of all statements, without texts and proofs, in the order they were first written."""
-        found = self.query("SELECT key, id, rule, distribution, run_id FROM statements ORDER BY rowid")
-        return [
-            StatementPlace(key, identity, rule, Distribution(distribution), run)
-            for key, identity, rule, distribution, run in found
-        ]
+        found = self.query(
+            "SELECT key, id, rule, distribution, run_id, premise, conclusion FROM statements ORDER BY rowid"
+        )
+        places = []
+        for key, identity, rule, distribution, run, *clauses in found:
+            places.append(StatementPlace(key, identity, rule, Distribution(distribution), run, text_id(*clauses)))
+        return places
 
     def statements_at(self, places: Sequence[StatementPlace]) -> list[StatementRecord]:
         """Statements at these places, in their order. Raises KeyError for a place that no longer exists."""

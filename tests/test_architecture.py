@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
     "gensim": ("llm_oracle/backends/vectors.py",),
-    "jinja2": ("evaluation/report/page.py", "evaluation/votes/sheets.py"),
+    "jinja2": ("evaluation/leaderboard/page.py", "evaluation/report/page.py", "evaluation/votes/sheets.py"),
     "inflect": ("engine/expansion/replies.py",),
     "filelock": ("kb/asking.py", "llm_oracle/backends/cache.py"),
     "tantivy": ("llm_oracle/backends/counts.py",),

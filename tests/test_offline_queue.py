@@ -40,6 +40,7 @@ ASKING = {
     "long-tail": "evaluate long-tail --rules money.rules --judge openai:small --judge openai:other",
     "probe": "evaluate probe --sample 2",
     "probe cot": "evaluate probe --sample 2 --ask cot",
+    "leaderboard": "leaderboard frozen --sample 2",
     "soundness": "evaluate soundness",
     "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
     "winograd generate": "evaluate winograd generate schemas.csv --out new.jsonl --limit 1",
@@ -86,6 +87,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _write_questions(folder)
     given = ("search", folder / "money.rules", "-m", f"scripted:{folder / 'script.json'}", "--db", folder / "kb.db")
     assert invoke(*given, "--no-progress").exit_code == 0
+    frozen = ("dataset", folder / "frozen", "--db", folder / "kb.db", "--format", "jsonl", "--in-both", "keep")
+    assert invoke(*frozen).exit_code == 0
     return folder
 
 

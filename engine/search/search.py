@@ -161,7 +161,10 @@ def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:
     fingerprint = content_id("run", rules, predicates, given, subtypes, str(settings), names)
     # The reader is no part of the identity: a finished question is not read again by a newer one.
     reader = READER_VERSION if job.settings.compat is None else STRICT_READER_VERSION
-    stored = {**settings, "models": names, "rules": [rule.name for rule in job.rules], "reader": reader}
+    # Nor are the teachers, by which reports tell circular judges.
+    teachers = {name: list(model.identity.taught_by) for name, model in zip(names, roles, strict=True)}
+    run_rules = [rule.name for rule in job.rules]
+    stored = {**settings, "models": names, "taught_by": teachers, "rules": run_rules, "reader": reader}
     return RunRecord(fingerprint, "search", stored, fingerprint, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
