@@ -200,6 +200,7 @@ ARGUMENT_OF_OPTION = {
     "precision": "settings.promise",
     "predicate": "mapping",
     "price": "prices",
+    "no-critic": "settings.critic",
     "out": "options.out",
     "probe-again": "probe_again",
     "profile": "settings.profile",

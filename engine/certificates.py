@@ -37,6 +37,9 @@ STARTS = (1, 6)
 Starting among the best scores alone fails on the first chance fault; starting among many alone misses small sets.
 """
 
+SPARE = 1.2
+"""Labels to expect at the only beginning, as a multiple of the least that can pass: a draw may bring fewer."""
+
 MOST_LABELS = 100_000
 """Largest number of further labels that is worth telling."""
 
@@ -211,16 +214,15 @@ def _beginnings(sample: _Sample, labels: int, risk: float, error: float) -> list
 
     They follow from the scores and the number of labels, so that the labels themselves have no part in them.
     """
+    pool = sample.accepted(sample.thresholds[-1])
+    expected = [sample.accepted(threshold) / pool * labels for threshold in sample.thresholds]
+    needed = [least_labels(false, risk, error / len(STARTS)) for false in STARTS]
+    # Where half of the labels and more would be needed to begin, there is one beginning, with some labels to spare.
+    needed = [least for least in needed if least <= labels / 2] or [math.ceil(SPARE * least_labels(0, risk, error))]
     begins: dict[int, None] = {}
-    lowest = sample.thresholds[-1]
-    for false in STARTS:
-        least = least_labels(false, risk, error / len(STARTS))
-        enough = (
-            place
-            for place, threshold in enumerate(sample.thresholds)
-            if sample.accepted(threshold) / sample.accepted(lowest) * labels >= least
-        )
-        begins[next(enough, len(sample.thresholds) - 1)] = None
+    for least in needed:
+        enough = (place for place, count in enumerate(expected) if count >= least)
+        begins[next(enough, len(expected) - 1)] = None
     return list(begins)
 
 
@@ -238,6 +240,8 @@ def _refusal(sample: _Sample, risk: float, error: float) -> ThresholdChoice:
         f"of {closest.labels} labelled values with the best scores {closest.false} are false, so that the share of "
         f"false ones may be {closest.bound:.3g}"
     )
+    if closest.bound <= risk:
+        reason += "; that would do, but a stricter threshold had failed, and each further test costs confidence"
     labels = math.ceil(more) if more <= MOST_LABELS else None
     return replace(closest, threshold=None, reason=reason, more_labels=labels)
 

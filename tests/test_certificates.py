@@ -136,7 +136,7 @@ def test_too_few_labels_say_how_many_more() -> None:
     few = choose_threshold(judged, scores, Promise())
     assert few.threshold is None
     assert few.more_labels is not None
-    more = [JudgedScore(scores[number % 1000], True) for number in range(0, 2000, 2)][: 31 + 2 * few.more_labels]
+    more = [JudgedScore(scores[number * 617 % 1000], True) for number in range(2 * few.more_labels)]
 
     assert choose_threshold([*judged, *more], scores, Promise()).threshold is not None
 
