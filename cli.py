@@ -10,6 +10,7 @@ import click
 from hapax.commands import (
     baselines,
     booqa,
+    calibrate,
     dataset,
     derive,
     entailment,
@@ -58,6 +59,7 @@ for command in (
     dataset.dataset,
     leaderboard.leaderboard,
     votes.votes,
+    calibrate.calibrate,
     machine.list_models,
     machine.doctor,
 ):

@@ -92,6 +92,7 @@ Other arguments are checked against their annotations.
 OPTION_CLASSES = (
     *(
         "Budget",
+        "CalibrationOptions",
         "QueryLimits",
         "SearchSettings",
         "OpeningOptions",
@@ -175,8 +176,11 @@ ARGUMENT_OF_OPTION = {
     "answers": "limits.answers",
     "assume": "assume",
     "beam": "settings.beam",
+    "calibrated": "settings.calibrated",
     "calls": "settings.calls_per_question",
+    "certify-by": "settings.certify_by",
     "columns": "mapping",
+    "confidence": "settings.promise",
     "compat": "settings.compat",
     "critic": "critic",
     "db": "kb",
@@ -190,8 +194,10 @@ ARGUMENT_OF_OPTION = {
     "in-both": "selection.shared",
     "inferences": "limits.inferences",
     "knowledge": "knowledge",
+    "labels": "options.labels",
     "likelihood": "likelihood",
     "map": "mapping",
+    "precision": "settings.promise",
     "predicate": "mapping",
     "price": "prices",
     "out": "options.out",
@@ -212,6 +218,7 @@ ARGUMENT_OF_OPTION = {
 """Argument, or field of an argument, by the option of the command line that sets the same."""
 
 OPERATION_OF_COMMAND = {
+    "calibrate": "calibrate",
     "check": "check_rules",
     "derive": "derive",
     "export": "export_facts",

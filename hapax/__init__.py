@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hapax.api.calibration import calibrate
     from hapax.api.entailments import (
         EntailmentChains,
         EntailmentsJudged,
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
         write_schemas,
     )
     from hapax.api.sheets import export_sheets, import_sheets
+    from hapax.engine.certificates import Promise
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
@@ -115,6 +117,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.booqa.answering import AnswerOptions
     from hapax.evaluation.booqa.build import BuildSettings
     from hapax.evaluation.booqa.filters import CountedUnit, CountRange
+    from hapax.evaluation.calibration.run import CalibrationOptions
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
@@ -148,6 +151,9 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.protocols import Models
 
 _HOMES = {
+    "hapax.engine.certificates": ("Promise",),
+    "hapax.api.calibration": ("calibrate",),
+    "hapax.evaluation.calibration.run": ("CalibrationOptions",),
     "hapax.api.entailments": (
         "EntailmentChains",
         "EntailmentsJudged",
@@ -331,6 +337,7 @@ __all__ = [
     "Budget",
     "BudgetReached",
     "BuildSettings",
+    "CalibrationOptions",
     "Contents",
     "CountRange",
     "CountedUnit",
@@ -362,6 +369,7 @@ __all__ = [
     "OpeningOptions",
     "ProbeOptions",
     "Progress",
+    "Promise",
     "PromptMethod",
     "ProposedRules",
     "QueryLimits",
@@ -394,6 +402,7 @@ __all__ = [
     "ask_schemas",
     "audit_entailments",
     "build_questions",
+    "calibrate",
     "check_rules",
     "compare_cases",
     "compile_rules",

@@ -398,6 +398,87 @@ class ConflictRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class FactLabel:
+    """The truth of a fact by a source: a reference, the atlas, a file, or given facts. Votes are stored as votes."""
+
+    predicate: str
+    arguments: tuple[Value, ...]
+    is_true: bool
+    source: str
+
+    @property
+    def fact_id(self) -> str:
+        return content_id("fact", self.predicate, list(self.arguments))
+
+    @property
+    def id(self) -> str:
+        return content_id("label", self.predicate, list(self.arguments), self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationRecord:
+    """The worth of a critic's scores, learned from labelled facts. `critic`: NAME@REVISION.
+
+    `method`: isotonic, logistic, contextual or raw. `parameters`: the map and its shifts by predicate; `sample`: ids of
+    the labelled facts from which it was learned; `metrics`: figures on labels of held-out keys; `sources`: of labels.
+    """
+
+    critic: str
+    method: str
+    parameters: Mapping[str, Any]
+    sample: tuple[str, ...]
+    sources: tuple[str, ...]
+    metrics: Mapping[str, Any]
+    created: str
+
+    @property
+    def checksum(self) -> str:
+        """Changes whenever a calibrated score may change."""
+        return content_id("calibration", self.critic, self.method, self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRecord:
+    """A promise on the accepted facts of a group, or the reason why there is none.
+
+    `basis`: identities on which it rests, by name: critic, wording, calibration; a change of any of them ends it.
+    `threshold`: None if nothing is promised. `labels`, `false`, `bound`, `accepted`, `pool` as in `ThresholdChoice`.
+    `sample`: hash of the labelled facts with their scores and labels. `shift`: AUC of telling labelled from other facts
+    by their scores, 0.5 where they are alike.
+    """
+
+    fact_group: str
+    precision: float
+    confidence: float
+    method: str
+    basis: Mapping[str, Any]
+    threshold: float | None
+    labels: int
+    false: int
+    bound: float
+    accepted: int
+    pool: int
+    sample: str
+    shift: float | None
+    reason: str
+    created: str
+    run_id: str = ""
+
+    @property
+    def id(self) -> str:
+        return content_id(
+            "certificate",
+            self.fact_group,
+            self.precision,
+            self.confidence,
+            self.method,
+            self.basis,
+            self.sample,
+            self.run_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """An invocation with its settings; a later invocation with the same `fingerprint` continues this run."""
 

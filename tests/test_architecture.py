@@ -46,7 +46,7 @@ FENCES = {
     "pyarrow": ("api/", "kb/tables.py", "evaluation/dataset/tables.py", "llm_oracle/references/tables.py"),
     "inspect_ai": ("evaluation/dataset/shipped_inspect.py", "evaluation/winograd/shipped_inspect.py"),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
-    "sklearn": ("evaluation/booqa/retrieval.py",),
+    "sklearn": ("evaluation/booqa/retrieval.py", "evaluation/calibration/fitting.py"),
     "wn": ("evaluation/entailment/lexicon.py",),
     "ray": ("engine/cluster/on_ray.py",),
     "click": ("commands/", "cli.py"),
