@@ -173,7 +173,7 @@ def test_the_card_warns_of_a_circular_judge(tmp_path: Path) -> None:
         kb.start_run(RunRecord("run", "search", settings, "run", "2026-01-01T00:00:00+00:00"))
     invoke("dataset", tmp_path / "out", "--db", tmp_path / "kitchen.db", "--format", "hf")
 
-    assert "**Circular:** counter ranked these statements, or taught" in (tmp_path / "out" / "README.md").read_text(
+    assert "**Circular:** counter ranked these statements, taught" in (tmp_path / "out" / "README.md").read_text(
         "utf-8"
     )
 

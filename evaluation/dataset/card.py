@@ -160,7 +160,7 @@ def _circular(summary: DatasetSummary) -> str:
     if not names:
         return ""
     return (
-        f" **Circular:** {_cells((', '.join(names),))[0]} ranked these statements, or taught the ranker or learned from "
+        f" **Circular:** {_cells((', '.join(names),))[0]} ranked these statements, taught the ranker or learned from "
         "it, so this delta is no evidence of a long tail; `hapax evaluate likelihood --evaluator` asks another model."
     )
 

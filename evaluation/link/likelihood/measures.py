@@ -65,7 +65,7 @@ class MeanDelta:
     """Mean of the rules' deltas, as in the paper; all intervals are over rules.
 
     `auc`: mean over rules of the probability that a head statement is likelier than a long-tail one; `effect`: mean of
-    Cohen's d; `positive`: share of rules with delta above 0; `p_value`: of the deltas, by the signed-rank test of Wilcoxon.
+    Cohen's d; `positive`: share of rules with delta above 0; `p_value`: of the deltas, by the signed-rank test.
     `circular`: the evaluator ranked the search, or taught the ranker or learned from it.
     """
 
