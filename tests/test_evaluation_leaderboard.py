@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from cli_fixture import invoke
 from test_evaluation_dataset import fill, lines
 
 import hapax
+from hapax.engine.run_memory import identities_of
 from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.shared.circularity import is_circular
 from hapax.evaluation.shared.estimates import adjusted, signed_rank_test
+from hapax.kb.records import RunRecord
 from hapax.kb.store import KnowledgeBase
 
 STATEMENTS = 5
@@ -145,6 +149,33 @@ def test_a_folder_without_a_dataset_is_refused(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert "there is no dataset (metadata.json is missing)" in " ".join(result.stderr.split())
+
+
+def test_runs_without_teachers_know_those_of_the_embedded_model() -> None:
+    """A run records who taught its models; for an earlier one, the embedded model's folder says it."""
+    names = ["embedded@1", "embedded@1", "mine@2", "frequency"]
+    run = RunRecord("run", "search", {"models": names, "likelihood": "model"}, "run", "2026-01-01T00:00:00+00:00")
+    later = replace(run, settings={**run.settings, "taught_by": {"mine@2": ["frequency"]}})
+    judge = identities_of(run)["evaluator"]
+
+    assert identities_of(run)["knowledge"].taught_by == ("frequency",)
+    assert is_circular(judge, identities_of(run)["knowledge"])
+    assert not is_circular(judge, identities_of(run)["likelihood"])
+    assert is_circular(judge, identities_of(later)["likelihood"])
+
+
+def test_the_card_warns_of_a_circular_judge(tmp_path: Path) -> None:
+    """Delta by a judge that taught the ranker is marked on the card."""
+    with KnowledgeBase(tmp_path / "kitchen.db") as kb:
+        fill(kb)
+        names = ["writer@1", "judge@2", "writer@1", "counter@3"]
+        settings = {"models": names, "likelihood": "model", "critic": True, "taught_by": {"writer@1": ["counter"]}}
+        kb.start_run(RunRecord("run", "search", settings, "run", "2026-01-01T00:00:00+00:00"))
+    invoke("dataset", tmp_path / "out", "--db", tmp_path / "kitchen.db", "--format", "hf")
+
+    assert "**Circular:** counter ranked these statements, taught" in (tmp_path / "out" / "README.md").read_text(
+        "utf-8"
+    )
 
 
 def test_signed_rank_tests_by_hand() -> None:

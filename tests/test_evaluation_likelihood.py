@@ -184,6 +184,7 @@ def test_delta_is_that_of_the_search(fresh_kb: KnowledgeBase) -> None:
     assert [delta.delta.value for delta in report.deltas] == pytest.approx([rule.delta for rule in searched.rules])
     assert report.mean_deltas[0].delta.value == pytest.approx(searched.mean_delta)
     assert report.own_rankers == report.evaluators
+    assert report.headlines[0].circular
 
 
 def test_a_delta_has_an_interval_around_it() -> None:

@@ -146,11 +146,22 @@ def _counts(summary: DatasetSummary) -> str:
         f"{markdown_table(domains.columns, map(_cells, domains.texts))}\n\n"
         "Delta is the mean log-likelihood of head statements less that of long-tail statements under the evaluator, in "
         "nats per token, averaged over rules, with a 95 % interval if there are several rules. `n/a`: no rule has "
-        "scores in both distributions.\n\n"
+        f"scores in both distributions.{_circular(summary)}\n\n"
         f"{_overlap(shared)} Each text is one row. "
         f"{counted(summary.source.selection.repeats, 'further statement reads', 'further statements read')} like "
         "another of the same split, with other values that the text does not mention; their proofs are in "
         "`other_proofs`."
+    )
+
+
+def _circular(summary: DatasetSummary) -> str:
+    """A warning of evaluators that are no independent judges."""
+    names = summary.source.circular_evaluators
+    if not names:
+        return ""
+    return (
+        f" **Circular:** {_cells((', '.join(names),))[0]} ranked these statements, taught the ranker or learned from "
+        "it, so this delta is no evidence of a long tail; `hapax evaluate likelihood --evaluator` asks another model."
     )
 
 

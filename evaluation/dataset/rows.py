@@ -19,6 +19,7 @@ from hapax.evaluation.dataset.frozen import CONTRADICTS, ENTAILS
 from hapax.evaluation.dataset.selection import SameText, Selection, chunks, records_of
 from hapax.evaluation.link.probing.forms import ConclusionForms
 from hapax.evaluation.link.probing.items import probe_item, rule_forms
+from hapax.evaluation.shared.circularity import is_circular
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.attributes import Polarity, default_principle
 from hapax.grammar.rules import Library, Rule
@@ -87,6 +88,17 @@ class DatasetSource:
             if ranker := identities_of(run).get(LIKELIHOOD):
                 rankers[ranker.name] = ranker
         return list(rankers.values())
+
+    @property
+    def circular_evaluators(self) -> list[str]:
+        """Names of evaluators that ranked their run, taught its ranker or learned from it."""
+        names = set()
+        for run in self.runs.values():
+            identities = identities_of(run)
+            ranker, judge = identities.get(LIKELIHOOD), identities.get(EVALUATOR)
+            if ranker is not None and judge is not None and is_circular(judge, ranker):
+                names.add(judge.name)
+        return sorted(names)
 
     @cached_property
     def _models(self) -> dict[str, dict[str, str]]:

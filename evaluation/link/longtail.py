@@ -19,7 +19,7 @@ from hapax.engine.search.ends import Ends, Values, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
 from hapax.evaluation.shared.circularity import is_circular
-from hapax.evaluation.shared.estimates import NOTHING, Estimate, auc, mean, share, spearman
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, auc, cohens_d, mean, share, spearman
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
@@ -330,7 +330,7 @@ class _RuleJudgement:
             auc(left, right),
             _auc_of_pairs(left, right, near),
             _auc_of_pairs(left, right, _equally_common(scorer, head, tail)),
-            _cohens_d(left, right),
+            cohens_d(left, right),
             float(left.mean() - right.mean()),
             tuple(scores[pair.head] > scores[pair.long_tail] for pair in pairs),
         )
@@ -351,16 +351,6 @@ def _auc_of_pairs(left: Any, right: Any, compared: Any) -> float:
         return math.nan
     difference = np.subtract.outer(left, right)[compared]
     return float(((difference > 0) + 0.5 * (difference == 0)).mean())
-
-
-def _cohens_d(left: Any, right: Any) -> float:
-    """Difference of means in pooled standard deviations (Cohen 1988); nan where nothing varies."""
-    freedom = len(left) + len(right) - 2
-    if freedom < 1:
-        return math.nan
-    squares = ((left - left.mean()) ** 2).sum() + ((right - right.mean()) ** 2).sum()
-    pooled = math.sqrt(squares / freedom)
-    return float((left.mean() - right.mean()) / pooled) if pooled else math.nan
 
 
 def _correlations(pools: Sequence[_Pool], scorers: Sequence[_Scorer]) -> Iterable[Correlation]:

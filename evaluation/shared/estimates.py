@@ -137,6 +137,17 @@ def auc(positive: Any, negative: Any) -> float:
     return float(above / (len(positive) * len(negative)))
 
 
+def cohens_d(first: Any, second: Any) -> float:
+    """Difference of means in pooled standard deviations (Cohen 1988); nan where nothing varies."""
+    left, right = np.asarray(first), np.asarray(second)
+    freedom = len(left) + len(right) - 2
+    if freedom < 1:
+        return math.nan
+    squares = ((left - left.mean()) ** 2).sum() + ((right - right.mean()) ** 2).sum()
+    pooled = math.sqrt(squares / freedom)
+    return float((left.mean() - right.mean()) / pooled) if pooled else math.nan
+
+
 def spearman(first: Any, second: Any) -> float:
     """Spearman's rank correlation; nan if either side is constant."""
     with warnings.catch_warnings():

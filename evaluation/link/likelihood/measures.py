@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
+from hapax.engine.run_memory import identities_of, models_of
+from hapax.engine.search.oracle import model_name
 from hapax.evaluation.link.likelihood.methods import (
     LIKELIHOOD_MODEL,
     SearchMethod,
@@ -20,13 +22,24 @@ from hapax.evaluation.link.likelihood.methods import (
     runs_of,
 )
 from hapax.evaluation.link.likelihood.samples import Samples, ask_scores, reranked, sample_of, stored_scores
-from hapax.evaluation.shared.estimates import Estimate, difference_of_means, mean, rank_correlation, share, spearman
+from hapax.evaluation.shared.circularity import is_circular
+from hapax.evaluation.shared.estimates import (
+    Estimate,
+    auc,
+    cohens_d,
+    difference_of_means,
+    mean,
+    rank_correlation,
+    share,
+    signed_rank_test,
+    spearman,
+)
 from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import LikelihoodModel
+from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD, LikelihoodModel, ModelIdentity
 
 _LEAST_TO_CORRELATE = 3
 """Statements of a rule below which its rank correlation is left out: with two, it is 1 or -1."""
@@ -49,11 +62,21 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class MeanDelta:
-    """Mean of the rules' deltas, as in the paper; the interval is over rules."""
+    """Mean of the rules' deltas, as in the paper; all intervals are over rules.
+
+    `auc`: mean over rules of the probability that a head statement is likelier than a long-tail one; `effect`: mean of
+    Cohen's d; `positive`: share of rules with delta above 0; `p_value`: of the deltas, by the signed-rank test.
+    `circular`: the evaluator ranked the search, or taught the ranker or learned from it.
+    """
 
     method: str
     evaluator: str
     delta: Estimate
+    auc: Estimate
+    effect: Estimate
+    positive: Estimate
+    p_value: float
+    circular: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +125,12 @@ class LikelihoodReport:
     rerankings: tuple[Reranking, ...] = ()
 
     @property
+    def headlines(self) -> list[MeanDelta]:
+        """The mean deltas by method, those of independent evaluators before circular ones."""
+        order = {method.name: place for place, method in enumerate(self.methods)}
+        return sorted(self.mean_deltas, key=lambda mean: (order[mean.method], mean.circular))
+
+    @property
     def own_rankers(self) -> tuple[str, ...]:
         """Evaluators that also ranked a search, and so measure it by its own yardstick."""
         ranked = [method for method in self.methods if method.traits.get("likelihood") == "model"]
@@ -146,7 +175,8 @@ def measure(
             samples.append(sample_of((method, rule, distribution, evaluator), group, by_text))
     verdicts = vote_verdicts(kb.votes())
     wrong = verdicts.contradicted | verdicts.wrong_type
-    report = _report(tuple(scores), ordered_methods(methods, runs), Samples.of(rule_names, samples))
+    circular = _circular(scores, runs, methods, evaluators)
+    report = _report(tuple(scores), ordered_methods(methods, runs), Samples.of(rule_names, samples), circular)
     # Asked last: a budget that ends here has at least paid for the evaluators' scores, which are stored.
     ranks = ask_scores(kb, [reranker], texts, journal) if reranker else {}
     return replace(
@@ -200,7 +230,33 @@ def _latest(
     return {group: written for group, written in latest.items() if written}
 
 
-def _report(evaluators: tuple[str, ...], methods: tuple[SearchMethod, ...], samples: Samples) -> LikelihoodReport:
+def _circular(
+    names: Iterable[str],
+    runs: Sequence[RunRecord],
+    methods: Mapping[str, str],
+    evaluators: Sequence[LikelihoodModel],
+) -> set[tuple[str, str]]:
+    """Pairs of a method and an evaluator that is no independent judge of it."""
+    identities = {model_name(model): model.identity for model in evaluators}
+    for run in runs:
+        recorded, full_name = identities_of(run).get(EVALUATOR), models_of(run).get(EVALUATOR)
+        if recorded is not None and full_name is not None:
+            identities.setdefault(full_name, recorded)
+    pairs = set()
+    for name, run in product(names, runs):
+        judge = identities.get(name, ModelIdentity(name.partition("@")[0]))
+        ranker = identities_of(run).get(LIKELIHOOD)
+        if ranker is not None and is_circular(judge, ranker):
+            pairs.add((methods[run.id], name))
+    return pairs
+
+
+def _report(
+    evaluators: tuple[str, ...],
+    methods: tuple[SearchMethod, ...],
+    samples: Samples,
+    circular: Container[tuple[str, str]],
+) -> LikelihoodReport:
     present = {sample.method for sample in samples}
     methods = tuple(method for method in methods if method.name in present)
     deltas: list[Delta] = []
@@ -208,12 +264,26 @@ def _report(evaluators: tuple[str, ...], methods: tuple[SearchMethod, ...], samp
     for method in methods:
         for evaluator in evaluators:
             values = []
-            for rule, (head, long_tail) in samples.pairs(method.name, evaluator).items():
+            pairs = samples.pairs(method.name, evaluator)
+            for rule, (head, long_tail) in pairs.items():
                 difference = difference_of_means(head.scores, long_tail.scores)
                 sizes = len(head.scores), len(long_tail.scores)
                 deltas.append(Delta(method.name, rule, evaluator, *sizes, difference))
                 values.append(difference.value)
-            means.append(MeanDelta(method.name, evaluator, mean(values)))
+            areas = [auc(head.scores, long_tail.scores) for head, long_tail in pairs.values()]
+            effects = [cohens_d(head.scores, long_tail.scores) for head, long_tail in pairs.values()]
+            means.append(
+                MeanDelta(
+                    method.name,
+                    evaluator,
+                    mean(values),
+                    mean(areas),
+                    mean([effect for effect in effects if not math.isnan(effect)]),
+                    share([value > 0 for value in values]),
+                    signed_rank_test(values),
+                    (method.name, evaluator) in circular,
+                )
+            )
     agreements = [_agreement(first, second, samples, deltas) for first, second in combinations(evaluators, 2)]
     return LikelihoodReport(evaluators, methods, samples, tuple(deltas), tuple(means), tuple(agreements))
 

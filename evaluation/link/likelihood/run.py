@@ -79,9 +79,13 @@ class LikelihoodResult:
         }
 
     def _notes(self) -> Iterator[str]:
-        for name in self.report.own_rankers:
-            short_name = self.report.short_name(name)
-            yield f"{short_name} also ranked a search: its delta measures that search by the search's own yardstick."
+        if any(mean.circular for mean in self.report.mean_deltas):
+            yield (
+                "*: circular. The evaluator ranked the search, or taught the ranker or learned from it: no evidence of "
+                "a long tail."
+            )
+        if self.report.mean_deltas and all(mean.circular for mean in self.report.mean_deltas):
+            yield "No evaluator is independent of the ranker. Name one by --evaluator, such as smollm2."
         if any(method.is_instruction for method in self.report.methods):
             yield PAPER_DELTAS
         yield from self.unavailable.values()
@@ -129,11 +133,15 @@ def _deltas(report: LikelihoodReport) -> ResultTable:
 
 
 def _mean_deltas(report: LikelihoodReport) -> ResultTable:
-    means = {(mean.method, mean.evaluator): mean.delta for mean in report.mean_deltas}
+    """A row for each method and evaluator, with the independent evaluators first."""
     rows = []
-    for method in report.methods:
-        rows.append((method.name, *(str(means[method.name, evaluator]) for evaluator in report.evaluators)))
-    return ResultTable("Mean delta over rules", ("method", *map(report.short_name, report.evaluators)), rows)
+    for mean in report.headlines:
+        name = report.short_name(mean.evaluator) + "*" * mean.circular
+        positive = f"{round(mean.positive.value * mean.positive.count)} of {mean.positive.count}"
+        p_value = "<.001" if mean.p_value < 0.001 else f"{mean.p_value:.3f}"
+        rows.append((mean.method, name, str(mean.delta), str(mean.auc), str(mean.effect), positive, p_value))
+    columns = ("method", "evaluator", "delta", "AUC", "Cohen's d", "delta > 0", "p")
+    return ResultTable("Mean delta over rules", columns, rows)
 
 
 def _rerankings(report: LikelihoodReport) -> ResultTable:
