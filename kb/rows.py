@@ -36,6 +36,7 @@ from hapax.kb.records import (
     StatementRecord,
     TypeFact,
     VoteRecord,
+    Withdrawal,
     content_id,
 )
 
@@ -519,6 +520,27 @@ CONFLICTS = TableSchema(
     },
     {"id": lambda conflict: conflict.id},
 )
+WITHDRAWALS = TableSchema(
+    "withdrawals",
+    Withdrawal,
+    ("fact_id", "withdrawn"),
+    {
+        "predicate": TEXT,
+        "arguments": VALUES,
+        "types": NAMES,
+        "source": _enum(Source),
+        "reason": TEXT,
+        "author": TEXT,
+        "withdrawn": TEXT,
+        "probability": REAL,
+        "candidate_id": TEXT,
+        "run_id": TEXT,
+        "basis": TEXT,
+        "restored": TEXT,
+    },
+    {"fact_id": lambda withdrawal: withdrawal.fact.id},
+    preferred=("restored",),
+)
 
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RUNS,
@@ -538,6 +560,7 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RULE_TEXTS,
     DENIALS,
     CONFLICTS,
+    WITHDRAWALS,
 )
 TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
 """Every table of the schema."""

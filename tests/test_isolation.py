@@ -79,6 +79,8 @@ SEARCHED = (
     ("query", "possesses(P, M)", *RULE_FILE, *DB),
     ("why", "possesses('Ann', mill)", *RULE_FILE, *DB),
     ("why-not", "possesses('Ann', crane)", *RULE_FILE, *DB),
+    ("retract", "runs_alone('Bob', crane)", *RULE_FILE, *DB, "--reason", "sold"),
+    ("retract", "--undo", "runs_alone('Bob', crane)", *RULE_FILE, *DB),
     ("report", *DB, "-o", "report.html"),
     ("dataset", "dataset", *DB, "--format", "jsonl", "--format", "lint", "--format", "lm-eval"),
     ("votes", "export", "statements", *DB, "--voter", "ann", "--format", "csv", "--out", "sheets"),
