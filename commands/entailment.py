@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
         skip_faulty=options["skip_faulty"],
     )
     if options["dry_run"]:
-        with dry_run(options["database"]) as (kb, foreseeing):
+        with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
             entailments.score_entailments(kb, files, scoring, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, as_json)
         return
@@ -177,6 +178,44 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
         evaluation = entailments.score_entailments(kb, files, scoring, opening, progress=show)
     if out is not None:
         entailments.draw_entailments(evaluation, out)
+    print_result(evaluation.result, as_json)
+
+
+@entailment.command()
+@with_files
+@with_scorers(("critic",))
+@with_patterns
+@with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
+@click.option("--out", type=FOLDER, help="Folder for a figure of each scorer (PNG, SVG, CSV).")
+@with_skip_faulty
+@with_model_options
+@with_json
+def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
+    """Audit scorers for bias: what they affirm without a premise that says so.
+
+    Premises are drawn at random, entities are swapped for rare and frequent ones and for those of the knowledge base's
+    head and long tail, and the pairs are halved by whether the hypothesis alone is affirmed (attestation) and by word
+    frequency. Scores of files are halved only: they have none for changed pairs.
+
+    \b
+    hapax evaluate entailment bias dev.txt --scorer critic -m smollm2 --out figures
+    hapax evaluate entailment bias dev.txt --scorer scores:whole.txt+alone.txt
+    """
+    import hapax
+
+    auditing = hapax.EntailmentOptions(
+        options["model"],
+        options["patterns"],
+        options["train"],
+        scorers=options["named"],
+        skip_faulty=options["skip_faulty"],
+    )
+    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
+        opening = opening_options(None, options, open_journal(kb, options))
+        show = _ShownProgress(status.update)
+        evaluation = entailments.audit_entailments(kb, files, auditing, opening, progress=show)
+    if out is not None:
+        entailments.draw_audit(evaluation, out)
     print_result(evaluation.result, as_json)
 
 
