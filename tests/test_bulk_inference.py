@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import permutations
@@ -688,3 +690,18 @@ def test_duckdb_joins_the_written_tables(routes: KnowledgeBase, tmp_path: Path) 
             found = connection.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
             assert sorted(row[1:] for row in found) == sorted(row[1:] for row in rows)
             assert len(rows) == count
+
+
+def test_written_tables_are_the_same_each_time(routes_file: tuple[Path, Path], tmp_path: Path) -> None:
+    """`derive --tables` writes the same bytes in another process with another hash seed, and when it runs again."""
+    rules, database = routes_file
+    written: list[dict[str, bytes]] = []
+    for number, seed in enumerate(("1", "2", "3", "3")):
+        copy, place = tmp_path / f"{seed}.db", tmp_path / f"tables{number}"
+        if not copy.exists():
+            copy.write_bytes(database.read_bytes())
+        command = [sys.executable, "-m", "hapax.cli", "derive", rules, "--db", copy, "--tables", place]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        written.append({file.name: file.read_bytes() for file in place.iterdir()})
+
+    assert all(files == written[0] for files in written[1:])

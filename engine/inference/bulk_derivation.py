@@ -265,7 +265,8 @@ class _CompiledLibrary:
         self.extent = NumberExtent()
         wide = {indicator for indicator in used | self.derived if len(columns_of(indicator)) > MOST_ARGUMENTS}
         self.refused = dict.fromkeys(sorted(wide), f"it names a predicate of more than {MOST_ARGUMENTS} arguments")
-        for indicator in used - self.derived - wide:
+        # Sorted, so that the numbers of new tables do not depend on the process.
+        for indicator in sorted(used - self.derived - wide):
             self.tables[indicator] = self.relations.relation(indicator)
         for indicator in used:
             self.extent |= self.relations.extent(indicator)
