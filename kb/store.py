@@ -448,10 +448,8 @@ class KnowledgeBase(RecordStore):
 
     def statement_places(self) -> list[StatementPlace]:
         """Keys of the statements that stand, without texts and proofs, in the order they were first written."""
-        found = self.query(
-            "SELECT key, id, rule, distribution, run_id, premise, conclusion FROM statements "
-            f"WHERE {STANDING} ORDER BY rowid"
-        )
+        columns = "key, id, rule, distribution, run_id, premise, conclusion"
+        found = self.query(f"SELECT {columns} FROM statements WHERE {STANDING} ORDER BY rowid")  # noqa: S608  ours
         places = []
         for key, identity, rule, distribution, run, *clauses in found:
             places.append(StatementPlace(key, identity, rule, Distribution(distribution), run, text_id(*clauses)))
