@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.withdrawal import FactChange
     from hapax.kb.exchange import FactExportReport
     from hapax.kb.intake import ImportReport
     from hapax.kb.merge import MergeReport
-    from hapax.kb.records import StatementRecord
+    from hapax.kb.records import StatementRecord, Withdrawal
     from hapax.kb.store import KnowledgeBase
     from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.budget import Budget
@@ -377,8 +378,12 @@ def run_search(job: SearchJob) -> SearchResult:
     """Search as a prepared job says; `search` prepares one from rules, knowledge base and models."""
     from hapax.api.results import SearchResult
     from hapax.engine.search.search import search as search_rules
+    from hapax.engine.withdrawal import prove_fallen
 
-    return SearchResult(search_rules(job))
+    result = SearchResult(search_rules(job))
+    # What its gates withdrew may not be the only proof of earlier statements.
+    prove_fallen(job.library, job.kb)
+    return result
 
 
 @extras_named()
@@ -482,6 +487,31 @@ def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (),
             yield from statement_lines(kb, library, rule, line_of)
 
     return Derivation(derive_all(kb, library, chosen, engine), stored, lines)
+
+
+def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, reason: str) -> FactChange:
+    """Withdraw facts, named as atoms or by id, and with them the statements that rest on them alone.
+
+    Statements with another proof stay, with that proof. A search never brings back what was withdrawn here; `restore`
+    does, and giving the fact again. Raises HapaxError, and withdraws nothing, for a fact that is not stored.
+    """
+    from hapax.engine.inference.theory import Theory
+    from hapax.engine.withdrawal import withdraw_facts
+
+    return withdraw_facts(Theory(rules, kb), _texts(facts), reason)
+
+
+def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> FactChange:
+    """Bring withdrawn facts back, named as atoms or by id, with the statements that rest on them."""
+    from hapax.engine.inference.theory import Theory
+    from hapax.engine.withdrawal import restore_facts
+
+    return restore_facts(Theory(rules, kb), _texts(facts))
+
+
+def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
+    """The facts that are withdrawn, with the reasons, in the order in which they were."""
+    return kb.withdrawals()
 
 
 def why(text: str | Statement, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:

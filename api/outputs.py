@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,14 @@ DATASET_FORMATS = tuple(FORMATS)
 
 
 @dataclass(frozen=True)
+class Withdrawn:
+    """Numbers of the facts that are withdrawn, and of the stored statements that therefore no longer hold."""
+
+    facts: int = 0
+    statements: int = 0
+
+
+@dataclass(frozen=True)
 class Contents(Tabular):
     """Counts of a knowledge base, with a row for each of its tables.
 
@@ -40,6 +48,7 @@ class Contents(Tabular):
     derived: Mapping[str, int]
     calls: Mapping[str, int]
     refused: Sequence[tuple[str, str, int]]
+    withdrawn: Withdrawn = Withdrawn()
     columns = ("table", "rows")
 
     def cells(self) -> list[tuple[Any, ...]]:
@@ -49,12 +58,20 @@ class Contents(Tabular):
     def to_json(self) -> dict[str, Any]:
         """All counts as one JSON object."""
         refused = [{"role": role, "reason": reason, "count": count} for role, reason, count in self.refused]
-        return {**self.counts, "derived": self.derived, "calls_by_role": self.calls, "refused": refused}
+        return {
+            **self.counts,
+            "derived": self.derived,
+            "calls_by_role": self.calls,
+            "refused": refused,
+            "withdrawn": asdict(self.withdrawn),
+        }
 
 
 def stats(kb: KnowledgeBase) -> Contents:
     """Count the contents of a knowledge base."""
-    return Contents(kb.counts(), kb.derived_counts(), kb.call_counts(), kb.refusals())
+    fallen = len({statement.id for statement in kb.fallen_statements()})
+    withdrawn = Withdrawn(len(kb.withdrawals()), fallen)
+    return Contents(kb.counts(), kb.derived_counts(), kb.call_counts(), kb.refusals(), withdrawn)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,12 @@ def stats(database: str, as_json: bool) -> None:
     if contents.derived:
         statements = counted(sum(contents.derived.values()), "statement")
         out.print(f"\n{statements} of {counted(len(contents.derived), 'rule')}, stored by hapax derive.")
+    if contents.withdrawn.facts:
+        fallen = counted(contents.withdrawn.statements, "stored statement")
+        tail = f", so {fallen} no longer hold" if contents.withdrawn.statements else ""
+        out.print(
+            f"\n{counted(contents.withdrawn.facts, 'fact')} withdrawn{tail}; hapax retract --list names the facts."
+        )
     if contents.calls:
         out.print(f"\nCalls in all runs, by role of the model: {counts_text(contents.calls)}.")
     for role, reason, count in contents.refused:

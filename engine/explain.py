@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from hapax.engine.inference.derive import BULK_LIMITS, FactIndex, Prover, derivations, fact_key
@@ -88,6 +88,7 @@ def why(theory: Theory, text: str, session: PrologSession | None = None) -> Stor
     # First as a statement: a sentence can never be read as an atom.
     statement = _statement(theory.kb, text)
     if statement is not None:
+        _refuse_fallen(worded, statement)
         return why_statement(worded, statement)
     atom = _atom(text, worded)
     proof = prove(worded, atom, session)
@@ -125,6 +126,17 @@ def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> P
     return Prover(part.library, index, instances).item(Literal(atom))
 
 
+def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:
+    """Raise HapaxError for a statement whose proof rests on a withdrawn fact, with the withdrawal."""
+    gone = worded.kb.fallen(statement)
+    if gone:
+        facts = "; ".join(f"{item.atom}, {item.text}" for item in gone)
+        raise HapaxError(
+            f'"{statement.text}" (statement {statement.id}) no longer holds. Its proof rests on {facts}. '
+            "Run `hapax retract --undo FACT` if that is wrong."
+        )
+
+
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
     """The stored facts that may be equal to a ground atom."""
     if theory.known is not None:
@@ -136,7 +148,7 @@ def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
     """The statement of that id or text; case, blanks and the full stop are ignored."""
     wanted = _plain(text)
-    for statement in kb.statements():
+    for statement in chain(kb.statements(), kb.fallen_statements()):
         if statement.id == text.strip() or _plain(statement.text) == wanted:
             return statement
     return None
@@ -256,9 +268,12 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
     story = fact_story(kb, *fact_key(atom), texts=_claims(atom, library))
     if story.fact is not None:
         yield Story(_fact_line(story), "fact")
+    fact_id = FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
+    for item in kb.withdrawals(fact_id, undone=True):
+        undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
+        yield Story(f"{item.text}{undone}", "withdrawal")
     for candidate in story.candidates:
         yield _candidate_story(kb, candidate)
-    fact_id = FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
     yield from map(_decision_story, kb.decisions(subject=fact_id))
     shown: set[str] = set()
     for candidate in story.candidates:

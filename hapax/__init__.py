@@ -79,10 +79,13 @@ if TYPE_CHECKING:
         parse_rules,
         plan,
         query,
+        restore,
+        retract,
         search,
         why,
         why_not,
         with_entailments,
+        withdrawn_facts,
     )
     from hapax.api.outputs import Contents, ReportPage, load_dataset, report, stats, write_dataset, write_tables
     from hapax.api.questions import (
@@ -114,6 +117,7 @@ if TYPE_CHECKING:
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
+    from hapax.engine.withdrawal import FactChange
     from hapax.evaluation.booqa.answering import AnswerOptions
     from hapax.evaluation.booqa.build import BuildSettings
     from hapax.evaluation.booqa.filters import CountedUnit, CountRange
@@ -236,10 +240,13 @@ _HOMES = {
         "parse_rules",
         "plan",
         "query",
+        "restore",
+        "retract",
         "search",
         "why",
         "why_not",
         "with_entailments",
+        "withdrawn_facts",
     ),
     "hapax.api.outputs": (
         "Contents",
@@ -283,6 +290,7 @@ _HOMES = {
     ),
     "hapax.engine.search.settings": ("SearchSettings",),
     "hapax.engine.search.thresholds": ("CriticRule",),
+    "hapax.engine.withdrawal": ("FactChange",),
     "hapax.evaluation.dataset.blocked": ("BlockList",),
     "hapax.evaluation.dataset.build": ("Target",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
@@ -353,6 +361,7 @@ __all__ = [
     "ExpansionFiles",
     "ExpansionSettings",
     "Explanation",
+    "FactChange",
     "FactsRejected",
     "FlippedLabels",
     "GoalRejected",
@@ -453,6 +462,8 @@ __all__ = [
     "report_votes",
     "resolve_pronoun",
     "resolve_schemas",
+    "restore",
+    "retract",
     "score_entailments",
     "search",
     "split_entailments",
@@ -465,6 +476,7 @@ __all__ = [
     "why",
     "why_not",
     "with_entailments",
+    "withdrawn_facts",
     "write_answers",
     "write_dataset",
     "write_entailment_splits",

@@ -18,7 +18,7 @@ from hapax.kb import rows, values
 from hapax.kb.connection import reading_uri, sweep, translated
 from hapax.kb.records import FactRecord
 from hapax.kb.rows import OnConflict
-from hapax.kb.store import KnowledgeBase
+from hapax.kb.store import INDEX_PROOFS, KnowledgeBase
 
 # Characters of a verdict that a conflict quotes.
 _SHOWN = 200
@@ -55,14 +55,27 @@ def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
         # Before the rows are added: a row that is replaced no longer differs from the other file's.
         disagreements = [*_disagreements(kb), *_rejected(kb)]
         # An upsert's row count does not tell new rows from replaced ones, so the new ones are counted apart.
-        before = kb.counts()
+        before = kb.row_counts()
         changed = {}
         for table in rows.TABLES:
             insert = table.insert(OnConflict.BEST, f"other.{table.name}")
             changed[table.name] = kb.database.conn.execute(insert).rowcount
-        added = {name: count - before[name] for name, count in kb.counts().items()}
+        added = {name: count - before[name] for name, count in kb.row_counts().items()}
+        _settle_withdrawals(kb)
         replaced = {name: changed[name] - added[name] for name in changed}
         return MergeReport(_nonzero(added), _nonzero(replaced), (*disagreements, *_functional_conflicts(kb)))
+
+
+def _settle_withdrawals(kb: KnowledgeBase) -> None:
+    """Withdraw what the user of either file withdrew. Other facts that are in either file stand."""
+    withdrawn = "SELECT fact_id FROM withdrawals WHERE restored IS NULL AND author = 'user'"
+    kb.query("DELETE FROM statement_facts")
+    kb.query(INDEX_PROOFS)
+    kb.query(f"DELETE FROM facts WHERE id IN ({withdrawn})")  # noqa: S608  ours
+    kb.query(
+        "UPDATE withdrawals SET restored = (SELECT max(again.withdrawn) FROM withdrawals AS again "
+        "WHERE again.fact_id = withdrawals.fact_id) WHERE restored IS NULL AND fact_id IN (SELECT id FROM facts)"
+    )
 
 
 def _check(path: Path) -> None:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from hapax.grammar.rules import PredicateSignature, Rule, Templates
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import StatementText
 from hapax.kb.values import writer
 
@@ -395,6 +395,84 @@ class ConflictRecord:
     @property
     def id(self) -> str:
         return content_id("conflict", self.declaration, list(self.facts), self.run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A fact that no longer stands, as it was stored, with the reason, the author and the times (ISO 8601, UTC).
+
+    `author`: `user`, the name of a gate, `calibration` or `another program`. A search never brings back what the user
+    withdrew. `restored`: when the fact came back; None while it is withdrawn.
+    """
+
+    predicate: str
+    arguments: tuple[Value, ...]
+    types: tuple[str, ...]
+    source: Source
+    reason: str
+    author: str
+    withdrawn: str
+    probability: float | None = None
+    candidate_id: str | None = None
+    run_id: str | None = None
+    basis: str | None = None
+    restored: str | None = None
+
+    @classmethod
+    def of(cls, fact: FactRecord, reason: str, author: str, withdrawn: str) -> Withdrawal:
+        """The withdrawal of a fact at a time."""
+        return cls(
+            fact.predicate,
+            fact.arguments,
+            fact.types,
+            fact.source,
+            reason,
+            author,
+            withdrawn,
+            fact.probability,
+            fact.candidate_id,
+            fact.run_id,
+            fact.basis,
+        )
+
+    @property
+    def fact(self) -> FactRecord:
+        """The fact as it was stored."""
+        return FactRecord(
+            self.predicate,
+            self.arguments,
+            self.types,
+            self.source,
+            self.probability,
+            self.candidate_id,
+            self.run_id,
+            self.basis,
+        )
+
+    @property
+    def atom(self) -> str:
+        """The fact as an atom."""
+        return str(Atom(self.predicate, tuple(map(Constant, self.arguments))))
+
+    def to_json(self) -> dict[str, str]:
+        """Id and atom of the fact, author, time and reason."""
+        return {
+            "fact": self.fact.id,
+            "atom": self.atom,
+            "author": self.author,
+            "withdrawn": self.withdrawn,
+            "reason": self.reason,
+        }
+
+    @property
+    def text(self) -> str:
+        """Author, time and reason in words."""
+        by = "the user" if self.author == USER else self.author
+        return f"withdrawn by {by} on {self.withdrawn[:19].replace('T', ' ')} UTC: {self.reason}"
+
+
+USER = "user"
+"""Author of the withdrawals of `hapax retract`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,14 +228,17 @@ class Relations:
 
     def new_atoms(self, indicator: str, fingerprint: str) -> str:
         """Create an empty table for a derived predicate's atoms, replacing an earlier one."""
+        # A table that replaces another takes over its number, so that deriving again changes no name.
         old = self._conn.execute("DELETE FROM derived_predicates WHERE indicator = ? RETURNING number", (indicator,))
-        for (number,) in old.fetchall():
+        numbers = [number for (number,) in old.fetchall()]
+        for number in numbers:
             self._conn.execute(f"DROP TABLE IF EXISTS atoms_{number}")
         sql = (
-            "INSERT INTO derived_predicates SELECT ?, coalesce(max(number), 0) + 1, ? FROM derived_predicates "
+            "INSERT INTO derived_predicates SELECT ?, coalesce(?, max(number) + 1, 1), ? FROM derived_predicates "
             "RETURNING number"
         )
-        (number,) = self._conn.execute(sql, (indicator, fingerprint)).fetchone()
+        kept = numbers[0] if numbers else None
+        (number,) = self._conn.execute(sql, (indicator, kept, fingerprint)).fetchone()
         columns = columns_of(indicator)
         defined = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
         self._conn.execute(
@@ -290,9 +293,10 @@ class Relations:
             self._conn.execute("DELETE FROM derivations WHERE rule = ?", (rule,))
         sql = (
             "INSERT INTO derivations (rule, number, engine, fingerprint, statements, stale) "
-            "SELECT ?, coalesce(max(number), 0) + 1, ?, ?, 0, 0 FROM derivations RETURNING number"
+            "SELECT ?, coalesce(?, max(number) + 1, 1), ?, ?, 0, 0 FROM derivations RETURNING number"
         )
-        (number,) = self._conn.execute(sql, (rule, engine, fingerprint)).fetchone()
+        kept = old.number if old is not None else None
+        (number,) = self._conn.execute(sql, (rule, kept, engine, fingerprint)).fetchone()
         derivation = StoredDerivation(rule, number, engine, fingerprint)
         defined = ", ".join(["id INTEGER PRIMARY KEY", *(f"{column} INTEGER" for column in columns)])
         self._conn.execute(f"CREATE TABLE {derivation.table} ({defined})")

@@ -39,6 +39,7 @@ from hapax.kb.records import (
     StatementRecord,
     TypeFact,
     VoteRecord,
+    Withdrawal,
     content_id,
 )
 
@@ -522,6 +523,27 @@ CONFLICTS = TableSchema(
     },
     {"id": lambda conflict: conflict.id},
 )
+WITHDRAWALS = TableSchema(
+    "withdrawals",
+    Withdrawal,
+    ("fact_id", "withdrawn"),
+    {
+        "predicate": TEXT,
+        "arguments": VALUES,
+        "types": NAMES,
+        "source": _enum(Source),
+        "reason": TEXT,
+        "author": TEXT,
+        "withdrawn": TEXT,
+        "probability": REAL,
+        "candidate_id": TEXT,
+        "run_id": TEXT,
+        "basis": TEXT,
+        "restored": TEXT,
+    },
+    {"fact_id": lambda withdrawal: withdrawal.fact.id},
+    preferred=("restored",),
+)
 
 LABELS = TableSchema(
     "fact_labels",
@@ -591,6 +613,7 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RULE_TEXTS,
     DENIALS,
     CONFLICTS,
+    WITHDRAWALS,
     LABELS,
     CALIBRATIONS,
     CERTIFICATES,

@@ -128,6 +128,58 @@ def m008_calibration(db: Database) -> None:
 
 
 @migrations()
+def m009_withdrawals(db: Database) -> None:
+    """Withdrawn facts, and the facts that each stored proof rests on, so that no statement outlives its facts."""
+    withdrawals = db.table("withdrawals").create(
+        {
+            "fact_id": str,
+            "predicate": str,
+            "arguments": str,
+            "types": str,
+            "source": str,
+            "reason": str,
+            "author": str,
+            "withdrawn": str,
+            "probability": float,
+            "candidate_id": str,
+            "run_id": str,
+            "basis": str,
+            "restored": str,
+        },
+        pk=("fact_id", "withdrawn"),
+        not_null={"predicate", "arguments", "types", "source", "reason", "author"},
+    )
+    withdrawals.create_index(["predicate"])
+    for sql in _WITHDRAWING:
+        db.conn.execute(sql)
+
+
+_WITHDRAWING = (
+    "CREATE TABLE statement_facts (key TEXT NOT NULL, fact_id TEXT NOT NULL, PRIMARY KEY (fact_id, key)) WITHOUT ROWID",
+    "CREATE INDEX statement_facts_by_key ON statement_facts (key)",
+    # By json_each, since a proof has one flat list of steps.
+    "INSERT OR IGNORE INTO statement_facts SELECT proofs.key, json_extract(step.value, '$.fact') "
+    "FROM proofs, json_each(CASE WHEN json_valid(proofs.proof) THEN proofs.proof ELSE '[]' END, '$.steps') AS step "
+    "WHERE step.type = 'object' AND json_extract(step.value, '$.fact') IS NOT NULL",
+    # What deletes a fact without a word, another program for example, leaves a trace as well.
+    "CREATE TRIGGER fact_withdrawn AFTER DELETE ON facts "
+    "WHEN NOT EXISTS (SELECT 1 FROM withdrawals WHERE fact_id = OLD.id AND restored IS NULL) BEGIN "
+    "INSERT OR IGNORE INTO withdrawals (fact_id, predicate, arguments, types, source, reason, author, withdrawn, "
+    "probability, candidate_id, run_id, basis) VALUES (OLD.id, OLD.predicate, OLD.arguments, OLD.types, OLD.source, "
+    "'its row was deleted', 'another program', CURRENT_TIMESTAMP, OLD.probability, "
+    "OLD.candidate_id, OLD.run_id, OLD.basis); END",
+    # Facts that an earlier version deleted. Given facts are left out, since a rule file may state them.
+    "INSERT OR IGNORE INTO withdrawals (fact_id, predicate, arguments, types, source, reason, author, withdrawn) "
+    "SELECT json_extract(step.value, '$.fact'), json_extract(step.value, '$.goal.predicate'), "
+    "json_extract(step.value, '$.goal.arguments'), '[]', 'model', 'an earlier version of Hapax deleted it', "
+    "'another program', CURRENT_TIMESTAMP "
+    "FROM proofs, json_each(CASE WHEN json_valid(proofs.proof) THEN proofs.proof ELSE '[]' END, '$.steps') AS step "
+    "WHERE step.type = 'object' AND json_extract(step.value, '$.by') = 'fact' "
+    "AND json_extract(step.value, '$.fact') NOT IN (SELECT id FROM facts)",
+)
+
+
+@migrations()
 def m012_argument_index(db: Database) -> None:
     """Facts by argument, which `kb/argument_index.py` fills for the predicates that goals ask about.
 

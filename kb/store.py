@@ -39,15 +39,44 @@ from hapax.kb.records import (
     RuleRecord,
     RuleTextRecord,
     RunRecord,
+    Source,
     StatementPlace,
     StatementRecord,
     TypeFact,
     VerdictCount,
     VoteRecord,
+    Withdrawal,
     content_id,
     text_id,
 )
 from hapax.kb.rows import OnConflict
+from hapax.kb.values import refusal
+
+# In an experiment a gate is changed or left out on purpose, so other runs' gates do not decide on its statements.
+_FALLEN = (
+    "SELECT rests.key AS key, rests.fact_id AS fact_id "
+    "FROM withdrawals JOIN statement_facts AS rests ON rests.fact_id = withdrawals.fact_id "
+    "JOIN statements ON statements.key = rests.key LEFT JOIN runs ON runs.id = statements.run_id "
+    "WHERE withdrawals.restored IS NULL AND NOT EXISTS (SELECT 1 FROM facts WHERE facts.id = withdrawals.fact_id) "
+    "AND (withdrawals.author = 'user' OR runs.id IS NULL OR NOT (runs.command = 'evaluate instruct' "
+    "OR coalesce(json_extract(runs.settings, '$.critic'), 1) = 0 "
+    "OR coalesce(json_extract(runs.settings, '$.likelihood'), 'model') <> 'model'))"
+)
+
+STANDING = f"statements.key NOT IN (SELECT key FROM ({_FALLEN}))"  # noqa: S608  ours
+"""SQL condition on rows of `statements`: all facts of the proof stand."""
+
+
+INDEX_PROOFS = (
+    "INSERT OR IGNORE INTO statement_facts SELECT proofs.key, json_extract(step.value, '$.fact') "
+    "FROM proofs, json_each(CASE WHEN json_valid(proofs.proof) THEN proofs.proof ELSE '[]' END, '$.steps') AS step "
+    "WHERE step.type = 'object' AND json_extract(step.value, '$.fact') IS NOT NULL"
+)
+"""SQL that stores on which facts proofs rest."""
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 @checked
@@ -279,8 +308,15 @@ class KnowledgeBase(RecordStore):
     # -- facts
 
     def add_facts(self, facts: Iterable[FactRecord]) -> int:
-        """Store facts; a given fact replaces a model's, a likelier one a less likely. Returns the number of changes."""
-        return self.add(rows.FACTS, facts, OnConflict.BEST)
+        """Store facts; a given fact replaces a model's, a likelier one a less likely. Returns the number of changes.
+
+        A fact that was withdrawn stands again, unless it is a model's and the user withdrew it.
+        """
+        with self.transaction():
+            refused = self.withdrawn_by_user()
+            added = [fact for fact in facts if fact.source is Source.GIVEN or not refused or fact.id not in refused]
+            self._restored(fact.id for fact in added)
+            return self.add(rows.FACTS, added, OnConflict.BEST)
 
     def facts(self, predicate: str | None = None) -> list[FactRecord]:
         """All facts, or those of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
@@ -308,9 +344,53 @@ class KnowledgeBase(RecordStore):
         """The stored facts among these ids."""
         return {fact.id: fact for fact in self.select_in(rows.FACTS, "id", fact_ids)}
 
-    def retract_fact(self, fact_id: str) -> bool:
-        """Delete a fact; its candidate and the decisions on it stay. False if there was none."""
-        return bool(self.write("DELETE FROM facts WHERE id = ?", [(fact_id,)]))
+    # -- withdrawn facts
+
+    def withdraw(self, fact_ids: Iterable[str], reason: str, author: str) -> int:
+        """Withdraw facts with the reason, and return their number; candidates, decisions and proofs stay.
+
+        `author`: see `Withdrawal`. Statements that rest on a withdrawn fact are no longer among `statements()`.
+        """
+        with self.transaction():
+            facts = self.facts_by_id(fact_ids)
+            now = _now()
+            self.add(rows.WITHDRAWALS, [Withdrawal.of(fact, reason, author, now) for fact in facts.values()])
+            self.write("DELETE FROM facts WHERE id = ?", [(fact_id,) for fact_id in facts])
+        return len(facts)
+
+    def restore(self, fact_ids: Iterable[str]) -> int:
+        """Undo withdrawals: the facts stand again as they were. Returns the number of facts that were withdrawn."""
+        with self.transaction():
+            wanted = set(fact_ids)
+            facts = {item.fact.id: item.fact for item in self.withdrawals() if item.fact.id in wanted}
+            self._restored(facts)
+            self.add(rows.FACTS, facts.values(), OnConflict.BEST)
+        return len(facts)
+
+    def _restored(self, fact_ids: Iterable[str]) -> None:
+        now = _now()
+        update = "UPDATE withdrawals SET restored = ? WHERE fact_id = ? AND restored IS NULL"
+        self.write(update, [(now, fact_id) for fact_id in fact_ids])
+
+    def withdrawals(self, fact_id: str | None = None, *, undone: bool = False) -> list[Withdrawal]:
+        """Withdrawals in the order they were made, or those of one fact; `undone`: with those that were undone."""
+        found = self.matching(rows.WITHDRAWALS, fact_id=fact_id)
+        return [item for item in found if undone or item.restored is None]
+
+    def withdrawn_by_user(self) -> frozenset[str]:
+        """Ids of the facts that the user withdrew, which no search brings back."""
+        sql = "SELECT fact_id FROM withdrawals WHERE restored IS NULL AND author = 'user'"
+        return frozenset(fact_id for (fact_id,) in self.query(sql))
+
+    def fallen(self, statement: StatementRecord) -> list[Withdrawal]:
+        """The withdrawals of facts that a stored statement's proof rests on; none if the statement stands."""
+        sql = f"SELECT DISTINCT fact_id FROM ({_FALLEN}) WHERE key = ?"  # noqa: S608  ours
+        gone = [fact_id for (fact_id,) in self.query(sql, (rows.statement_key(statement),))]
+        return [item for fact_id in gone for item in self.withdrawals(fact_id)]
+
+    def fallen_statements(self) -> list[StatementRecord]:
+        """Stored statements that do not stand: their proofs rest on facts that were withdrawn."""
+        return self.select(rows.STATEMENTS, f"WHERE NOT ({STANDING})")
 
     def add_type_facts(self, type_facts: Iterable[TypeFact]) -> int:
         return self.add(rows.TYPE_FACTS, type_facts, OnConflict.BEST)
@@ -343,18 +423,33 @@ class KnowledgeBase(RecordStore):
 
     def add_statements(self, statements: Iterable[StatementRecord]) -> int:
         """Store derived statements, one row for each run and distribution; a later record replaces an earlier one."""
-        return self.add(rows.STATEMENTS, statements, OnConflict.REPLACE)
+        records = list(statements)
+        with self.transaction():
+            changed = self.add(rows.STATEMENTS, records, OnConflict.REPLACE)
+            self._index_proofs([rows.statement_key(record) for record in records])
+        return changed
+
+    def _index_proofs(self, keys: Iterable[str]) -> None:
+        """Store on which facts the proofs of these statements rest."""
+        wanted = [(key,) for key in keys]
+        self.write("DELETE FROM statement_facts WHERE key = ?", wanted)
+        self.write(f"{INDEX_PROOFS} AND proofs.key = ?", wanted)
 
     def statements(
         self, *, run_id: str | None = None, rule: str | None = None, distribution: Distribution | None = None
     ) -> list[StatementRecord]:
-        return self.matching(rows.STATEMENTS, run_id=run_id, rule=rule, distribution=distribution)
+        """The statements that stand: all facts of their proofs do. See `fallen_statements` for the others."""
+        wanted = {"run_id": run_id, "rule": rule, "distribution": distribution}
+        columns = {name: value for name, value in wanted.items() if value is not None}
+        if any(refusal(value) for value in columns.values()):
+            return []
+        condition = " AND ".join([STANDING, *(f"statements.{name} = ?" for name in columns)])
+        return self.select(rows.STATEMENTS, f"WHERE {condition}", list(columns.values()))
 
     def statement_places(self) -> list[StatementPlace]:
-        """Keys of all statements, without texts and proofs, in the order they were first written."""
-        found = self.query(
-            "SELECT key, id, rule, distribution, run_id, premise, conclusion FROM statements ORDER BY rowid"
-        )
+        """Keys of the statements that stand, without texts and proofs, in the order they were first written."""
+        columns = "key, id, rule, distribution, run_id, premise, conclusion"
+        found = self.query(f"SELECT {columns} FROM statements WHERE {STANDING} ORDER BY rowid")  # noqa: S608  ours
         places = []
         for key, identity, rule, distribution, run, *clauses in found:
             places.append(StatementPlace(key, identity, rule, Distribution(distribution), run, text_id(*clauses)))
@@ -430,6 +525,12 @@ class KnowledgeBase(RecordStore):
     # -- all tables
 
     def counts(self) -> dict[str, int]:
+        """Number of rows by table; of statements and proofs those that stand."""
+        ((fallen,),) = self.query(f"SELECT count(DISTINCT key) FROM ({_FALLEN})")  # noqa: S608  ours
+        counts = self.row_counts()
+        return {**counts, "statements": counts["statements"] - fallen, "proofs": counts["proofs"] - fallen}
+
+    def row_counts(self) -> dict[str, int]:
         """Number of rows by table."""
         with translated(self.place):
             return {table.name: self.database.table(table.name).count for table in rows.TABLES}

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import permutations
@@ -191,7 +193,7 @@ def test_sql_gives_what_prolog_gives(
     with KnowledgeBase() as kb:
         for change in (earlier, later):
             kb.add_facts(change)
-            kb.retract_fact(earlier[0].id)
+            kb.withdraw([earlier[0].id], "wrong", "user")
             derive_all(kb, library, [library.rule("told"), library.rule("r2")], session=prolog)
             for rule in ("told", "r2"):
                 assert stored(kb, library, rule, prolog) == by_prolog(prolog, kb, library, rule)
@@ -442,7 +444,7 @@ def test_equal_numbers_are_one_constant(fresh_kb: KnowledgeBase, prolog: PrologS
         assert len(found) == 2
         assert found == by_prolog(prolog, fresh_kb, library, "join")
         assert (later.id in "".join(found)) == (fresh_kb.fact("a", later.arguments) is not None)
-        fresh_kb.retract_fact(later.id)
+        fresh_kb.withdraw([later.id], "wrong", "user")
 
 
 def test_strange_facts_do_no_harm(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
@@ -462,7 +464,7 @@ def test_strange_facts_do_no_harm(fresh_kb: KnowledgeBase, prolog: PrologSession
             found = stored(fresh_kb, library, "join", prolog)
             assert found == by_prolog(prolog, fresh_kb, library, "join")
             assert len(run_query(Theory(library, fresh_kb), "a(X, Y)", session=prolog).rows) == 1
-        fresh_kb.retract_fact(strange[0].id)
+        fresh_kb.withdraw([strange[0].id], "wrong", "user")
 
 
 LARGE = "@name large\n@generic none\np(Thing X, Number M) & N = M * {factor} -> r(Thing X, Number N).\n"
@@ -581,8 +583,8 @@ def test_a_fact_wider_than_a_table_does_no_harm(fresh_kb: KnowledgeBase, prolog:
     join, narrow = derive_all(fresh_kb, library, [library.rule("join"), library.rule("narrow")], session=prolog).rules
     assert (join.engine, join.statements) == ("sql", 1)
     assert (narrow.engine, narrow.statements, narrow.reason) == ("prolog", 2, refused)
-    fresh_kb.retract_fact(fact("unknown", *names).id)
-    fresh_kb.retract_fact(fact("wide", *names[1:151]).id)
+    fresh_kb.withdraw([fact("unknown", *names).id], "wrong", "user")
+    fresh_kb.withdraw([fact("wide", *names[1:151]).id], "wrong", "user")
 
     join, narrow = derive_all(fresh_kb, library, [library.rule("join"), library.rule("narrow")], session=prolog).rules
     assert (join.statements, narrow.statements) == (1, 1)
@@ -618,7 +620,7 @@ def test_a_copy_that_numbers_facts_anew_is_read_anew(tmp_path: Path, prolog: Pro
     library, path, copy = library_of(JOIN), tmp_path / "kb.db", tmp_path / "copy.db"
     with KnowledgeBase(path) as kb:
         kb.add_facts([fact("a", str(n), str(n + 1)) for n in range(9)] + [fact("b", str(n), str(n)) for n in range(9)])
-        kb.retract_fact(fact("a", "1", "2").id)
+        kb.withdraw([fact("a", "1", "2").id], "wrong", "user")
         derive_all(kb, library, library.rules)
         kb.database.conn.execute("VACUUM")
     with sqlite3.connect(path) as source, sqlite3.connect(copy) as target:
@@ -773,6 +775,21 @@ def test_duckdb_joins_the_written_tables(routes: KnowledgeBase, tmp_path: Path) 
             found = connection.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
             assert sorted(row[1:] for row in found) == sorted(row[1:] for row in rows)
             assert len(rows) == count
+
+
+def test_written_tables_are_the_same_each_time(routes_file: tuple[Path, Path], tmp_path: Path) -> None:
+    """`derive --tables` writes the same bytes in another process with another hash seed, and when it runs again."""
+    rules, database = routes_file
+    written: list[dict[str, bytes]] = []
+    for number, seed in enumerate(("1", "2", "3", "3")):
+        copy, place = tmp_path / f"{seed}.db", tmp_path / f"tables{number}"
+        if not copy.exists():
+            copy.write_bytes(database.read_bytes())
+        command = [sys.executable, "-m", "hapax.cli", "derive", rules, "--db", copy, "--tables", place]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        written.append({file.name: file.read_bytes() for file in place.iterdir()})
+
+    assert all(files == written[0] for files in written[1:])
 
 
 def test_duckdb_compares_decimals(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ SEARCHED = (
     ("query", "possesses(P, M)", *RULE_FILE, *DB),
     ("why", "possesses('Ann', mill)", *RULE_FILE, *DB),
     ("why-not", "possesses('Ann', crane)", *RULE_FILE, *DB),
+    ("retract", "runs_alone('Bob', mill)", *RULE_FILE, *DB, "--reason", "sold"),
     ("report", *DB, "-o", "report.html"),
     ("dataset", "dataset", *DB, "--in-both", "keep", "--format", "jsonl", "--format", "lint", "--format", "lm-eval"),
     ("leaderboard", "dataset", *DB, *SCRIPTED, "--html", "board.html"),

@@ -38,6 +38,7 @@ from hapax.kb.records import (
     StatementRecord,
     TypeFact,
     VoteRecord,
+    Withdrawal,
 )
 from hapax.kb.store import KnowledgeBase
 
@@ -126,6 +127,13 @@ RECORDS = [
     (rows.VOTES, st.builds(VoteRecord, TEXT, TEXT, TEXT, TEXT, TEXT)),
     (rows.DENIALS, st.builds(DenialRecord, TEXT, st.lists(VALUE).map(tuple), PROBABILITY, st.none() | TEXT)),
     (rows.CONFLICTS, st.builds(ConflictRecord, TEXT, NAMES, NAMES, TEXT, TEXT)),
+    (
+        rows.WITHDRAWALS,
+        st.builds(
+            Withdrawal, TEXT, st.lists(VALUE).map(tuple), NAMES, st.sampled_from(Source), TEXT, TEXT, TEXT, SCORE,
+            st.none() | TEXT, st.none() | TEXT, st.none() | TEXT, st.none() | TEXT,
+        ),
+    ),
     (rows.PROFILES, st.builds(ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
 ]  # fmt: skip
 
@@ -329,8 +337,8 @@ def test_a_retracted_fact_leaves_its_candidate_and_decisions(fresh_kb):
     fresh_kb.add_decisions([decision])
     fresh_kb.add_facts([fact])
 
-    assert fresh_kb.retract_fact(fact.id)
-    assert not fresh_kb.retract_fact(fact.id)
+    assert fresh_kb.withdraw([fact.id], "wrong", "user")
+    assert not fresh_kb.withdraw([fact.id], "wrong", "user")
     assert fresh_kb.facts() == []
     assert fresh_kb.candidates(QUESTION) == [candidate]
     assert fresh_kb.decisions(subject=candidate.id) == [decision]

@@ -60,7 +60,7 @@ def test_a_retracted_fact_still_has_its_story(told_kb):
     """After a retrospective rejection the candidate is found through its question, and the last verdict tells why."""
     rejected = replace(ACCEPTED, accepted=False, threshold=0.95, reason="threshold rose")
     told_kb.add_decisions([rejected])
-    told_kb.retract_fact(FACT.id)
+    told_kb.withdraw([FACT.id], "wrong", "user")
     story = fact_story(told_kb, *ATOM)
 
     assert story.fact is None

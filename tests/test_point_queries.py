@@ -167,11 +167,11 @@ def test_new_and_changed_facts_are_read_besides_the_index(routes: Path, prolog: 
         assert ends(kb) == {"p6"}
         kb.add_facts([fact("road", "p5", "x")])
         assert ends(kb) == {"p6", "x"}
-        kb.retract_fact(fact("road", "p5", "p6").id)
+        kb.withdraw([fact("road", "p5", "p6").id], "wrong", "user")
         assert ends(kb) == {"x"}
         kb.database.conn.execute('UPDATE facts SET arguments = \'["p5","changed"]\' WHERE rowid = 9')
         assert ends(kb) == {"x", "changed"}
-        kb.retract_fact(fact("road", "p1", "p2").id)
+        kb.withdraw([fact("road", "p1", "p2").id], "wrong", "user")
         kb.database.conn.execute("VACUUM")
         assert ends(kb) == {"x", "changed"}
 

@@ -267,7 +267,8 @@ class _CompiledLibrary:
         self.derived = self.concluded | stated
         wide = {indicator for indicator in used | self.derived if len(columns_of(indicator)) > MOST_ARGUMENTS}
         self.refused = dict.fromkeys(sorted(wide), f"it names a predicate of more than {MOST_ARGUMENTS} arguments")
-        for indicator in used - self.derived - wide:
+        # Sorted, so that the numbers of new tables do not depend on the process.
+        for indicator in sorted(used - self.derived - wide):
             self.tables[indicator] = self.relations.relation(indicator)
         self.extent = self.relations.exact_extent(sorted(used))
         # The extent bounds every number that a join can meet, so that arithmetic can be proved to stay exact.

@@ -128,17 +128,17 @@ class Consistency:
                 item.question.gates.inconsistent[item.candidate] = reasons[item.fact.id]
         records = [self._record(item) for item in settled]
         decisions: list[Decision] = []
-        stored: list[FactRecord] = []
+        stored: dict[FactRecord, str] = {}
         for fact in chain.from_iterable(item.lost for item in settled):
             current = self.known.of(_indicator(fact)).get(fact.arguments)
             if current is not None and current.source is not Source.GIVEN:
-                stored.append(current)
+                stored[current] = reasons[fact.id]
                 reason, subject = reasons[fact.id], current.candidate_id or current.id
                 decisions.append(Decision(self.run_id, CONSISTENCY.name, subject, False, None, None, reason))
         with self.kb.transaction():
             self.kb.add_conflicts(records)
             self.kb.add_decisions(decisions)
-            self.known.retract(stored)
+            self.known.retract(stored, CONSISTENCY.name)
 
     def _record(self, item: Settlement) -> ConflictRecord:
         facts, lost = map(fact_text, item.conflict.facts), map(fact_text, item.lost)

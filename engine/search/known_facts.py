@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -12,7 +12,7 @@ from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, Term, Value
-from hapax.kb.records import DenialRecord, FactRecord, Source, TypeFact
+from hapax.kb.records import USER, DenialRecord, FactRecord, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
 
 Row = tuple[Value, ...]
@@ -73,6 +73,11 @@ class KnownFacts:
         self._predicates: dict[str, _PredicateFacts] = {}
         self._types: dict[tuple[Value, str], TypeFact] = {}
         self._denials: dict[str, DenialRecord] = {}
+        self._withdrawn = {item.fact.id: item.reason for item in kb.withdrawals() if item.author == USER}
+
+    def withdrawn(self, fact: FactRecord) -> str | None:
+        """The reason why the user withdrew a fact; None for any other. Only the user brings such a fact back."""
+        return self._withdrawn.get(fact.id) if self._withdrawn else None
 
     def of(self, indicator: str) -> Facts:
         """The predicate's facts by their arguments."""
@@ -106,7 +111,7 @@ class KnownFacts:
         return list(self._of(indicator).given)
 
     def truth(self, atom: Atom) -> float | None:
-        """1 or 0 by a given fact, a declaration or arithmetic; None if a model has to say.
+        """1 or 0 by a given fact, the user's withdrawal, a declaration or arithmetic; None if a model has to say.
 
         Given predicates have no other facts than the given ones.
         """
@@ -119,7 +124,10 @@ class KnownFacts:
         fact = self.of(atom.indicator).get(atom_values(atom))
         if fact is not None and fact.source is Source.GIVEN:
             return 1.0
-        return 0.0 if signature.kind is PredicateKind.GIVEN else None
+        is_withdrawn = (
+            self._withdrawn and content_id("fact", atom.predicate, list(atom_values(atom))) in self._withdrawn
+        )
+        return 0.0 if is_withdrawn or signature.kind is PredicateKind.GIVEN else None
 
     def _is_reflexive(self, atom: Atom) -> bool:
         """True for p(a, a) where p is declared irreflexive or asymmetric."""
@@ -130,6 +138,7 @@ class KnownFacts:
 
     def add(self, facts: Sequence[FactRecord]) -> None:
         """Add facts, to the knowledge base too (inside the caller's transaction)."""
+        facts = [fact for fact in facts if self.withdrawn(fact) is None]
         self._kb.add_facts(facts)
         for fact in facts:
             known = self._of(f"{fact.predicate}/{len(fact.arguments)}")
@@ -179,17 +188,17 @@ class KnownFacts:
             # Another candidate, of another spelling or question, may have found the same fact.
             supports.discard(fact.candidate_id or "")
             if current is not None and current.candidate_id == fact.candidate_id and not supports:
-                self._kb.retract_fact(fact.id)
+                self._kb.withdraw([fact.id], "a gate rejects the proposal that it rests on", "the gates of a search")
                 del known.facts[fact.arguments]
                 if known.given.pop(fact.arguments, None) is not None:
                     known.table = None
                 known.found.pop(fact.arguments, None)
 
-    def retract(self, facts: Iterable[FactRecord]) -> None:
-        """Retract facts, whichever candidates found them, from the knowledge base too."""
-        for fact in facts:
+    def retract(self, reasons: Mapping[FactRecord, str], author: str) -> None:
+        """Withdraw facts for these reasons, whichever candidates found them, from the knowledge base too."""
+        for fact, reason in reasons.items():
             known = self._of(f"{fact.predicate}/{len(fact.arguments)}")
-            self._kb.retract_fact(fact.id)
+            self._kb.withdraw([fact.id], reason, author)
             known.supports.pop(fact.id, None)
             for index in (known.facts, known.given, known.found):
                 index.pop(fact.arguments, None)

@@ -663,6 +663,10 @@ class Oracle:
             for candidate in question.gates.accepted:
                 score = question.gates.scores[candidate].get(CRITIC.name)
                 facts = self._facts(question.inquiry, candidate, score)
+                withdrawn = next(filter(None, map(self.known.withdrawn, facts)), None)
+                if withdrawn is not None:
+                    question.gates.inconsistent[candidate] = f"the user withdrew this fact: {withdrawn}"
+                    continue
                 proposals += [ProposedFact(question, candidate, fact) for fact in facts]
         self.consistency.settle(proposals)
 

@@ -11,7 +11,7 @@ from typing import Any
 from hapax.kb import rows
 from hapax.kb.connection import translated
 from hapax.kb.records import StatementRecord
-from hapax.kb.store import KnowledgeBase
+from hapax.kb.store import STANDING, KnowledgeBase
 
 _WITHOUT_PROOFS = replace(rows.STATEMENTS, record=partial(StatementRecord, proof={}), side=None)
 
@@ -36,7 +36,7 @@ def streamed(kb: KnowledgeBase, sql: str, parameters: Sequence[object] = ()) -> 
 
 def statements_of(kb: KnowledgeBase, run_id: str) -> Iterator[StatementRecord]:
     """Statements of a run without their proofs, which take most of the space."""
-    sql = f"{_WITHOUT_PROOFS.select} WHERE statements.run_id = ? ORDER BY statements.rowid"
+    sql = f"{_WITHOUT_PROOFS.select} WHERE statements.run_id = ? AND {STANDING} ORDER BY statements.rowid"
     return map(_WITHOUT_PROOFS.read, streamed(kb, sql, (run_id,)))
 
 

@@ -1,0 +1,102 @@
+"""The command `retract`: withdraw facts, bring them back, and list what is withdrawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.markup import escape
+
+from hapax.api import operations
+from hapax.commands.console import err, out
+from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
+from hapax.grammar.words import counted
+
+if TYPE_CHECKING:
+    from hapax.kb.records import StatementRecord
+    from hapax.kb.store import KnowledgeBase
+
+STATEMENTS_SHOWN = 10
+"""Statements that are listed; the rest are counted."""
+
+
+@click.command()
+@click.argument("facts", nargs=-1)
+@click.option("--reason", default="", help="Reason for the withdrawal; it is stored with it.")
+@click.option("--undo", is_flag=True, help="Bring withdrawn facts back.")
+@click.option("--list", "listing", is_flag=True, help="List the facts that are withdrawn.")
+@with_rules
+@with_database
+@with_json
+def retract(  # noqa: PLR0917  one parameter an option
+    facts: tuple[str, ...],
+    reason: str,
+    undo: bool,
+    listing: bool,
+    paths: tuple[Path, ...],
+    database: str,
+    as_json: bool,
+) -> None:
+    """Withdraw facts, named as atoms or by id, and with them all statements that rest on them alone.
+
+    A statement with another proof stays, with that proof. Searches do not bring back what you withdrew; --undo does,
+    and so does importing the fact.
+
+    \b
+    hapax retract 'is_ingredient_in(butter, hummus)' --reason 'read the recipe'
+    hapax retract --undo 'is_ingredient_in(butter, hummus)'
+    hapax retract --list
+    """
+    _check_usage(facts, reason, undo, listing)
+    if listing:
+        with open_kb(database, read_only=True) as kb:
+            _print_withdrawals(kb, as_json)
+        return
+    library = read_library(paths, database)
+    with open_kb(database, existing=True) as kb:
+        if undo:
+            change = operations.restore(facts, library, kb)
+        else:
+            change = operations.retract(facts, library, kb, reason=reason)
+    if as_json:
+        click.echo(json.dumps(change.to_json(), ensure_ascii=False))
+        return
+    for atom in change.to_json()["facts"]:
+        out.print(f"{'restored' if undo else 'withdrawn'}: {escape(atom)}", soft_wrap=True)
+    _print_statements("no longer holds", change.fallen)
+    _print_statements("holds by another proof", change.reproved)
+    _print_statements("holds again", change.risen)
+    err.print(f"{counted(len(change.facts), 'fact')} {'restored' if undo else 'withdrawn'}")
+
+
+def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -> None:
+    """Raise UsageError for options that do not go together."""
+    if listing and (facts or undo or reason):
+        raise click.UsageError("--list takes neither facts nor --undo nor --reason.")
+    if not listing and not facts:
+        raise click.UsageError("Name the facts, such as 'is_ingredient_in(butter, hummus)', or use --list.")
+    if undo and reason:
+        raise click.UsageError("--undo takes no --reason.")
+    if facts and not undo and not reason.strip():
+        raise click.UsageError("A withdrawal needs --reason TEXT.")
+
+
+def _print_statements(what: str, statements: Sequence[StatementRecord]) -> None:
+    distinct = list({statement.id: statement for statement in statements}.values())
+    for statement in distinct[:STATEMENTS_SHOWN]:
+        out.print(f"{what}: {escape(statement.text)}", soft_wrap=True)
+    if len(distinct) > STATEMENTS_SHOWN:
+        out.print(f"{what}: {counted(len(distinct) - STATEMENTS_SHOWN, 'more statement')}; --json lists all")
+
+
+def _print_withdrawals(kb: KnowledgeBase, as_json: bool) -> None:
+    withdrawn = operations.withdrawn_facts(kb)
+    if as_json:
+        click.echo(json.dumps([item.to_json() for item in withdrawn], ensure_ascii=False))
+        return
+    for item in withdrawn:
+        out.print(f"{escape(item.atom)}, {escape(item.text)}", soft_wrap=True)
+    err.print(f"{counted(len(withdrawn), 'fact')} withdrawn")

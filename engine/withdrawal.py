@@ -1,0 +1,141 @@
+"""Withdraw facts, and find other proofs of the statements that rested on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hapax.engine.inference.derive import KeptSubstitutions, derive_statements, fact_key
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.run_memory import stored_rule, with_stored_predicates
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Constant, Substitution
+from hapax.kb.records import USER, FactRecord, Source, StatementRecord
+from hapax.kb.rows import statement_key
+from hapax.kb.store import KnowledgeBase
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """Facts that were withdrawn or restored, and what that does to stored statements."""
+
+    facts: tuple[FactRecord, ...]
+    fallen: tuple[StatementRecord, ...] = ()
+    """Statements that do not hold any more: the facts were in all of their proofs."""
+    reproved: tuple[StatementRecord, ...] = ()
+    """Statements that hold by another proof, which is now stored with them."""
+    risen: tuple[StatementRecord, ...] = ()
+    """Statements that hold again."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Atoms of the facts, and id and text of the statements."""
+        changed: dict[str, Any] = {"facts": [str(_atom(fact)) for fact in self.facts]}
+        for name in ("fallen", "reproved", "risen"):
+            texts = {statement.id: statement.text for statement in getattr(self, name)}
+            changed[name] = [{"id": identity, "text": text} for identity, text in texts.items()]
+        return changed
+
+
+def withdraw_facts(
+    theory: Theory, named: Sequence[str], reason: str, session: PrologSession | None = None
+) -> FactChange:
+    """Withdraw facts, named by atom or id, for a reason. Raises HapaxError, and withdraws none, if one is not stored.
+
+    Statements are proved again, in the same transaction, where they have another proof.
+    """
+    kb = theory.kb
+    if not reason.strip():
+        raise HapaxError("A withdrawal needs a reason. Add --reason TEXT.")
+    facts = tuple({fact.id: fact for fact in (_stored_fact(theory, text) for text in named)}.values())
+    before = {statement_key(statement) for statement in kb.fallen_statements()}
+    with open_session(session) as prolog, kb.transaction():
+        kb.withdraw([fact.id for fact in facts], reason.strip(), USER)
+        touched = [item for item in kb.fallen_statements() if statement_key(item) not in before]
+        reproved = tuple(prove_again(theory, touched, prolog))
+    proved = set(map(statement_key, reproved))
+    return FactChange(facts, tuple(item for item in touched if statement_key(item) not in proved), reproved)
+
+
+def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
+    """Undo the withdrawals of facts, named by atom or id. Raises HapaxError if one of them is not withdrawn."""
+    kb = theory.kb
+    withdrawn = {item.fact.id: item.fact for item in kb.withdrawals()}
+    facts: dict[str, FactRecord] = {}
+    for text in named:
+        fact = withdrawn.get(_fact_id(theory, text))
+        if fact is None:
+            raise HapaxError(f"{kb.place}: {text} is not withdrawn. Run `hapax stats` to see whether any fact is.")
+        facts[fact.id] = fact
+    before = kb.fallen_statements()
+    kb.restore(facts)
+    still = {statement_key(statement) for statement in kb.fallen_statements()}
+    risen = tuple(statement for statement in before if statement_key(statement) not in still)
+    return FactChange(tuple(facts.values()), risen=risen)
+
+
+def prove_again(theory: Theory, statements: Iterable[StatementRecord], session: PrologSession) -> list[StatementRecord]:
+    """Prove statements from the facts that stand, store the new proofs, and return the statements that have one."""
+    worded = with_stored_predicates(theory)
+    by_rule: dict[str, list[StatementRecord]] = {}
+    for statement in statements:
+        by_rule.setdefault(statement.rule, []).append(statement)
+    proved: list[StatementRecord] = []
+    for name, group in by_rule.items():
+        rule = stored_rule(worded.kb, name, worded.library)
+        if rule is None:
+            continue
+        rule = replace(rule, name=name)
+        part = worded.relevant_to(rule)
+        # A statement of several runs or of both distributions has the same proofs in all of them.
+        substitutions = {item.id: _substitution(item) for item in group}
+        kept = KeptSubstitutions(rule, {group[0].distribution: list(substitutions.values())}, group[0].run_id)
+        found = derive_statements(session, worded.library, part.facts(), kept, list(part.denied()))
+        proofs = {record.id: record.proof for record in found}
+        proved += [replace(item, proof=proofs[item.id]) for item in group if item.id in proofs]
+    worded.kb.add_statements(proved)
+    return proved
+
+
+def prove_fallen(library: Library, kb: KnowledgeBase) -> None:
+    """Give statements whose proofs rest on withdrawn facts another proof, where there is one."""
+    fallen = kb.fallen_statements()
+    if fallen:
+        with open_session(None) as prolog, kb.transaction():
+            prove_again(Theory(library, kb), fallen, prolog)
+
+
+def _substitution(statement: StatementRecord) -> Substitution:
+    return Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
+
+
+def _atom(fact: FactRecord) -> Atom:
+    return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))
+
+
+def _fact_id(theory: Theory, text: str) -> str:
+    """The id that a fact, named by atom or id, has."""
+    text = text.strip()
+    if len(text) == 32 and set(text) <= set("0123456789abcdef"):
+        return text
+    atom = with_stored_predicates(theory).atom(text)
+    return FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
+
+
+def _stored_fact(theory: Theory, text: str) -> FactRecord:
+    kb = theory.kb
+    fact_id = _fact_id(theory, text)
+    fact = kb.facts_by_id([fact_id]).get(fact_id)
+    if fact is None:
+        gone = kb.withdrawals(fact_id)
+        if gone:
+            raise HapaxError(f"{text} is withdrawn already: {gone[-1].text}.")
+        stated = any(fact_id == FactRecord(*fact_key(atom), (), Source.GIVEN).id for atom in theory.library.facts)
+        listed = "Run `hapax export` to see the facts."
+        remedy = "A rule file states it: delete it there." if stated else listed
+        raise HapaxError(f"{kb.place}: there is no fact {text}. {remedy}")
+    if _atom(fact) in theory.library.facts:
+        raise HapaxError(f"A rule file states {text} as well, so it would still hold. Delete it there first.")
+    return fact
