@@ -12,7 +12,7 @@ from tools.critic.claims import ClaimSampler, Wrong
 from tools.critic.data import FREE, OUTSIDE, SHARES, CriticData, load_data
 from tools.critic.measuring import auc, measured_area
 from tools.critic.relations import ATLAS
-from tools.critic.split import CLASS_SIZE, Part, entity_part, folded, held_out_predicates, outside_entities
+from tools.critic.split import CLASS_SIZE, ClaimPart, entity_part, folded, held_out_predicates, outside_entities
 from tools.critic.wordnet import Wordnet
 
 NOUNS = """  1 This software and database is being provided to you, the LICENSEE, by
@@ -45,32 +45,36 @@ def test_no_held_out_entity_predicate_or_outside_fact_is_trained_on(data: Critic
     atlas = load_atlas()
     test, dev = held_out_predicates(atlas)
     outside = outside_entities(atlas)
-    train = data.relations.parts[Part.TRAIN]
+    train = data.relations.parts[ClaimPart.TRAIN]
 
     assert not {relation.name for relation in train} & (test | dev)
     for relation in train:
         whole = [
             value
-            for part in Part
+            for part in ClaimPart
             for own in data.relations.parts[part]
             if (own.name, own.source) == (relation.name, relation.source)
             for _, value in own.pairs
         ]
         for key, value in relation.pairs:
-            assert entity_part(key) is Part.TRAIN
-            assert entity_part(value) is Part.TRAIN or whole.count(value) >= CLASS_SIZE
+            assert entity_part(key) is ClaimPart.TRAIN
+            assert entity_part(value) is ClaimPart.TRAIN or whole.count(value) >= CLASS_SIZE
             assert folded(key) not in outside
             assert folded(value) not in outside
 
 
 def test_no_measured_sentence_is_drawn_for_training(data: CriticData) -> None:
     """Of many drawn training claims none is a claim of another part, and none a hand-written one."""
-    sampler = ClaimSampler(data.relations.parts[Part.TRAIN], SHARES)
+    sampler = ClaimSampler(data.relations.parts[ClaimPart.TRAIN], SHARES)
     rng = random.Random(5)
     drawn = {claim.sentence for _ in range(4000) for claim in sampler.twins(rng)}
 
     measured = {
-        claim.sentence for part in Part if part is not Part.TRAIN for claim in data.measured(part, 40) if not claim.kind
+        claim.sentence
+        for part in ClaimPart
+        if part is not ClaimPart.TRAIN
+        for claim in data.measured(part, 40)
+        if not claim.kind
     }
     handwritten = data.handwritten()
     assert len(measured) > 500
@@ -83,11 +87,11 @@ def test_test_and_development_parts_do_not_overlap(data: CriticData) -> None:
     test, dev = data.relations.test_predicates, data.relations.dev_predicates
     keys = {
         part: {key for relation in data.relations.parts[part] for key in relation.values}
-        for part in (Part.TEST_ENTITIES, Part.DEV_ENTITIES)
+        for part in (ClaimPart.TEST_ENTITIES, ClaimPart.DEV_ENTITIES)
     }
 
     assert not test & dev
-    assert not keys[Part.TEST_ENTITIES] & keys[Part.DEV_ENTITIES]
+    assert not keys[ClaimPart.TEST_ENTITIES] & keys[ClaimPart.DEV_ENTITIES]
     assert all(keys.values())
 
 
@@ -98,7 +102,7 @@ def test_twins_have_one_truth_each_by_the_atlas(data: CriticData) -> None:
     sampler = ClaimSampler(
         [
             relation
-            for relation in data.relations.parts[Part.TRAIN]
+            for relation in data.relations.parts[ClaimPart.TRAIN]
             if relation.source == ATLAS and relation.name != "type"
         ],
         SHARES,

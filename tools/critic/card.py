@@ -28,7 +28,7 @@ from tools.critic.data import FREE, OUTSIDE, CriticData, load_data
 from tools.critic.measuring import AreaUnderCurve, measured_area
 from tools.critic.page import page
 from tools.critic.relations import ATLAS, SOURCES
-from tools.critic.split import Part
+from tools.critic.split import ClaimPart
 from tools.critic.wordnet import Wordnet
 
 BAR = 0.65
@@ -123,8 +123,8 @@ def main() -> None:
     critic = TrainedCritic(loaded, adapter, CriticCard((), BAR))
     data = load_data(Wordnet())
     parts = [
-        Part.DEV_PREDICATES,
-        *((Part.TEST_ENTITIES, Part.TEST_PREDICATES) if options.test else (Part.DEV_ENTITIES,)),
+        ClaimPart.DEV_PREDICATES,
+        *((ClaimPart.TEST_ENTITIES, ClaimPart.TEST_PREDICATES) if options.test else (ClaimPart.DEV_ENTITIES,)),
     ]
     scored = {part.value: score(critic, data.measured(part, options.per_relation)) for part in parts}
     if options.test:
@@ -156,7 +156,7 @@ def _by_relation(rows: Sequence[Scored]) -> Mapping[str, list[Scored]]:
 def fact_counts(data: CriticData) -> dict[str, int]:
     """Number of true facts that training draws from, by source."""
     counts = dict.fromkeys(SOURCES, 0)
-    for relation in data.relations.parts[Part.TRAIN]:
+    for relation in data.relations.parts[ClaimPart.TRAIN]:
         counts[relation.source] += sum(len(values) for values in relation.values.values())
     return counts
 

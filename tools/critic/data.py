@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hapax.llm_oracle.embedded.atlas import load_atlas
 from tools.critic.claims import KnownClaim, free_sentences, measured_claims, outside_claims
 from tools.critic.relations import SOURCES, Form, TrainingRelation, all_relations
-from tools.critic.split import Part, SplitRelations, split
+from tools.critic.split import ClaimPart, SplitRelations, split
 from tools.critic.wordnet import Wordnet
 from tools.embedded.wording import load_wording
 
@@ -30,10 +30,10 @@ class CriticData:
         """The affirmative forms."""
         return {name: Form(affirmative) for name, (affirmative, *_) in self.templates.items()}
 
-    def measured(self, part: Part, per_relation: int) -> list[KnownClaim]:
+    def measured(self, part: ClaimPart, per_relation: int) -> list[KnownClaim]:
         """Claims of a part that is not for training; the same every time."""
         rng = random.Random(MEASURED_SEED)  # noqa: S311  # claims, not secrets
-        pools = {(pool.name, pool.source): pool for pool in self.relations.parts[Part.TRAIN]}
+        pools = {(pool.name, pool.source): pool for pool in self.relations.parts[ClaimPart.TRAIN]}
         claims: list[KnownClaim] = []
         for relation in self.relations.parts[part]:
             pool: TrainingRelation = pools.get((relation.name, relation.source), relation)

@@ -26,7 +26,7 @@ CLASS_SIZE = 8
 """Facts of a relation from which a value counts as a class, such as a continent, rather than as an entity."""
 
 
-class Part(StrEnum):
+class ClaimPart(StrEnum):
     """Parts of the facts."""
 
     TRAIN = "train"
@@ -36,7 +36,7 @@ class Part(StrEnum):
     TEST_PREDICATES = "test: unseen predicates"
 
 
-ENTITY_PARTS = {0: Part.TEST_ENTITIES, 1: Part.TEST_ENTITIES, 2: Part.DEV_ENTITIES}
+ENTITY_PARTS = {0: ClaimPart.TEST_ENTITIES, 1: ClaimPart.TEST_ENTITIES, 2: ClaimPart.DEV_ENTITIES}
 """Parts by a hash of the key, modulo `HASH_PARTS`; all others train."""
 HASH_PARTS = 20
 
@@ -45,11 +45,11 @@ HASH_PARTS = 20
 class SplitRelations:
     """The relations of each part. A relation of an entity part has only the keys that are held out."""
 
-    parts: dict[Part, tuple[TrainingRelation, ...]]
+    parts: dict[ClaimPart, tuple[TrainingRelation, ...]]
     test_predicates: frozenset[str]
     dev_predicates: frozenset[str]
 
-    def size(self, part: Part) -> int:
+    def size(self, part: ClaimPart) -> int:
         """Number of true facts."""
         return sum(len(values) for relation in self.parts[part] for values in relation.values.values())
 
@@ -63,10 +63,10 @@ def folded(name: str) -> str:
     return words.removesuffix("s")
 
 
-def entity_part(name: str) -> Part:
+def entity_part(name: str) -> ClaimPart:
     """The part of a key."""
     # Unlike `hash`, a checksum is the same on all machines and in all runs.
-    return ENTITY_PARTS.get(zlib.crc32(folded(name).encode()) % HASH_PARTS, Part.TRAIN)
+    return ENTITY_PARTS.get(zlib.crc32(folded(name).encode()) % HASH_PARTS, ClaimPart.TRAIN)
 
 
 def held_out_predicates(atlas: Atlas) -> tuple[frozenset[str], frozenset[str]]:
@@ -87,38 +87,40 @@ def split(relations: Sequence[TrainingRelation], atlas: Atlas) -> SplitRelations
     test, dev = held_out_predicates(atlas)
     outside = outside_entities(atlas)
     about_held_out = {folded(key) for relation in relations if relation.name in test | dev for key in relation.values}
-    parts: dict[Part, list[TrainingRelation]] = {part: [] for part in Part}
+    parts: dict[ClaimPart, list[TrainingRelation]] = {part: [] for part in ClaimPart}
     for relation in relations:
         if relation.name in test or relation.name in dev:
             if relation.source == ATLAS:
-                parts[Part.TEST_PREDICATES if relation.name in test else Part.DEV_PREDICATES].append(relation)
+                parts[ClaimPart.TEST_PREDICATES if relation.name in test else ClaimPart.DEV_PREDICATES].append(relation)
             continue
         counts = Counter(value for _, value in relation.pairs)
         classes = {value for value, count in counts.items() if count >= CLASS_SIZE}
         # A definition of an entity says what a held-out predicate asks of it.
         shut = about_held_out if relation.source == WORDNET else frozenset[str]()
-        for part in (Part.TRAIN, Part.DEV_ENTITIES, Part.TEST_ENTITIES):
+        for part in (ClaimPart.TRAIN, ClaimPart.DEV_ENTITIES, ClaimPart.TEST_ENTITIES):
             chosen = {
                 key: kept
                 for key, values in relation.values.items()
                 if entity_part(key) is part
                 and folded(key) not in shut
                 and (kept := _kept(values, part, classes, outside))
-                and (part is not Part.TRAIN or folded(key) not in outside)
+                and (part is not ClaimPart.TRAIN or folded(key) not in outside)
             }
             if chosen:
                 parts[part].append(_with_all_truths(relation, chosen))
     return SplitRelations({part: tuple(found) for part, found in parts.items()}, test, dev)
 
 
-def _kept(values: Iterable[str], part: Part, classes: Collection[str], outside: Collection[str]) -> tuple[str, ...]:
+def _kept(
+    values: Iterable[str], part: ClaimPart, classes: Collection[str], outside: Collection[str]
+) -> tuple[str, ...]:
     """The values of a key that its part may use."""
-    if part is not Part.TRAIN:
+    if part is not ClaimPart.TRAIN:
         return tuple(values)
     return tuple(
         value
         for value in values
-        if folded(value) not in outside and (value in classes or entity_part(value) is Part.TRAIN)
+        if folded(value) not in outside and (value in classes or entity_part(value) is ClaimPart.TRAIN)
     )
 
 

@@ -27,7 +27,7 @@ from tools.critic.claims import ClaimSampler, KnownClaim
 from tools.critic.data import SHARES, load_data
 from tools.critic.lora import AdaptedLinear, adapt, save_adapter
 from tools.critic.measuring import auc
-from tools.critic.split import Part
+from tools.critic.split import ClaimPart
 from tools.critic.wordnet import Wordnet
 
 STATE = "training.pt"
@@ -52,7 +52,7 @@ class EncodedTwins:
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """How far the training is."""
 
     step: int = 0
@@ -67,7 +67,7 @@ class Trainer:
     def __init__(self, options: argparse.Namespace, rank: int) -> None:
         self.options, self.rank = options, rank
         self.data = load_data(Wordnet())
-        self.sampler = ClaimSampler(self.data.relations.parts[Part.TRAIN], SHARES)
+        self.sampler = ClaimSampler(self.data.relations.parts[ClaimPart.TRAIN], SHARES)
         model = converted(smollm2_file())
         self.base = model.revision
         self.tokenizer = AutoTokenizer.from_pretrained(model.folder)
@@ -77,7 +77,7 @@ class Trainer:
         weights = [weight for layer in self.adapted.values() for weight in (layer.down, layer.up)]
         self.weights = weights
         self.optimizer = torch.optim.AdamW(weights, lr=LEARNING_RATE, weight_decay=0.0, betas=(0.9, 0.98), fused=True)
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         self.answers = [self.tokenizer(answer, add_special_tokens=False).input_ids[0] for answer in ANSWERS]
         self.suffixes = [tuple(self.tokenizer(suffix, add_special_tokens=False).input_ids) for suffix in QUESTIONS]
         if options.resume:
@@ -88,7 +88,7 @@ class Trainer:
         for weight, stored in zip(self.weights, state["weights"], strict=True):
             weight.data.copy_(stored)
         self.optimizer.load_state_dict(state["optimizer"])
-        self.progress = Progress(**state["progress"])
+        self.progress = TrainingProgress(**state["progress"])
 
     def save(self) -> None:
         """Write the checkpoint and the adapter."""
@@ -182,8 +182,8 @@ class Trainer:
         rows = [*(twins.true for twins in batch), *(twins.false for twins in batch)]
         yes, no = self.margins(rows).chunk(2)
         # The answers' cross entropy, and that of choosing between the twins, which is what AUC measures.
-        answers = (functional.softplus(-yes) + functional.softplus(no)).mean() / 2
-        loss = answers + functional.softplus(no - yes).mean()
+        answers: torch.Tensor = (functional.softplus(-yes) + functional.softplus(no)).mean() / 2
+        loss: torch.Tensor = answers + functional.softplus(no - yes).mean()
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch types it in part
         self._share_gradients()
@@ -193,7 +193,7 @@ class Trainer:
         # As many in each worker, in the mean.
         self.progress.claims += self.options.workers * len(rows)
         self.progress.tokens += self.options.workers * sum(map(len, rows))
-        return answers.item()
+        return float(answers.detach())
 
     def _share_gradients(self) -> None:
         """Average the gradients over the workers."""
@@ -220,7 +220,7 @@ class Trainer:
         """Print the AUC on the development parts."""
         if not per_relation:
             return
-        for part in (Part.DEV_ENTITIES, Part.DEV_PREDICATES):
+        for part in (ClaimPart.DEV_ENTITIES, ClaimPart.DEV_PREDICATES):
             claims = sorted(self.data.measured(part, per_relation), key=lambda claim: len(claim.sentence))
             scores: list[float] = []
             for at in range(0, len(claims), MEASURED_BATCH):
