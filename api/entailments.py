@@ -16,6 +16,7 @@ from hapax.grammar.extras import extras_named
 if TYPE_CHECKING:
     from hapax.engine.entailment.closure import EntailmentGraph
     from hapax.engine.entailment.graph import Edge
+    from hapax.evaluation.entailment.bias import BiasAudit
     from hapax.evaluation.entailment.datasets import DataReport
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import Patterns, ScorerOptions
@@ -31,14 +32,17 @@ STRONG = 0.5
 
 
 @extras_named()
-def split_entailments(*paths: str | Path, seed: int = 0) -> Evaluation[DataReport]:
+def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = False) -> Evaluation[DataReport]:
     """Split the pairs of files again, so that each is with its converse, and count the sub-groups of each split.
 
     Each file is a split and gives it its name. `seed` decides where pairs go whose converse is in another file.
+    Faulty lines refuse their file, or are left out and named in a note.
     """
     from hapax.evaluation.entailment.datasets import DataReport, read_splits
 
-    report = DataReport.of(read_splits([Path(path) for path in paths]), seed)
+    skipped: list[str] = []
+    splits = read_splits([Path(path) for path in paths], skipped if skip_faulty else None)
+    report = DataReport.of(splits, seed, skipped)
     return Evaluation(report, report.result)
 
 
@@ -58,17 +62,22 @@ def score_entailments(
     opening: OpeningOptions | None = None,
     *,
     budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation[list[SubsetResult]]:
     """Measure scorers on each subset of the pairs, with whole pairs and with hypotheses alone.
 
-    `opening`: options of opening the model; its journal, if any, has the budget. Nothing is asked twice. Raises
-    HapaxError for an unknown scorer, a missing option, and pairs that all have one label.
+    `opening`: options of opening the model; its journal, if any, has the budget. Nothing is asked twice.
+    `progress` is called with the sentences done and their number. Raises HapaxError for an unknown scorer, a missing
+    option, and pairs that all have one label.
     """
     from hapax.evaluation.entailment.measuring import EntailmentOptions, measure_files
+    from hapax.evaluation.entailment.opening import ScorerSession
     from hapax.evaluation.entailment.report import experiment_result
 
     opening, _ = with_journal(kb, opening, budget)
-    results, notes = measure_files(kb, [Path(path) for path in paths], options or EntailmentOptions(), opening)
+    chosen = options or EntailmentOptions()
+    session = ScorerSession(kb, chosen, opening, progress)
+    results, notes = measure_files(session, [Path(path) for path in paths], chosen, opening.seed)
     return Evaluation(results, experiment_result(results, notes))
 
 
@@ -78,6 +87,41 @@ def draw_entailments(evaluation: Evaluation[list[SubsetResult]], folder: str | P
     from hapax.evaluation.entailment.report import write_curves
 
     return write_curves(evaluation.value, Path(folder))
+
+
+@extras_named()
+def audit_entailments(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: EntailmentOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation[list[BiasAudit]]:
+    """Measure what scorers affirm without a premise that says so, by random premises, other entities and halves.
+
+    The halves are by attestation (is the hypothesis affirmed alone?) and by word frequency. Entities come from the set
+    and from the knowledge base's head and long tail, where their types are those of the pairs. `opening` and
+    `progress`: as for `score_entailments`.
+    """
+    from hapax.evaluation.entailment.bias import audit_result
+    from hapax.evaluation.entailment.measuring import EntailmentOptions, audit_files
+    from hapax.evaluation.entailment.opening import ScorerSession
+
+    opening, _ = with_journal(kb, opening, budget)
+    chosen = options or EntailmentOptions()
+    session = ScorerSession(kb, chosen, opening, progress)
+    audits = audit_files(session, kb, [Path(path) for path in paths], chosen, opening.seed)
+    return Evaluation(audits, audit_result(audits))
+
+
+@extras_named()
+def draw_audit(evaluation: Evaluation[list[BiasAudit]], folder: str | Path) -> list[Path]:
+    """Write a figure for each scorer of an audit (PNG, SVG, CSV), and return the paths."""
+    from hapax.evaluation.entailment.bias import write_audit
+
+    return write_audit(evaluation.value, Path(folder))
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------

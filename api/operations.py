@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
@@ -463,6 +464,7 @@ def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (),
     from hapax.api.results import Derivation
     from hapax.engine.inference.bulk_derivation import derive_all, read_statements
     from hapax.engine.inference.derive import relevant_library
+    from hapax.engine.inference.statement_lines import statement_lines
 
     if engine not in ENGINES:
         raise HapaxError(f"There is no engine {engine!r}. Choose {' or '.join(ENGINES)}.")
@@ -474,7 +476,11 @@ def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (),
         for rule in chosen:
             yield from read_statements(kb, library, rule)
 
-    return Derivation(derive_all(kb, library, chosen, engine), stored)
+    def lines(line_of: LineWriter) -> Generator[list[str]]:
+        for rule in chosen:
+            yield from statement_lines(kb, library, rule, line_of)
+
+    return Derivation(derive_all(kb, library, chosen, engine), stored, lines)
 
 
 def why(text: str | Statement, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:

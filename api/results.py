@@ -17,9 +17,11 @@ from hapax.engine.inference.session import PrologTerm
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
+from hapax.kb.values import encode_decimal
 
 if TYPE_CHECKING:
     from hapax.engine.inference.bulk_derivation import DerivationReport
+    from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.inference.theory import QueryResult
     from hapax.engine.search.account import StepAccount
     from hapax.engine.search.report import SearchReport
@@ -51,7 +53,7 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
         return self.rows
 
     def to_json(self) -> dict[str, Any]:
-        """The answers as a JSON object; an exact number becomes a float, a Prolog term its text."""
+        """The answers as a JSON object; a decimal becomes `{"decimal": "0.1"}`, a Prolog term its text."""
         rows = [dict(zip(self.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
         return {"answers": rows, "truncated": self.truncated}
 
@@ -82,7 +84,7 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
 def _json_cell(cell: Any) -> Any:
     if isinstance(cell, PrologTerm):
         return [_json_cell(item) for item in cell.arguments] if cell.name == "[]" else str(cell)
-    return float(cell) if isinstance(cell, Decimal) else cell
+    return encode_decimal(cell) if isinstance(cell, Decimal) else cell
 
 
 def _python_value(cell: Any) -> Any:
@@ -307,14 +309,21 @@ class SearchAccount(Tabular, Sequence["StepAccount"]):
 class Derivation(Tabular):
     """The outcome of a bulk derivation: its statements, and its table with a row for each rule.
 
-    `report` has all figures; `read` reads the statements one by one from the knowledge base, which must still be open.
+    `report` has all figures; `read` reads the statements one by one from the knowledge base, which must still be open,
+    and `lines` their lines for a file in batches.
     """
 
     columns = ("rule", "statements", "engine", "seconds", "reason")
 
-    def __init__(self, report: DerivationReport, read: Callable[[], Generator[StatementRecord]]) -> None:
+    def __init__(
+        self,
+        report: DerivationReport,
+        read: Callable[[], Generator[StatementRecord]],
+        lines: Callable[[LineWriter], Generator[list[str]]],
+    ) -> None:
         self.report = report
         self.read = read
+        self.lines = lines
 
     @property
     def statements(self) -> Statements:
@@ -323,9 +332,12 @@ class Derivation(Tabular):
 
     def write(self, path: str | Path) -> int:
         """Write the statements with their proofs to a file named .jsonl or .parquet, and return their number."""
-        from hapax.evaluation.dataset.derived import check_output, write_derived
+        from hapax.evaluation.dataset.derived import check_output, derived_line, write_derived, write_lines
 
         check_output(Path(path))
+        if Path(path).suffix == ".jsonl":
+            with closing(self.lines(derived_line)) as lines:
+                return write_lines(Path(path), lines)
         with closing(self.read()) as statements:
             return write_derived(Path(path), statements)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,11 @@ from hapax.commands.console import err, print_result, print_table
 from hapax.commands.options import (
     F,
     Finite,
+    dry_run,
     open_journal,
     open_kb,
     opening_options,
+    print_foreseen,
     read_library,
     together,
     with_budget,
@@ -30,7 +35,8 @@ from hapax.commands.options import (
 from hapax.grammar.words import counted
 
 SCORERS = (
-    "critic, likelihood, encoder, random, frequency, prior, scores:FILE, graph:PATH[@SIMILARITY], wordnet[:LEXICON]"
+    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
+    "wordnet[:LEXICON]"
 )
 """The values of --scorer, written out, so that `--help` does not import the evaluation."""
 
@@ -40,6 +46,10 @@ DRAWS_SHOWN = 10
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+
+with_skip_faulty = click.option(
+    "--skip-faulty", is_flag=True, help="Leave out faulty lines instead of refusing a file."
+)
 
 with_files = click.argument("files", nargs=-1, required=True, type=FILE)
 
@@ -94,8 +104,9 @@ def entailment() -> None:
 @click.option(
     "--seed", default=0, show_default=True, help="Seed for assigning pairs whose converse is in another split."
 )
+@with_skip_faulty
 @with_json
-def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) -> None:
+def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, skip_faulty: bool) -> None:
     """Count the four sub-groups of each split, after splitting again to keep each pair with its converse.
 
     Each file is a split and gives it its name. --out writes the new splits, all pairings of sub-groups, and a
@@ -105,7 +116,7 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     hapax evaluate entailment data train.txt dev.txt
     hapax evaluate entailment data train.txt dev.txt --seed 7 --out subsets
     """
-    evaluation = entailments.split_entailments(*files, seed=seed)
+    evaluation = entailments.split_entailments(*files, seed=seed, skip_faulty=skip_faulty)
     if out is not None:
         written = entailments.write_entailment_splits(evaluation, out)
         err.print(f"{counted(written, 'file')} in {out}", markup=False)
@@ -123,10 +134,16 @@ def data(files: tuple[Path, ...], out: Path | None, seed: int, as_json: bool) ->
     show_default=True,
     help="Sides of a pair that a scorer sees; both: also measure the hypothesis alone.",
 )
+@click.option("--no-twin", is_flag=True, help="Do not measure hypotheses alone; half of the questions.")
+@click.option(
+    "--release", is_flag=True, help="Take curves as the released code does: precision 1 at recall 0, AUC50 from .51 on."
+)
 @with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
 @click.option("--out", type=FOLDER, help="Folder for the curves (PNG, SVG, CSV, TSV).")
+@with_skip_faulty
 @with_model_options
 @with_queue
+@with_dry_run
 @with_json
 def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
     """Measure scorers on each subset, with whole pairs and with hypotheses alone, to separate entailment from artefact.
@@ -140,15 +157,81 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     import hapax
 
     scoring = hapax.EntailmentOptions(
-        options["model"], options["patterns"], options["train"], scorers=options["named"], sides=options["shown"]
+        options["model"],
+        options["patterns"],
+        options["train"],
+        scorers=options["named"],
+        sides=options["shown"],
+        twin=not options["no_twin"],
+        released=options["release"],
+        skip_faulty=options["skip_faulty"],
     )
-    with open_kb(options["database"]) as kb, err.status("Scoring"):
+    if options["dry_run"]:
+        with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
+            entailments.score_entailments(kb, files, scoring, opening_options(None, options, foreseeing))
+        print_foreseen(foreseeing, as_json)
+        return
+    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
+        show = _ShownProgress(status.update)
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        evaluation = entailments.score_entailments(kb, files, scoring, opening)
+        evaluation = entailments.score_entailments(kb, files, scoring, opening, progress=show)
     if out is not None:
         entailments.draw_entailments(evaluation, out)
     print_result(evaluation.result, as_json)
+
+
+@entailment.command()
+@with_files
+@with_scorers(("critic",))
+@with_patterns
+@with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
+@click.option("--out", type=FOLDER, help="Folder for a figure of each scorer (PNG, SVG, CSV).")
+@with_skip_faulty
+@with_model_options
+@with_json
+def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
+    """Audit scorers for bias: what they affirm without a premise that says so.
+
+    Premises are drawn at random, entities are swapped for rare and frequent ones and for those of the knowledge base's
+    head and long tail, and the pairs are halved by whether the hypothesis alone is affirmed (attestation) and by word
+    frequency. Scores of files are halved only: they have none for changed pairs.
+
+    \b
+    hapax evaluate entailment bias dev.txt --scorer critic -m smollm2 --out figures
+    hapax evaluate entailment bias dev.txt --scorer scores:whole.txt+alone.txt
+    """
+    import hapax
+
+    auditing = hapax.EntailmentOptions(
+        options["model"],
+        options["patterns"],
+        options["train"],
+        scorers=options["named"],
+        skip_faulty=options["skip_faulty"],
+    )
+    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
+        opening = opening_options(None, options, open_journal(kb, options))
+        show = _ShownProgress(status.update)
+        evaluation = entailments.audit_entailments(kb, files, auditing, opening, progress=show)
+    if out is not None:
+        entailments.draw_audit(evaluation, out)
+    print_result(evaluation.result, as_json)
+
+
+class _ShownProgress:
+    """Shows the sentences done, and the time left as it follows from the pace so far."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._begun = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if done == total:
+            self._begun = time.monotonic()  # the next scorer has a pace of its own
+            return
+        left = timedelta(seconds=round((time.monotonic() - self._begun) * (total - done) / done))
+        self._show(f"Scoring: {done:,} of {total:,} sentences, about {left} left")
 
 
 @entailment.command()

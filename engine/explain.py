@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from hapax.engine.inference.derive import BULK_LIMITS, FactIndex, Prover, derivations, fact_key
-from hapax.engine.inference.program import build_program, is_asked, join_order
+from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session
@@ -27,6 +27,7 @@ from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
+from hapax.kb.argument_index import ArgumentIndex, facts_at, one_state
 from hapax.kb.records import (
     Assessment,
     AtomPattern,
@@ -108,17 +109,28 @@ def _unknown(atom: Atom) -> str:
 def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> Proof | None:
     """Prove a ground atom from the theory's facts, rules and assumptions. None if it does not hold."""
     part = theory.relevant_to(goals=[atom.indicator])
-    index = FactIndex(part.library, part.facts(), part.assumed)
-    leaf = index.leaf(atom)
+    patterns = part.patterns(proofs=True)
+    patterns.add_atom(atom)
+    part.index(patterns)
+    leaf = FactIndex(part.library, _facts_of(theory, atom), part.assumed).leaf(atom)
     if leaf is not None:
         return leaf
-    with open_session(session) as prolog:
-        prolog.load(build_program(part.library, index.records, assumed=part.assumed, denied=part.denied()))
+    with one_state(theory.kb), open_session(session) as prolog:
+        loaded = part.load(prolog, patterns)
         # Cheap, and the search for rule instances expects atoms that hold.
         if not prolog.solutions(atom_goal(atom), (), BULK_LIMITS, trusted=True).rows:
             return None
         instances = derivations(prolog, part.library, f"Roots = [{atom_goal(atom)}]")
+        index = FactIndex(part.library, loaded.read(), part.assumed)
     return Prover(part.library, index, instances).item(Literal(atom))
+
+
+def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
+    """The stored facts that may be equal to a ground atom."""
+    if theory.known is not None:
+        return theory.known.of_run(atom.indicator)
+    bound = dict(enumerate(fact_key(atom)[1]))
+    return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))
 
 
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
@@ -462,8 +474,10 @@ class _Replay:
             return
         head = Atom("hapax_replayed", searched)
         part = self.theory.relevant_to(self.rule)
+        patterns = part.patterns()
+        patterns.add_premise(constraints, bound)
         clause = clause_text(replace(self.rule, premise=constraints, conclusion=Literal(head)), part.library)
-        session.load(part.program() + clause + "\n")
+        part.load(session, patterns, clause + "\n")
         limits = replace(BULK_LIMITS, answers=EXAMPLES)
         arguments = [bound.get(variable.name, variable) for variable in searched]
         cells = (term.name if isinstance(term, Variable) else prolog_value(term.value) for term in arguments)
@@ -542,7 +556,9 @@ class _Failure:
         ordered = sorted(self.rule.premise, key=lambda item: not self._generates(item))
         lengths = range(1, len(ordered) + 1)
         clauses = (self._clause(length, ordered[:length], part.library) for length in lengths)
-        session.load(part.program() + "".join(clauses))
+        patterns = part.patterns()
+        patterns.add_premise(ordered, self.bound)
+        part.load(session, patterns, "".join(clauses))
         reached: list[Substitution] = [self.bound]
         for length in lengths:
             found = self._solutions(session, length)

@@ -39,6 +39,10 @@ class RecordStore:
         """Name of this database in messages."""
         return str(self.path) if self.path else "the knowledge base in memory"
 
+    @property
+    def is_read_only(self) -> bool:
+        return self._read_only
+
     def close(self) -> None:
         """Close the file, and remove its -wal and -shm files unless another process uses them."""
         self.database.close()

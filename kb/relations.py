@@ -28,6 +28,9 @@ from hapax.kb.symbols import NumberExtent, Symbols
 BATCH = 20_000
 """Rows in memory at a time."""
 
+# Rows of text in memory at a time, which fit into the processor's cache.
+_LINES = 1_000
+
 # Steps of SQLite's virtual machine, a few milliseconds, after which Python may handle signals.
 _STEPS = 200_000
 
@@ -300,6 +303,27 @@ class Relations:
         """Stored instances of a rule in batches of rows: number, the variables' tags, the premises' refs."""
         cursor = self._conn.execute(f"SELECT * FROM {derivation.table} ORDER BY id")  # noqa: S608  ours
         while batch := cursor.fetchmany(BATCH):
+            yield batch
+
+    def proved_batches(
+        self, derivation: StoredDerivation, variables: int, premises: int, given: str
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Stored instances of a rule whose premises are facts, in batches of rows.
+
+        A row has the variables' tags, the refs of the facts, and of each fact `"fact", "fact": "ID"`, with `given` in
+        place of the first word for the facts of that source.
+        """
+        places = range(1, premises + 1)
+        source = f"CASE f{{0}}.source WHEN '{given}' THEN '{given}' ELSE 'fact' END"
+        columns = [f"i.v{place}" for place in range(1, variables + 1)] + [f"i.p{place}" for place in places]
+        columns += [
+            f"""'"' || {source.format(place)} || '", "fact": ' || json_quote(f{place}.id)""" for place in places
+        ]
+        joined = "".join(f" CROSS JOIN facts AS f{place} ON f{place}.rowid = i.p{place}" for place in places)
+        cursor = self._conn.execute(
+            f"SELECT {', '.join(columns) or '1'} FROM {derivation.table} AS i{joined} ORDER BY i.id"  # noqa: S608  ours
+        )
+        while batch := cursor.fetchmany(_LINES):
             yield batch
 
     def rows(self, select: str) -> Iterator[tuple[Any, ...]]:

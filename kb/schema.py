@@ -100,6 +100,30 @@ def m006_conflicts(db: Database) -> None:
     conflicts.create_index(["run_id"])
 
 
+@migrations()
+def m012_argument_index(db: Database) -> None:
+    """Facts by argument, which `kb/argument_index.py` fills for the predicates that goals ask about.
+
+    A trigger may call no JSON function, since the file may come from a stranger; so it only notes what has changed.
+    """
+    for sql in _ARGUMENT_INDEX:
+        db.conn.execute(sql)
+
+
+_ARGUMENT_INDEX = (
+    "CREATE TABLE indexed_predicates (number INTEGER PRIMARY KEY, predicate TEXT NOT NULL UNIQUE, "
+    "ref INTEGER NOT NULL, fact_id TEXT NOT NULL)",
+    "CREATE TABLE argument_index (number INTEGER NOT NULL, place INTEGER NOT NULL, key NOT NULL, "
+    "ref INTEGER NOT NULL, PRIMARY KEY (number, place, key, ref)) WITHOUT ROWID",
+    "CREATE TABLE unindexed_facts (ref INTEGER PRIMARY KEY)",
+    "CREATE TRIGGER indexed_fact_deleted AFTER DELETE ON facts BEGIN "
+    "INSERT OR IGNORE INTO unindexed_facts VALUES (OLD.rowid); END",
+    "CREATE TRIGGER indexed_fact_changed AFTER UPDATE ON facts WHEN OLD.rowid <> NEW.rowid "
+    "OR OLD.predicate <> NEW.predicate OR OLD.arguments <> NEW.arguments BEGIN "
+    "INSERT OR IGNORE INTO unindexed_facts VALUES (OLD.rowid), (NEW.rowid); END",
+)
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

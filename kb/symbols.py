@@ -6,7 +6,7 @@ Constants have equal tags if they are equal to Prolog: 2 and 2.0 are one constan
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeGuard
@@ -117,14 +117,20 @@ class Symbols:
 
     def values(self, tags: Iterable[int]) -> dict[int, Value]:
         """Constants by tag."""
-        found: dict[int, Value] = {}
-        symbol_ids = []
-        for tag in set(tags):
-            if tag & 1:
-                found[tag] = tag >> 1
-            else:
-                symbol_ids.append(tag)
-        sql = "SELECT id, symbol FROM symbols WHERE id IN (SELECT value FROM json_each(?))"
-        for tag, text in self._conn.execute(sql, (json.dumps(symbol_ids),)):
+        wanted = set(tags)
+        found: dict[int, Value] = {tag: tag >> 1 for tag in wanted if tag & 1}
+        for tag, text in self._symbols(wanted):
             found[tag] = values.decode_value(text)
         return found
+
+    def encoded(self, tags: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Tags and constants as `kb/values.py` encodes them."""
+        wanted = set(tags)
+        yield from ((tag, str(tag >> 1)) for tag in wanted if tag & 1)
+        yield from self._symbols(wanted)
+
+    def _symbols(self, tags: Iterable[int]) -> sqlite3.Cursor:
+        """Symbols by even tag."""
+        # Sorted, because neighbours are on one page.
+        ids = json.dumps(sorted(tag for tag in tags if not tag & 1))
+        return self._conn.execute("SELECT id, symbol FROM symbols WHERE id IN (SELECT value FROM json_each(?))", (ids,))

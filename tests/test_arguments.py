@@ -87,6 +87,7 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
         "below": 2,
         "entailments": [],
         "train_entailment.options": hapax.TrainingOptions("checkpoint"),
+        "draw_audit.evaluation": hapax.resolve_schemas([]),
         "draw_entailments.evaluation": hapax.resolve_schemas([]),
         "write_answers.evaluation": hapax.resolve_schemas([]),
         "write_entailment_splits.evaluation": hapax.resolve_schemas([]),

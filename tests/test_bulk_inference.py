@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from hapax.engine.inference.bulk_derivation import RUN_ID, derive_all, read_statements
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
 from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.statement_lines import statement_lines
 from hapax.engine.inference.theory import Theory, run_query
-from hapax.evaluation.dataset.derived import write_tables
+from hapax.evaluation.dataset.derived import derived_line, write_tables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
@@ -191,6 +192,33 @@ def test_sql_gives_what_prolog_gives(
             derive_all(kb, library, [library.rule("told"), library.rule("r2")], session=prolog)
             for rule in ("told", "r2"):
                 assert stored(kb, library, rule, prolog) == by_prolog(prolog, kb, library, rule)
+
+
+TWINS = """
+@name twins
+@generic P
+wants(Person P, Thing X, "50% \\"off\\"") & first(Thing X, Thing Y) & first(Thing Z, Thing Y) & not marked(Thing Z) & second(Thing Y, Number N) & Z \\= "b"
+  -> tells(Person P, Thing Z).
+"""
+
+
+cells_of_lines = st.sampled_from((*VALUES, "100%", "%s", "\\u0000v0\\u0000", "\u2028")) | st.text(max_size=5)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(found=facts(), values=st.lists(cells_of_lines, min_size=2, max_size=4, unique_by=repr))
+def test_lines_are_those_of_the_records(found: list[FactRecord], values: list[Value], prolog: PrologSession) -> None:
+    """Statements written in batches are, byte for byte, the records written one by one, equal facts included."""
+    library = library_of(DECLARED + TWINS)
+    rule = library.rule("twins")
+    with KnowledgeBase() as kb:
+        kb.add_facts([*found, *(fact("first", *pair) for pair in permutations(values, 2))])
+        kb.add_facts(fact("second", value, number) for value in values for number in (1, Decimal("1.50"), 2**70))
+        derive_all(kb, library, [rule], "sql")
+
+        lines = [line for batch in statement_lines(kb, library, rule, derived_line) for line in batch]
+
+        assert lines == [derived_line(record) for record in read_statements(kb, library, rule, prolog)]
 
 
 cells = st.sampled_from(VALUES) | st.text() | st.integers() | st.decimals(allow_nan=False, allow_infinity=False)

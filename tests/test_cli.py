@@ -152,6 +152,19 @@ def searched(rules: Path, tmp_path: Path) -> Path:
     return database
 
 
+def test_query_writes_decimals_exactly_as_json(tmp_path: Path) -> None:
+    """Decimals that a float would make equal stay two answers, inside lists, too."""
+    rules, database = tmp_path / "sizes.rules", tmp_path / "kb.db"
+    rules.write_text('fact size("a", 2.0000000000000000001). fact size("b", 2). fact size("c", 0.10).', "utf-8")
+    KnowledgeBase(database).close()
+
+    rows = json.loads(invoke("query", "size(_, N)", "--rules", rules, "--db", database, "--json").stdout)["answers"]
+    bag = invoke("query", "findall(N, size(a, N), L)", "--rules", rules, "--db", database, "--json")
+
+    assert rows == [{"N": {"decimal": "0.1"}}, {"N": 2}, {"N": {"decimal": "2.0000000000000000001"}}]
+    assert json.loads(bag.stdout)["answers"] == [{"L": [{"decimal": "2.0000000000000000001"}]}]
+
+
 def test_search_stores_statements_that_query_and_why_explain(searched: Path, rules: Path) -> None:
     """Search, query, why and why-not agree on what is known and why."""
     asked = invoke("query", "uses_currency(Country, Currency)", "--rules", rules, "--db", searched, "--json")

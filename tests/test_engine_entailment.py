@@ -14,6 +14,7 @@ from hapax.engine.entailment.checks import entailment_faults
 from hapax.engine.entailment.closure import EntailmentGraph
 from hapax.engine.entailment.graph import Edge, edges, read_edges, store_edges
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.pair_checks import duplicate_and_subsumed_rules
 from hapax.grammar.parser import parse_library
 from hapax.grammar.subsumption import Matcher
 from hapax.grammar.terms import Atom, Variable
@@ -208,6 +209,19 @@ def test_closure_gives_the_shortest_chain() -> None:
         "a(T A, T B) entails c(T A, T B)",
         "a(T A, T B) entails c(T A, T B), which entails d(T A)",
     ]
+
+
+def test_a_chain_is_as_strong_as_the_product_of_its_steps() -> None:
+    """Ten steps of .5 are not .5, a long strong way beats a short weak one, and weak chains can be left out."""
+    steps = [edge(f"p{number}(T X)", f"p{number + 1}(T X)", 0.5) for number in range(10)]
+    start = NODES[0]
+    ways = graph(edge("p(T X)", "t(T X)", 0.6), edge("p(T X)", "q(T X)", 0.9), edge("q(T X)", "t(T X)", 0.9))
+
+    (chain,) = (chain for chain in graph(*steps).closure[steps[0].premise] if chain.end == steps[-1].hypothesis)
+    assert chain.score == pytest.approx(0.5**10)
+    (strong,) = (chain for chain in ways.chains([start])[start] if chain.end.predicate == "t")
+    assert (strong.length, strong.score) == (3, pytest.approx(0.81))
+    assert [chain.end.predicate for chain in ways.chains([start], 0.85)[start]] == ["q"]
 
 
 def test_circles_are_paraphrases() -> None:
@@ -409,3 +423,37 @@ def test_suggested_rules_are_a_rule_file(stored: Path, tmp_path: Path) -> None:
     checked = invoke("check", rules, suggested, "--db", stored)
     assert checked.exit_code == 0
     assert not [line for line in checked.stdout.splitlines() if "suggested.rules" in line and "HPX4" in line]
+
+
+TWO_WAYS_OUT = """
+@name short
+shopped_in(Person X, Shop A) & sells(Shop A, Thing B) -> may_own(Person X, Thing B)
+@name longer
+shopped_in(Person X, Shop A) & went_to(Person X, Shop A) & sells(Shop A, Thing B) -> may_own(Person X, Thing B)
+"""
+
+
+def test_remedies_of_rules_and_of_entailments_leave_the_conclusion() -> None:
+    """A rule that the rules alone make redundant is no reason to remove another: one of the two stays."""
+    library = parse_library([("two.rules", TWO_WAYS_OUT)])
+    strong = [edge("shopped_in(Person X, Shop A)", "went_to(Person X, Shop A)", 0.95)]
+    redundant = [fault.message for fault in duplicate_and_subsumed_rules(library)]
+
+    assert len(redundant) == 1
+    assert "longer" in redundant[0]
+    assert [fault.code for fault in entailment_faults(library, strong)] == []
+
+
+def test_a_weak_way_back_does_not_silence_a_strong_direction() -> None:
+    """.95 one way and .5 back is a direction; .95 and .9 are paraphrases."""
+    library = parse_library(
+        [("r.rules", "went_to(Person X, Shop A) & wants(Person X, Thing B) -> shopped_in(Person X, Shop A)\n")]
+    )
+    there = edge("shopped_in(Person X, Shop A)", "went_to(Person X, Shop A)", 0.95)
+
+    def codes(score: float) -> list[str]:
+        back = edge("went_to(Person X, Shop A)", "shopped_in(Person X, Shop A)", score)
+        return [fault.code for fault in entailment_faults(library, [there, back])]
+
+    assert "HPX413" in codes(0.5)
+    assert "HPX413" not in codes(0.9)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import groupby, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -318,6 +321,64 @@ def test_both_definitions_agree_above_the_baseline(cases: list[tuple[bool, float
         assert own == pytest.approx(released, abs=1e-12)
 
 
+def has_both_labels(cases: Sequence[tuple[bool, int]]) -> bool:
+    return {label for label, _ in cases} == {True, False}
+
+
+def exact_areas(cases: Sequence[tuple[bool, int]]) -> tuple[Fraction, Fraction]:
+    """AUCnorm of Eq. 1 and AUCREL in rational numbers, straight from the definitions."""
+    ordered = sorted(cases, key=lambda case: -case[1])
+    hits = sum(label for label, _ in ordered)
+    floor = Fraction(hits, len(ordered))
+    points, before = [], Fraction(0)
+    for _, group in groupby(ordered, key=lambda case: case[1]):
+        tied = list(group)
+        share = Fraction(sum(label for label, _ in tied), len(tied))
+        for _ in tied:  # expectation under random order
+            before += share
+            points.append((before / hits, before / (len(points) + 1)))
+    points.insert(0, (Fraction(0), points[0][1]))
+    area = reach = Fraction(0)
+    for (left, start), (right, end) in pairwise(points):
+        high, low = max(start, end) - floor, min(start, end) - floor
+        above = Fraction(1) if low >= 0 else high / (high - low) if high > 0 else Fraction(0)
+        area += (right - left) * ((high + low) / 2 if low >= 0 else above * max(high, 0) / 2)
+        reach += (right - left) * above
+    return (area + floor * reach - floor) / (1 - floor), area / (1 - floor)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=40).filter(has_both_labels))
+def test_areas_are_those_of_exact_arithmetic(cases: list[tuple[bool, int]]) -> None:
+    """With any ties, both areas equal those computed in rational numbers."""
+    measured = metrics.curve([label for label, _ in cases], [float(score) for _, score in cases])
+    norm, released = exact_areas(cases)
+
+    assert metrics.normalised_area(measured) == pytest.approx(float(norm), abs=1e-12)
+    assert metrics.released_area(measured) == pytest.approx(float(released), abs=1e-12)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=40).filter(has_both_labels))
+def test_concordance_is_the_share_of_ordered_couples(cases: list[tuple[bool, int]]) -> None:
+    """A true pair above a false one counts 1, a tie one half."""
+    true = [score for label, score in cases if label]
+    false = [score for label, score in cases if not label]
+    wins = sum((high > low) + (high == low) / 2 for high, low in product(true, false))
+    measured = metrics.curve([label for label, _ in cases], [float(score) for _, score in cases])
+
+    assert metrics.concordance(measured) == pytest.approx(wins / (len(true) * len(false)))
+
+
+def test_curve_of_the_release_by_hand() -> None:
+    """From precision 1 at recall 0 in straight lines; its half keeps the points from .51 on."""
+    measured = metrics.curve([True, False, True, False], [1.0, 1.0, 1.0, 0.0])
+
+    # Points (0, 1), (1, 2/3), (1, 1/2) over a baseline of 1/2.
+    assert metrics.area_of_release(measured) == pytest.approx((1 / 2 + 1 / 6) / 2 / (1 / 2))
+    assert metrics.half_of_release(measured) == pytest.approx((1 + 2 / 3) / 2)
+
+
 @given(st.integers(1, 400), st.integers(1, 400))
 def test_a_constant_scorer_knows_nothing(true: int, false: int) -> None:
     """Whatever the share of true pairs, a scorer that gives all pairs one score has AUCnorm 0."""
@@ -437,3 +498,70 @@ def test_data_refuses_two_splits_of_one_name(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert "Two files are named dev" in result.stderr
+
+
+SHERLIIC_DEV = LEVY_HOLT.parent / "sherliic" / "dev.txt"
+
+
+def test_sentences_keep_their_commas(tmp_path: Path) -> None:
+    """SherLIiC's lines as published: a sentence with commas of its own, then two empty parts."""
+    path = tmp_path / "dev.txt"
+    path.write_text("Party is in Washington, D.C.,,\tParty rules Washington, D.C.,,\tFalse\tEN\n", "utf-8")
+
+    (only,) = pairs.read_pairs(path)
+    assert only.hypothesis == Triple("Party is in Washington, D.C.", "", "")
+    assert only.premise.sentence == "Party rules Washington, D.C."
+
+
+@pytest.mark.skipif(not SHERLIIC_DEV.exists(), reason="needs SherLIiC's published dev split in ../shared/data")
+def test_sherliic_is_read_as_published() -> None:
+    """All 200 lines of the published file, 68 of them true."""
+    found = pairs.read_pairs(SHERLIIC_DEV)
+
+    assert (len(found), sum(row.entailed for row in found)) == (200, 68)
+
+
+PARSED = "(see.2,see.from.2) sirius::astral_body earth::location"
+
+
+def test_a_side_without_a_parse_is_read(tmp_path: Path) -> None:
+    """entGraph's files leave a side empty that the parser made nothing of; two empty sides are a fault."""
+    path = tmp_path / "dev_rels.txt"
+    path.write_text(f"{PARSED}\t\tFalse\n{PARSED}\t{PARSED}\tTrue\n", "utf-8")
+    first, second = pairs.read_pairs(path)
+
+    assert first.premise == pairs.UNPARSED
+    assert second.premise.predicate == second.hypothesis.predicate
+    path.write_text("\t\tFalse\n", "utf-8")
+    with pytest.raises(HapaxError, match="not a triple"):
+        pairs.read_pairs(path)
+
+
+def test_faulty_lines_are_left_out_when_asked(tmp_path: Path) -> None:
+    """--skip-faulty measures the other lines and names the faulty one."""
+    path = tmp_path / "dev.txt"
+    path.write_text("X,own,Y\tX,buy,Y\tTrue\tEN\nnothing\nX,see,Y\tX,hear,Y\tFalse\tEN\n", "utf-8")
+    refused = invoke("evaluate", "entailment", "data", path)
+    result = invoke("evaluate", "entailment", "data", path, "--skip-faulty", "--json")
+
+    assert refused.exit_code == 1
+    assert json.loads(result.stdout)["splits"]["dev"]["pairs"] == 2
+    assert f"{path}:2:" in result.stderr.replace("\n", "")
+
+
+def test_published_answers_are_pairs_and_scores(tmp_path: Path) -> None:
+    """A file of answers as McKenna et al. published them is measured alone: its labels, and the mean of its answers."""
+    path = tmp_path / "answers.json"
+    lines = []
+    for number, (premise, hypothesis, gold) in enumerate([("buy", "own", True), ("own", "buy", False)]):
+        texts = {"premise": f"X,{premise},Y", "hypothesis": f"X,{hypothesis},Y"}
+        lines.append(json.dumps({**texts, "preds": [1.0, float(number == 0)], "gold": gold}))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    result = invoke(
+        "evaluate", "entailment", "score", path, "--scorer", f"scores:{path}", "--json", "--db", tmp_path / "x.db"
+    )
+
+    (full,) = (figures for figures in json.loads(result.stdout) if figures["subset"] == "full")
+    assert (full["pairs"], full["auc_rel"], full["concordance"]["whole"]["value"]) == (2, 1.0, 1.0)
+    path.write_text('{"premise": "X,a,Y", "hypothesis": "X,b,Y", "gold": 1, "preds": []}\n', "utf-8")
+    assert "write a JSON object" in invoke("evaluate", "entailment", "score", path).stderr

@@ -194,9 +194,10 @@ def test_a_planted_artefact_is_flagged() -> None:
         found for found in report.measure([Judge("hypothesis")], planted()) if found.subset == report.DIRECTIONAL
     ]
 
-    assert result.norm.value == pytest.approx(1.0)
-    assert result.twin.value == pytest.approx(1.0)
-    assert result.gap.value == pytest.approx(0.0)
+    for figure in (result.norm, result.rel, result.order):
+        assert figure.whole.value == pytest.approx(1.0)
+        assert figure.alone.value == pytest.approx(1.0)
+        assert figure.gap.value == pytest.approx(0.0)
     assert result.finding == "artefact"
 
 
@@ -209,17 +210,48 @@ def test_symmetric_scorers_know_no_direction() -> None:
     """Whoever scores a pair as its converse has AUCnorm 0 there, whatever else he gets."""
     symmetric = [result for result in report.measure([Judge("pair")], planted()) if result.subset == report.DIRECTIONAL]
 
-    assert [(result.norm.value, result.finding) for result in symmetric] == [(pytest.approx(0.0, abs=1e-12), "nothing")]
+    found = [(result.norm.whole.value, result.finding) for result in symmetric]
+    assert found == [(pytest.approx(0.0, abs=1e-12), "nothing")]
+
+
+def test_a_scorer_that_is_reliably_wrong_is_told() -> None:
+    """Scores below chance for certain are no chance: the finding is `reversed`."""
+
+    class Contrary(Judge):
+        def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
+            return [-score for score in super().scores(pairs)]
+
+    results = {result.subset: result for result in report.measure([Contrary("direction")], planted())}
+
+    assert results[report.DIRECTIONAL].finding == "reversed"
+    assert results[report.DIRECTIONAL].order.whole.high < 0.5
 
 
 def test_one_side_alone_has_no_twin() -> None:
     """A scorer that sees premises or hypotheses alone is not compared with itself."""
-    premise = list(report.measure([Judge("direction")], planted(), VisibleSides.PREMISE))
+    premise = list(report.measure([Judge("direction")], planted(), report.Measuring(VisibleSides.PREMISE)))
     prior = list(report.measure([scorers.PriorScorer.of(planted())], planted()))
 
     assert {result.twin_curve for result in (*premise, *prior)} == {None}
     assert {result.finding for result in premise} == {""}
     assert "artefact" in {result.finding for result in prior}
+
+
+def test_a_score_file_brings_its_twin(tmp_path: Path) -> None:
+    """`scores:WHOLE+ALONE`: scores by hypotheses alone make the comparison that a single file cannot."""
+    pairs = planted()
+    whole, alone = tmp_path / "whole.txt", tmp_path / "alone.txt"
+    judged = Judge("direction").scores(pairs)
+    whole.write_text(
+        "".join(f"{int(pair.entailed)} {score}\n" for pair, score in zip(pairs, judged, strict=True)), "utf-8"
+    )
+    alone.write_text("".join(f"{int(pair.entailed)} 0.5\n" for pair in pairs), "utf-8")
+    (single,) = (r for r in report.measure([scorers.FileScorer(whole)], pairs) if r.subset == report.DIRECTIONAL)
+    (both,) = (r for r in report.measure([scorers.FileScorer(whole, alone)], pairs) if r.subset == report.DIRECTIONAL)
+
+    assert single.finding == ""
+    assert both.finding == "entailment"
+    assert both.rel.alone.value == pytest.approx(0.0)
 
 
 # The command

@@ -109,6 +109,7 @@ ENTAILMENTS = (
     (*ENTAILS, "predicates", *RULE_FILE, *SCRIPTED, *EDGES),
     (*ENTAILS, "data", "pairs.txt"),
     (*ENTAILS, "score", "pairs.txt", "--scorer", "random", *EDGES),
+    (*ENTAILS, "bias", "pairs.txt", "--scorer", "random", *EDGES),
     ("rules", "suggest", *RULE_FILE, *EDGES),
 )
 SCHEMAS = (

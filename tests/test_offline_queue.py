@@ -54,8 +54,8 @@ ASKING = {
 
 NO_MODEL_OPTION = ("grid", "likelihood", "long-tail", "winograd rules")
 
-UNQUEUED = {("evaluate", "booqa", "build")}
-"""It asks about one word of one sentence after the other."""
+UNQUEUED = {("evaluate", "booqa", "build"), ("evaluate", "entailment", "bias")}
+"""They ask step by step: about one word of one sentence after the other, and under one condition after the other."""
 
 
 @pytest.fixture(scope="module")

@@ -7,26 +7,43 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hapax.engine.entailment.closure import Chain, EntailmentGraph
-from hapax.engine.entailment.graph import Edge
+from hapax.engine.entailment.graph import STRONG, Edge
 from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic
-from hapax.grammar.pair_checks import CONTRARIES_SHOWN, MAXIMUM_MEETINGS, can_meet, contraries_given_up, given_up
+from hapax.grammar.pair_checks import (
+    CONTRARIES_SHOWN,
+    MAXIMUM_MEETINGS,
+    can_meet,
+    contraries_given_up,
+    duplicate_and_subsumed_rules,
+    given_up,
+)
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.subsumption import MAXIMUM_TRIES_OF_ALL, Matcher
 from hapax.grammar.terms import Atom, Literal, Variable
 
+MARGIN = 0.2
+"""Lead of an entailment's score over that of its way back, from which on its direction counts."""
 
-def entailment_faults(library: Library, found: Sequence[Edge]) -> Iterator[Diagnostic]:
-    """Yield the faults of rules that entailments show, each with the chain that shows it."""
+
+def entailment_faults(
+    library: Library, found: Sequence[Edge], at_least: float = STRONG, margin: float = MARGIN
+) -> Iterator[Diagnostic]:
+    """Yield the faults of rules that entailments show, each with the chain that shows it.
+
+    Chains count from this score on: the product of the scores of their steps.
+    """
     if not found:
         return
     rules = [rule for rule in library.rules if not rule.conclusion.negated]
     atoms = [literal.atom for rule in rules for literal in (*_positive(rule), rule.conclusion)]
-    chains = EntailmentGraph(found).chains(atoms)
-    reversed_faults = list(reversed_rules(rules, chains))
+    chains = EntailmentGraph(found).chains(atoms, at_least)
+    reversed_faults = list(reversed_rules(rules, chains, margin))
     yield from reversed_faults
     places = {fault.place for fault in reversed_faults}
-    # A reversed rule is not called redundant as well: once turned round it is another rule.
+    # A reversed rule is not called redundant as well: once turned round it is another rule. Neither is one that the
+    # rules alone make redundant: who removes it and the rule that follows only by it would lose the conclusion.
+    places |= {fault.place for fault in duplicate_and_subsumed_rules(library)}
     yield from redundant_rules([rule for rule in rules if rule.place not in places], chains, library)
     yield from contradicted_rules(rules, chains, library)
 
@@ -35,16 +52,19 @@ Chains = Mapping[Atom, Sequence[Chain]]
 """From each atom of the rules, over its rule's variables, to all that it entails."""
 
 
-def reversed_rules(rules: Sequence[Rule], chains: Chains) -> Iterator[Diagnostic]:
-    """Rules that conclude the special from the general: the conclusion entails a premise, and not the reverse.
+def reversed_rules(rules: Sequence[Rule], chains: Chains, margin: float = MARGIN) -> Iterator[Diagnostic]:
+    """Rules that conclude the special from the general: the conclusion entails a premise, and the reverse less surely.
 
     Rules whose other premises also connect the arguments of the conclusion are left alone: those may justify it.
     """
     for rule in rules:
         for literal in _positive(rule):
             chain = _to(literal.atom, chains[rule.conclusion.atom])
-            if chain is None or _to(rule.conclusion.atom, chains[literal.atom]) or not _rests_on(rule, literal):
+            if chain is None or not _rests_on(rule, literal):
                 continue
+            back = _to(rule.conclusion.atom, chains[literal.atom])
+            if back is not None and chain.score - back.score < margin:
+                continue  # paraphrases
             yield faults.REVERSED.at(
                 rule.place,
                 f"rule {rule.name} concludes {chain.atoms[0]} from {chain.end}, but it is {chain}, not the reverse",

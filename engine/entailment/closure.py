@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import networkx as nx
@@ -19,10 +20,13 @@ from hapax.grammar.terms import Atom, Variable
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The shortest path from an atom to one that it entails. `before` is the chain to the atom before the last."""
+    """The strongest path from an atom to one that it entails. `before` is the chain to the atom before the last."""
 
     end: Atom
     before: Chain | None = None
+    score: float = 1.0
+    """Product of the scores along the path: ten steps of .5 are .001."""
+
     length: int = 1
     """Number of atoms."""
 
@@ -56,6 +60,7 @@ class _Arrow(NamedTuple):
     premise: tuple[int, ...]
     predicate: str
     hypothesis: tuple[int, ...]
+    score: float
 
     def leads_to(self, position: _Position) -> _Position | None:
         """The next position; None if the premise repeats a variable where this position has different terms."""
@@ -77,7 +82,7 @@ class EntailmentGraph:
             names = [term.name for term in edge.premise.arguments if isinstance(term, Variable)]
             entailed = [term.name for term in edge.hypothesis.arguments if isinstance(term, Variable)]
             premise, hypothesis = tuple(map(names.index, names)), tuple(map(names.index, entailed))
-            arrow = _Arrow(premise, edge.hypothesis.predicate, hypothesis)
+            arrow = _Arrow(premise, edge.hypothesis.predicate, hypothesis, edge.score)
             self._arrows.setdefault((edge.premise.predicate, len(names)), []).append(arrow)
 
     @cached_property
@@ -86,9 +91,12 @@ class EntailmentGraph:
         named = {atom.indicator: atom for edge in self.edges for atom in (edge.premise, edge.hypothesis)}
         return tuple(_plain(named[indicator]) for indicator in sorted(named))
 
-    def chains(self, starts: Iterable[Atom]) -> dict[Atom, list[Chain]]:
-        """The shortest chain from each atom to every other atom that it entails, over the terms of the start."""
-        return {atom: self._from(atom) for atom in dict.fromkeys(starts)}
+    def chains(self, starts: Iterable[Atom], at_least: float = 0.0) -> dict[Atom, list[Chain]]:
+        """The strongest chain from each atom to every other atom that it entails, over the terms of the start.
+
+        Of equally strong chains the shortest is given. Chains with a lower score than `at_least` are left out.
+        """
+        return {atom: self._from(atom, at_least) for atom in dict.fromkeys(starts)}
 
     @cached_property
     def closure(self) -> dict[Atom, list[Chain]]:
@@ -114,30 +122,32 @@ class EntailmentGraph:
                 groups.append((atom, *sorted(others, key=str)))
         return tuple(groups)
 
-    def _from(self, atom: Atom) -> list[Chain]:
-        """The chains from an atom, the shortest first."""
+    def _from(self, atom: Atom, at_least: float) -> list[Chain]:
+        """The chains from an atom, the shortest first, by Dijkstra's algorithm: a longer path is never stronger."""
         start = _position_of(atom)
-        chains = {start: Chain(atom)}
-        layer = [start]
-        # Layer by layer, each in the order of its chains, so that the first chain to a position is the least of the
-        # shortest ones.
-        while layer:
-            following: list[_Position] = []
-            for position in layer:
-                for successor in sorted(self._successors(position), key=lambda each: each.order):
-                    if successor not in chains:
-                        before = chains[position]
-                        chains[successor] = Chain(_atom(successor, atom), before, before.length + 1)
-                        following.append(successor)
-            layer = following
+        chains: dict[_Position, Chain] = {}
+        # Strongest first, then shortest, then in the order of the paths, so that the same chain is always given.
+        waiting: list[tuple[float, int, int, tuple[int, str, tuple[int, ...]], _Position, Chain]] = []
+        waiting.append((-1.0, 1, 0, start.order, start, Chain(atom)))
+        while waiting:
+            _, _, _, _, position, chain = heappop(waiting)
+            if position in chains:
+                continue
+            chains[position] = chain
+            for arrow, successor in self._steps(position):
+                score = chain.score * arrow.score
+                if successor not in chains and score >= at_least:
+                    longer = Chain(_atom(successor, atom), chain, score, chain.length + 1)
+                    heappush(waiting, (-score, longer.length, len(chains), successor.order, successor, longer))
         del chains[start]
         return sorted(chains.values(), key=lambda chain: (chain.length, str(chain.end)))
 
-    def _successors(self, position: _Position) -> Iterator[_Position]:
+    def _steps(self, position: _Position) -> Iterator[tuple[_Arrow, _Position]]:
+        """The edges that lead on from a position, each with the position after it."""
         for arrow in self._arrows.get((position.predicate, len(position.numbers)), ()):
             successor = arrow.leads_to(position)
             if successor is not None:
-                yield successor
+                yield arrow, successor
 
     def _components(self) -> Iterator[set[_Position]]:
         """The strongly connected components of all positions that the atoms reach."""
@@ -146,7 +156,7 @@ class EntailmentGraph:
         positions.add_nodes_from(waiting)
         while waiting:
             position = waiting.pop()
-            for successor in self._successors(position):
+            for _, successor in self._steps(position):
                 if successor not in positions:
                     waiting.append(successor)
                 positions.add_edge(position, successor)

@@ -128,6 +128,25 @@ def read_statements(
                 yield from derive_statements(prolog, library, facts, kept, denied)
 
 
+def fact_tables(
+    kb: KnowledgeBase, relations: Relations, library: Library, rule: Rule
+) -> tuple[StoredDerivation, tuple[str, ...]] | None:
+    """The stored derivation of a rule, and the relation of facts that each positive literal of its premise matched.
+
+    None for a rule that was left to Prolog, or whose premise has derived predicates. Raises as `read_statements` does.
+    """
+    derivation = _current(kb, relations, library, rule)
+    if derivation.engine != "sql":
+        return None
+    compiled = _CompiledLibrary(relations, relevant_library(library, rule), [rule])
+    joined = [item for item in rule.literals if not item.negated and not rule.is_information(item)]
+    if any(item.atom.indicator in compiled.derived for item in joined):
+        return None
+    # A negation may need derived predicates.
+    compiled.materialise()
+    return derivation, compiled.body(rule).tables
+
+
 WriteTable: TypeAlias = Callable[[str, Sequence[str], Iterator[RowBatch]], None]
 """A function that writes a table; it takes the name, the columns and the rows in batches."""
 

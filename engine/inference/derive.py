@@ -354,9 +354,9 @@ class StatementWriter:
             distribution=distribution,
             run_id=self.run_id,
             substitution=tuple((name, constant.value) for name, constant in substitution.bindings),
-            premise=_filled(self.premise, substitution),
-            conclusion=_filled(self.conclusion, substitution),
-            ranking_text=_filled(self.ranking, substitution),
+            premise=filled(self.premise, substitution),
+            conclusion=filled(self.conclusion, substitution),
+            ranking_text=filled(self.ranking, substitution),
             proof=self._proof(substitution).to_json(),
         )
 
@@ -370,8 +370,8 @@ class StatementWriter:
         return Proof(conclusion, By.RULE, self.rule.name, tuple(children))
 
 
-def _filled(pieces: Sequence[str], substitution: Substitution) -> str:
-    """The text with values in place of variables; every second piece is a variable's name.
+def filled(pieces: Sequence[str], substitution: Substitution) -> str:
+    """The text of a writer's pieces with values in place of variables; every second piece is a variable's name.
 
     The pieces were split at NUL, which no value contains.
     """

@@ -6,7 +6,8 @@
 %   r  starts a row         e  starts the end mark: two atoms, kind and message
 % Without the end mark the goal's process died, and its output is discarded.
 
-:- module(hapax_host, [ready/0, limit_stacks/1, load_program/3, answer/4, derivation/4, need/3, demanded/3]).
+:- module(hapax_host, [ready/0, limit_stacks/1, load_program/3, answer/4, derivation/4, need/3, demanded/3,
+                       open_feed/2, fetch/2]).
 
 :- use_module(library(aggregate)).
 :- use_module(library(apply)).
@@ -216,6 +217,55 @@ missing(Name, Arguments) :-
 
 pattern(Argument, free) :- var(Argument), !.
 pattern(Argument, bound(Argument)).
+
+% --- facts that the program left out ---------------------------------------------------------------------------------
+
+%!  open_feed(+Calls, +Facts)
+%   Open the files to which calls for facts are written and from which the facts are read. Without bom(false) Prolog would
+%   wait for the first facts.
+open_feed(Calls, Facts) :-
+    open(Calls, write, Out, [encoding(utf8), buffer(full), newline(posix)]),
+    open(Facts, read, In, [encoding(utf8), newline(posix), bom(false)]),
+    trie_new(Fetched),
+    nb_setval(hapax_feed, feed(Out, In, Fetched)).
+
+%!  fetch(+Name, +Arguments)
+%   Assert the facts that can match the call Name(Arguments), once for all calls that differ in free arguments only.
+fetch(Name, Arguments) :-
+    nb_getval(hapax_feed, feed(Out, In, Fetched)),
+    maplist(pattern, Arguments, Pattern),
+    (   fetched(Pattern, Name, Fetched)
+    ->  true
+    ;   emit_row(Out, [Name|Arguments]), put_char(Out, '.'), flush_output(Out),
+        assert_facts(In),
+        compound_name_arguments(Key, Name, Pattern),
+        trie_insert(Fetched, Key, true)
+    ).
+
+% The pattern itself, a pattern with only one of its bound arguments, or the whole predicate was fetched.
+fetched(Pattern, Name, Fetched) :- was_fetched(Pattern, Name, Fetched), !.
+fetched(Pattern, Name, Fetched) :- memberchk(bound(_), Pattern), only(Pattern, One), was_fetched(One, Name, Fetched), !.
+
+%!  only(+Pattern, -One)
+%   One has at most one of the bound arguments of Pattern.
+only([], []).
+only([bound(Value)|Pattern], [bound(Value)|Free]) :- maplist(freed, Pattern, Free).
+only([_|Pattern], [free|One]) :- only(Pattern, One).
+
+freed(_, free).
+
+was_fetched(Pattern, Name, Fetched) :- compound_name_arguments(Key, Name, Pattern), trie_lookup(Fetched, Key, _).
+
+assert_facts(In) :-
+    nb_getval(hapax_module, Module),
+    repeat,
+    read_term(In, Facts, [module(Module)]),
+    (   is_list(Facts)
+    ->  forall(member(Fact, Facts), assertz(Module:Fact)), fail
+    ;   Facts == end
+    ->  !
+    ;   throw(error(system_error(no_facts), _))
+    ).
 
 % --- writing ---------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ All quoting is done by `grammar/prolog_text.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hapax.grammar.dependencies import recursive_predicates, refuse_negative_cycles
@@ -38,6 +38,22 @@ class DemandState:
     refuted: Collection[Atom] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Predicates (indicators) whose facts are not in a program but fetched by call, and the calls that are expected.
+
+    `bound` gives, by the number of a rule, the sets of its conclusion's variables that are bound in calls.
+    """
+
+    predicates: frozenset[str] = frozenset()
+    bound: Mapping[int, Sequence[frozenset[str]]] = field(default_factory=dict)
+
+
+def row_name(predicate: str) -> str:
+    """The name, quoted, of the predicate that has the fetched facts of a predicate."""
+    return prolog_atom(f"hapax_row {predicate}")
+
+
 def build_program(
     library: Library,
     facts: Iterable[FactRecord],
@@ -46,20 +62,23 @@ def build_program(
     *,
     state: DemandState | None = None,
     denied: Iterable[DenialRecord] = (),
+    supply: Supply | None = None,
 ) -> str:
     """The text of the program. Facts of unknown predicates are left out: no rule or goal can name them.
 
     `assumed` atoms count as facts and are stored nowhere. `denied`: atoms of which a critic said a sure no, which a
     negation of an open predicate needs. `state`: the program also finds the questions that a goal needs, beyond those
-    of this state; None: it derives only. Raises HapaxError for an assumed atom that is not ground or whose predicate is
-    unknown, and for a predicate that depends on its own negation.
+    of this state; None: it derives only. `supply`: predicates whose facts are fetched when they are called. Raises
+    HapaxError for an assumed atom that is not ground or whose predicate is unknown, and for a predicate that depends on
+    its own negation.
     """
     refuse_negative_cycles(library)
     known = list(facts)
-    writer = _Writer(library, demand=state is not None)
+    writer = _Writer(library, state is not None, supply or Supply())
     lines = [
         *writer.declarations(),
         *writer.facts(known, _checked(assumed, library)),
+        *writer.fetches(),
         *writer.denials(denied),
         *writer.rules(),
         *(writer.demands(state) if state is not None else ()),
@@ -88,13 +107,14 @@ def is_asked(library: Library, signature: PredicateSignature) -> bool:
     return not (uses and all(uses) and any(map(library.is_person, signature.argument_types)))
 
 
-def join_order(rule: Rule) -> Rule:
+def join_order(rule: Rule, known: Collection[str] = ()) -> Rule:
     """The rule with its positive atoms ordered to join along shared variables, beginning with its hypotheses.
 
-    `clause_text` decides where the tests go: each as soon as its variables are bound.
+    `known` are variables that have values before. `clause_text` decides where the tests go: each as soon as its
+    variables are bound.
     """
     waiting = list(rule.premise)
-    bound: set[str] = set()
+    bound = set(known)
     ordered: list[BodyLiteral] = []
     while waiting:
         chosen = max(waiting, key=lambda item: _eagerness(rule, item, bound))
@@ -125,6 +145,7 @@ class _Writer:
 
     library: Library
     demand: bool
+    supply: Supply
     _quoted: dict[tuple[type, Value], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -153,6 +174,8 @@ class _Writer:
             yield f":- {'table' if indicator in self.recursive else 'dynamic'} {name}/{arity}."
             if indicator in self.asked:
                 yield f":- dynamic {self.fact_name(signature.name)}/{arity}."
+            if indicator in self.supply.predicates:
+                yield f":- dynamic {row_name(signature.name)}/{arity}."
             if self.library.is_open(indicator):
                 yield f":- dynamic {prolog_atom(denial_name(signature.name))}/{arity}."
 
@@ -173,10 +196,25 @@ class _Writer:
             indicator = f"{predicate}/{len(arguments)}"
             if indicator in self.signatures:
                 cells = ", ".join(map(self.value, arguments))
-                name = self.fact_name(predicate) if indicator in self.asked else prolog_atom(predicate)
+                name = self._stored_name(predicate, indicator)
                 lines.setdefault(indicator, []).append(f"{name}({cells})." if cells else f"{name}.")
         for group in lines.values():
             yield from group
+
+    def _stored_name(self, predicate: str, indicator: str) -> str:
+        """The name under which a predicate's facts are stored, quoted."""
+        if indicator in self.supply.predicates:
+            return row_name(predicate)
+        return self.fact_name(predicate) if indicator in self.asked else prolog_atom(predicate)
+
+    def fetches(self) -> Iterator[str]:
+        """A clause for each predicate whose facts are fetched."""
+        for indicator in sorted(self.supply.predicates & set(self.signatures)):
+            predicate, _, arity = indicator.rpartition("/")
+            names = ", ".join(f"A{place}" for place in range(1, int(arity) + 1))
+            name = self.fact_name(predicate) if indicator in self.asked else prolog_atom(predicate)
+            fetch = f"hapax_host:fetch({prolog_atom(predicate)}, [{names}])"
+            yield f"{name}({names}) :- {fetch}, {row_name(predicate)}({names})."
 
     def instances(self, known: Sequence[FactRecord], type_facts: Iterable[TypeFact]) -> Iterator[str]:
         """Facts `hapax_accepted(Value, Type)` for accepted types, and `hapax_instance` for their supertypes as well.
@@ -222,13 +260,27 @@ class _Writer:
             for literal in rule.literals
             if not literal.negated and literal.atom.indicator in self.library.derived
         ]
-        ordered = join_order(rule)
-        yield clause_text(ordered, self.library)
+        yield self._clause(index, rule)
         # The body again under a name of its own: a proof needs all variables, not only those of the conclusion.
-        yield clause_text(replace(ordered, conclusion=Literal(body)), self.library)
+        known = {variable.name for variable in rule.conclusion.variables} if self.supply.predicates else ()
+        yield clause_text(replace(join_order(rule, known), conclusion=Literal(body)), self.library)
         names = ", ".join(variable.name for variable in rule.variables)
         head, premises = atom_goal(rule.conclusion.atom), ", ".join(derived)
         yield f"hapax_rule({index}, {head}, [{names}], {atom_goal(body)}, [{premises}])."
+
+    def _clause(self, index: int, rule: Rule) -> str:
+        """The rule as a clause, whose atoms are joined in an order that suits the variables that a call binds."""
+        clause = clause_text(join_order(rule), self.library)
+        head, turnstile, body = clause.removesuffix(".").partition(" :-\n    ")
+        branches: dict[str, str] = {}
+        for names in sorted(self.supply.bound.get(index, ()), key=len, reverse=True):
+            ordered = clause_text(join_order(rule, names), self.library)
+            test = ", ".join(f"nonvar({name})" for name in sorted(names)) or "true"
+            branches.setdefault(test, ordered.removesuffix(".").partition(turnstile)[2])
+        if set(branches.values()) <= {body}:
+            return clause
+        tested = "".join(f"{test} -> {branch}\n    ; " for test, branch in branches.items() if test != "true")
+        return f"{head}{turnstile}( {tested}{body} )."
 
     def demands(self, state: DemandState) -> Iterator[str]:
         """Clauses by which predicates record the questions they need, and facts about those that need no asking."""

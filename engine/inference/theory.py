@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.entailment.graph import strongest
+from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.program import build_program
+from hapax.engine.inference.fact_supply import FactSupply, index_facts, supplied_predicates
+from hapax.engine.inference.program import Supply, build_program
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm, QueryLimits
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.grammar.errors import HapaxError
@@ -17,6 +19,7 @@ from hapax.grammar.parser import parse_goal
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
+from hapax.kb.argument_index import one_state
 from hapax.kb.records import DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
@@ -38,6 +41,18 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedFacts:
+    """The facts of a loaded theory: those in its program, and the supply of the others, if it leaves some out."""
+
+    in_program: Sequence[FactRecord]
+    supply: FactSupply | None = None
+
+    def read(self) -> list[FactRecord]:
+        """The facts that the program has, and those that goals have called for since it was loaded."""
+        return [*self.in_program, *(self.supply.facts() if self.supply else ())]
+
+
+@dataclass(frozen=True, slots=True)
 class Theory:
     """Rules, the facts of a knowledge base, and assumptions (`--assume`) that are stored nowhere.
 
@@ -54,11 +69,12 @@ class Theory:
         """The assumptions as ground atoms. Raises HapaxError for a text that is not an atom of a known predicate."""
         return tuple(atom if isinstance(atom, Atom) else parse_atom(atom, self.library) for atom in self.assume)
 
-    def facts(self) -> Iterator[FactRecord]:
-        """The facts of the predicates that the library knows."""
+    def facts(self, without: Collection[str] = ()) -> Iterator[FactRecord]:
+        """The facts of the predicates that the library knows, `without` those of some indicators."""
         facts = self.kb.facts if self.known is None else self.known.of_run
         for signature in self.library.completed().signatures:
-            yield from facts(signature.indicator)
+            if signature.indicator not in without:
+                yield from facts(signature.indicator)
 
     def denied(self) -> Iterator[DenialRecord]:
         """The denials of open predicates, which negations of these need."""
@@ -113,9 +129,30 @@ class Theory:
         part = relevant_library(self.library, *rules, goals=goals)
         return replace(self, library=part, assume=tuple(atom for atom in self.assumed if part.knows(atom.indicator)))
 
-    def program(self) -> str:
-        """The theory as a Prolog program."""
-        return build_program(self.library.with_closure(), self.facts(), assumed=self.assumed, denied=self.denied())
+    def patterns(self, *, proofs: bool = False) -> CallPatterns:
+        """Call patterns of the theory's rules, to which goals are added. `proofs`: for a search for proofs."""
+        return CallPatterns(self.library.with_closure(), proofs)
+
+    def index(self, patterns: CallPatterns) -> None:
+        """Index large predicates for calls with these patterns. Call it outside `one_state`."""
+        if self.known is None:
+            index_facts(self.kb, patterns)
+
+    def load(self, session: PrologSession, patterns: CallPatterns, clauses: str = "") -> LoadedFacts:
+        """Load the theory, and further clauses, for goals that call predicates with these patterns.
+
+        The facts of a large predicate that is always called with an argument bound are read when it is called.
+        """
+        library, assumed = patterns.library, self.assumed
+        supplied = supplied_predicates(self.kb, patterns) if self.known is None else frozenset()
+        facts = list(self.facts(supplied))
+        bound = (
+            {number: patterns.bound_variables(rule) for number, rule in enumerate(library.rules)} if supplied else {}
+        )
+        program = build_program(library, facts, assumed=assumed, denied=self.denied(), supply=Supply(supplied, bound))
+        feed = FactSupply(self.kb, supplied, (*library.facts, *assumed)) if supplied else None
+        session.load(program + clauses, feed)
+        return LoadedFacts(facts, feed)
 
 
 def run_query(
@@ -123,10 +160,13 @@ def run_query(
 ) -> QueryResult:
     """Answer a goal over a theory. Raises GoalRejected, GoalRefused or LimitExceeded."""
     goal = theory.goal(goal_text)
-    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
     # Only the part that the goal depends on: loading all facts may take seconds.
-    with open_session(session) as prolog:
-        prolog.load(part.program())
+    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    patterns = part.patterns()
+    patterns.add_goal(goal)
+    part.index(patterns)
+    with one_state(theory.kb), open_session(session) as prolog:
+        part.load(prolog, patterns)
         return answer_goal(prolog, goal, limits)
 
 

@@ -7,6 +7,7 @@ pyswip finds and starts SWI-Prolog. Its own conversion of terms is not used: it 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -20,8 +21,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
-ROWS, END = b"R", b"E"
-"""The first byte of a message: a piece of the answer text follows, or the JSON that closes the reply."""
+ROWS, REQUEST, END = b"R", b"F", b"E"
+"""The first byte of a message: a piece of the answer text follows, a piece of a call for facts, or the JSON that closes
+the reply."""
 
 _HERE = Path(__file__).parent
 _CHUNK = 1 << 16
@@ -98,49 +100,30 @@ class Worker:
 
     def _answer(self, request: Mapping[str, Any]) -> None:
         """Run a goal in a child process and forward its output."""
-        reading, writing = os.pipe()
+        pipes = _GoalPipes(self.connection)
         # A fork, because a goal may crash Prolog or exhaust its memory, and the loaded program must outlive that.
         child = os.fork()
         if child == 0:
-            self._run(writing, request)
-        # Else the pipe would never report its end, since this process would still hold it open.
-        os.close(writing)
+            self._run(pipes, request)
+        # Else the pipes would never report their end, since this process would still hold the child's ends open.
+        pipes.close_child_ends()
         try:
-            ended = self._pass_on(reading, time.monotonic() + request["seconds"], request["memory_mb"] << 20)
+            ended = pipes.pass_on(time.monotonic() + request["seconds"], request["memory_mb"] << 20)
         finally:
-            os.close(reading)
+            pipes.close()
             os.kill(child, signal.SIGKILL)  # harmless if it has ended: it stays a zombie until waitpid
             _, status = os.waitpid(child, 0)
         killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         self._end({"kind": ended, "signal": killed_by})
 
-    def _pass_on(self, reading: int, deadline: float, room: int) -> str:
-        """Forward the child's bytes until it closes its end. Returns how it ended, or which limit it exceeded."""
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return "seconds"
-            # The connection is watched as well: a cancel, or the end of the parent, ends the goal.
-            ready, _, _ = select.select([reading, self.connection.fileno()], [], [], left)
-            if self.connection.fileno() in ready:
-                self.connection.recv_bytes()  # a cancel; at the end of the file the error ends the worker
-                return "cancelled"
-            if reading in ready:
-                chunk = os.read(reading, _CHUNK)
-                room -= len(chunk)
-                if not chunk:
-                    return "closed"
-                if room < 0:
-                    return "memory"
-                self.connection.send_bytes(ROWS + chunk)
-
-    def _run(self, writing: int, request: Mapping[str, Any]) -> NoReturn:
-        """The child: make the pipe its standard output, set the limits, run the goal. Never returns."""
+    def _run(self, pipes: _GoalPipes, request: Mapping[str, Any]) -> NoReturn:
+        """The child: make the pipes its files, set the limits, run the goal. Never returns."""
         try:
-            os.dup2(writing, 1)
-            # The child must not keep the worker's connection open.
-            os.closerange(3, 256)
+            pipes.take_child_ends()
             os.environ.clear()  # no goal has a use for it
+            if request["feed"]:
+                # Prolog opens the pipes now, since no file can be opened under the limits.
+                self.prolog.call("hapax_host", "open_feed", f"/dev/fd/{_CALLS}", "/dev/fd/0")
             _limit(request["seconds"], request["memory_mb"])
             self.prolog.call("hapax_host", "limit_stacks", str(request["memory_mb"]))
             self.prolog.call("hapax_host", "answer", request["goal"], request["names"], self.module, request["options"])
@@ -150,6 +133,87 @@ class Worker:
 
     def _end(self, reply: Mapping[str, Any]) -> None:
         self.connection.send_bytes(END + json.dumps(reply).encode())
+
+
+_CALLS = 3
+"""The file descriptor to which a goal writes its calls for facts."""
+
+
+class _GoalPipes:
+    """The pipes between the worker and a goal's process: answers, calls for facts, and the facts."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.answers, self._to_answers = os.pipe()
+        self.calls, self._to_calls = os.pipe()
+        self._from_facts, self.facts = os.pipe()
+        os.set_blocking(self.facts, False)
+        # A view, of which a piece is taken without a copy of the rest.
+        self.waiting = memoryview(b"")
+
+    def close_child_ends(self) -> None:
+        for descriptor in (self._to_answers, self._to_calls, self._from_facts):
+            os.close(descriptor)
+
+    def close(self) -> None:
+        for descriptor in (self.answers, self.calls, self.facts):
+            os.close(descriptor)
+
+    def take_child_ends(self) -> None:
+        """In the child: facts are its standard input, answers its standard output."""
+        # Copies out of the way, so that no descriptor is overwritten before it is used.
+        ends = (self._from_facts, self._to_answers, self._to_calls)
+        copies = [fcntl.fcntl(end, fcntl.F_DUPFD, _CALLS + 1) for end in ends]
+        for end, descriptor in zip(copies, (0, 1, _CALLS), strict=True):
+            os.dup2(end, descriptor)
+        # The child must not keep the worker's connection open.
+        os.closerange(_CALLS + 1, 256)
+
+    def pass_on(self, deadline: float, room: int) -> str:
+        """Forward the child's bytes until it closes its end. Returns how it ended, or which limit it exceeded."""
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return "seconds"
+            # The connection is watched as well: a cancel, or the end of the parent, ends the goal.
+            watched = [self.answers, self.calls, self.connection.fileno()]
+            ready, writable, _ = select.select(watched, [self.facts] if self.waiting else [], [], left)
+            if writable:
+                self._feed()
+            if self.connection.fileno() in ready and not self._received():
+                return "cancelled"
+            if self.calls in ready:
+                self._forward_call()
+            if self.answers in ready:
+                chunk = os.read(self.answers, _CHUNK)
+                room -= len(chunk)
+                if not chunk:
+                    return "closed"
+                if room < 0:
+                    return "memory"
+                self.connection.send_bytes(ROWS + chunk)
+
+    def _received(self) -> bool:
+        """Take facts from the session; False for a cancel. At the end of the file the error ends the worker."""
+        if json.loads(self.connection.recv_bytes())["do"] != "feed":
+            return False
+        self.waiting = memoryview(self.connection.recv_bytes())
+        return True
+
+    def _forward_call(self) -> None:
+        call = os.read(self.calls, _CHUNK)
+        if call:
+            self.connection.send_bytes(REQUEST + call)
+
+    def _feed(self) -> None:
+        """Write as much of the facts as the pipe takes."""
+        try:
+            written = os.write(self.facts, self.waiting[:_CHUNK])
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # the goal has ended; its answers tell how
+            written = len(self.waiting)
+        self.waiting = self.waiting[written:]
 
 
 @contextmanager

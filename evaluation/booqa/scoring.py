@@ -10,10 +10,8 @@ from typing import Protocol, runtime_checkable
 
 from hapax.evaluation.booqa.premises import Context, QuestionWithPremises
 from hapax.evaluation.entailment import report
-from hapax.evaluation.entailment.metrics import curve, estimate, normalised_area
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
-from hapax.evaluation.shared.estimates import NOTHING
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.llm_oracle.budget import DeferralCollector
 
@@ -110,9 +108,8 @@ def measure(
             for question in questions:
                 proposition = question.question
                 clusters.append((proposition.slice, proposition.sentence, proposition.mention.pair))
-            norm = estimate(truth, scores, normalised_area, clusters, seed)
-            shape = curve(truth, scores)
-            result = report.SubsetResult(method.name, name, None, len(questions), shape, None, norm, NOTHING, NOTHING)
+            how = report.Measuring(seed=seed)
+            result = report.subset_result((method.name, name, None), truth, [scores], clusters, how)
             yield ScoredAnswers(result, tuple(truth), tuple(scores))
     deferrals.raise_first()
 

@@ -43,6 +43,21 @@ def derived_row(record: StatementRecord) -> Row:
     }
 
 
+def derived_line(record: StatementRecord) -> str:
+    """One statement as a line of JSON."""
+    return json_line(derived_row(record))
+
+
+def write_lines(path: Path, batches: Iterable[Sequence[str]]) -> int:
+    """Write lines to a file as they come, and return their number."""
+    count = 0
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        for batch in batches:
+            stream.write("".join(batch))
+            count += len(batch)
+    return count
+
+
 def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
     """Write statements to a `.jsonl` or `.parquet` file, and return their number.
 

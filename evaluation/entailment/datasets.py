@@ -17,9 +17,10 @@ from hapax.evaluation.entailment.groups import (
     split_again,
     subset,
 )
-from hapax.evaluation.entailment.pairs import EntailmentPair, read_pairs, write_levy_holt
+from hapax.evaluation.entailment.pairs import FAULTS_SHOWN, EntailmentPair, Skipped, read_pairs, write_levy_holt
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
 
 FULL = "full"
 HYPOTHESIS_ONLY = "hypothesis-only"
@@ -38,10 +39,13 @@ class DataReport:
     leaks: int
     """Number of pairs that `given` separates from their converse."""
 
+    skipped: tuple[str, ...] = ()
+    """Faults of the lines that were left out."""
+
     @classmethod
-    def of(cls, given: Splits, seed: int) -> DataReport:
+    def of(cls, given: Splits, seed: int, skipped: Sequence[str] = ()) -> DataReport:
         """The report on these splits; `seed` decides how they are split again."""
-        return cls(given, split_again(given, seed), leaks(given))
+        return cls(given, split_again(given, seed), leaks(given), tuple(skipped))
 
     @property
     def result(self) -> ExperimentResult:
@@ -74,18 +78,30 @@ class DataReport:
             if self.leaks
             else "No pair has its converse in another split."
         )
-        return ExperimentResult(tables, figures, notes=[note])
+        return ExperimentResult(tables, figures, notes=[*skipped_note(list(self.skipped)), note])
 
 
-def read_splits(files: Sequence[Path]) -> dict[str, list[EntailmentPair]]:
-    """Read each file as a split, named after the file. Raises HapaxError if two files have the same name."""
+def read_splits(files: Sequence[Path], skipped: Skipped | None = None) -> dict[str, list[EntailmentPair]]:
+    """Read each file as a split, named after the file. Raises HapaxError if two files have the same name.
+
+    `skipped` takes the faults of faulty lines; without it they refuse the file.
+    """
     names = [path.stem for path in files]
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
         raise HapaxError(
             f"Two files are named {duplicate}; a split takes its name from its file. Rename one of the files."
         )
-    return {path.stem: read_pairs(path) for path in files}
+    return {path.stem: read_pairs(path, skipped) for path in files}
+
+
+def skipped_note(skipped: Skipped) -> list[str]:
+    """A note on lines that were left out, if there are any."""
+    if not skipped:
+        return []
+    more = len(skipped) - FAULTS_SHOWN
+    shown = [*skipped[:FAULTS_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+    return ["\n".join([f"Left out {counted(len(skipped), 'faulty line')}:", *shown])]
 
 
 def subsets(pairs: Sequence[EntailmentPair]) -> Iterator[tuple[str, list[EntailmentPair]]]:

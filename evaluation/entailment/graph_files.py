@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
 
-from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, TypedTriple
+from hapax.evaluation.entailment.pairs import UNPARSED, EntailmentPair, Triple, TypedTriple
 from hapax.evaluation.entailment.scorers import VisibleSides
 from hapax.evaluation.entailment.wording import predicate_words, surface
 from hapax.grammar.errors import HapaxError
@@ -208,6 +208,8 @@ class GraphScorer:
         names = _numbered(graph.types)
         scores: list[float] = []
         for pair in group:
+            if UNPARSED in (pair.premise, pair.hypothesis):
+                continue  # scores 0
             types = pair.hypothesis.types if isinstance(pair.hypothesis, TypedTriple) else ("", "")
             if graph.fits(types):
                 sides = _Sides.of(pair, _numbered(types))

@@ -15,12 +15,12 @@ from hapax.grammar.terms import Atom
 
 
 def lines(graph: EntailmentGraph) -> Iterator[str]:
-    """Lines of text: the shortest chain from each predicate to each one it entails, then the sets of paraphrases."""
+    """Lines of text: the strongest chain from each predicate to each one it entails, then the sets of paraphrases."""
     if not graph.edges:
         yield "No stored entailment has this score. Store some with `hapax evaluate entailment facts`."
         return
     for atom, chains in graph.closure.items():
-        yield from (str(chain) for chain in chains)
+        yield from (f"{chain} ({chain.score:.2f})" for chain in chains)
         if not chains:
             yield f"{atom} entails nothing"
     for same in graph.paraphrases:
@@ -28,16 +28,19 @@ def lines(graph: EntailmentGraph) -> Iterator[str]:
 
 
 def to_json(graph: EntailmentGraph) -> dict[str, Any]:
-    """The edges, the closure with its chains, and the paraphrases."""
+    """The edges, the closure with its chains and their scores, and the paraphrases."""
     closure: dict[str, dict[str, list[str]]] = {}
+    scores: dict[str, dict[str, float]] = {}
     for atom, chains in graph.closure.items():
         closure[str(atom)] = {str(chain.end): list(map(str, chain.atoms)) for chain in chains}
+        scores[str(atom)] = {str(chain.end): chain.score for chain in chains}
     return {
         "edges": [
             {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis), "score": edge.score}
             for edge in graph.edges
         ],
         "closure": closure,
+        "scores": scores,
         "paraphrases": [[str(atom) for atom in same] for same in graph.paraphrases],
     }
 

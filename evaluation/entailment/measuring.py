@@ -1,40 +1,101 @@
-"""Measure scorers, opened by name, on the pairs of files."""
+"""Measure and audit scorers, opened by name, on the pairs of files."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from hapax.evaluation.entailment.datasets import read_splits
+from hapax.evaluation.entailment.bias import AuditSetting, BiasAudit, audit
+from hapax.evaluation.entailment.datasets import read_splits, skipped_note
 from hapax.evaluation.entailment.metrics import refuse_one_label
 from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession, leak_warning
-from hapax.evaluation.entailment.report import SubsetResult, measure
+from hapax.evaluation.entailment.pairs import EntailmentPair
+from hapax.evaluation.entailment.perturbations import Entities
+from hapax.evaluation.entailment.report import Measuring, SubsetResult, measure
 from hapax.evaluation.entailment.scorers import VisibleSides
+from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.arguments import checked
+from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+from hapax.llm_oracle.protocols import CRITIC, LIKELIHOOD
 
 
 @checked
 @dataclass(frozen=True)
 class EntailmentOptions(ScorerOptions):
-    """Scorers by name, their options, and the sides of a pair that they see; both: also hypotheses alone."""
+    """Scorers by name, their options, and how they are measured.
+
+    `sides`: the sides of a pair that they see. `twin`: hypotheses alone are measured, too. `released`: curves as the
+    released code draws them. `skip_faulty`: faulty lines are left out instead of refusing their file.
+    """
 
     scorers: tuple[str, ...] = ("critic",)
     sides: Literal["both", "hypothesis", "premise"] = "both"
+    twin: bool = True
+    released: bool = False
+    skip_faulty: bool = False
 
 
 def measure_files(
-    kb: KnowledgeBase, paths: Sequence[Path], options: EntailmentOptions, opening: OpeningOptions
+    session: ScorerSession, paths: Sequence[Path], options: EntailmentOptions, seed: int
 ) -> tuple[list[SubsetResult], list[str]]:
-    """The results of each scorer on each subset of the pairs of these files, and notes on the training pairs."""
-    pairs = list(chain.from_iterable(read_splits(paths).values()))
+    """The results of each scorer on each subset of the pairs of these files, and notes on their lines and leaks."""
+    pairs, notes = _pairs(paths, options)
+    scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
+    how = Measuring(VisibleSides(options.sides), options.twin, options.released, seed)
+    return list(measure(scorers, pairs, how)), notes
+
+
+def audit_files(
+    session: ScorerSession, kb: KnowledgeBase, paths: Sequence[Path], options: EntailmentOptions, seed: int
+) -> list[BiasAudit]:
+    """The audit of each scorer on the pairs of these files. A model also judges the hypotheses alone, as statements."""
+    pairs, notes = _pairs(paths, options)
+    entities = kb_entities(kb)
+    audits = []
+    for name in dict.fromkeys(options.scorers):
+        attest = session.measure(CRITIC) if name in (CRITIC, LIKELIHOOD) else None
+        setting = AuditSetting(word_frequency, entities, attest, seed)
+        audited = audit(session.scorer(name), pairs, setting)
+        audits.append(replace(audited, notes=(*notes, *audited.notes)))
+    return audits
+
+
+def word_frequency(texts: Sequence[str]) -> list[float]:
+    """Mean log frequency of the words of each text; lowest for a text without words."""
+    scores = FrequencyLikelihood().log_likelihoods(texts)
+    return [score.total / score.token_count if score.token_count else -math.inf for score in scores]
+
+
+def kb_entities(kb: KnowledgeBase) -> dict[str, Entities]:
+    """The values of a knowledge base's statements by type in lower case, for each end that has any."""
+    library = stored_library(kb)
+    rules = {rule.name: rule for rule in library.rules}
+    by_end: dict[str, Entities] = {}
+    for end in Distribution:
+        names: dict[str, dict[str, None]] = {}
+        for statement in kb.statements(distribution=end):
+            rule = rules.get(statement.rule)
+            types = {} if rule is None else {variable.name: variable.data_type for variable in rule.variables}
+            for variable, value in statement.substitution:
+                if isinstance(value, str) and variable in types:
+                    names.setdefault(types[variable].casefold(), {})[value] = None
+        if names:
+            title = end.value.replace("_", " ")
+            by_end[f"{title} entities of the knowledge base"] = {kind: list(values) for kind, values in names.items()}
+    return by_end
+
+
+def _pairs(paths: Sequence[Path], options: EntailmentOptions) -> tuple[list[EntailmentPair], list[str]]:
+    """The pairs of the files, and notes on faulty lines and leaks."""
+    skipped: list[str] = []
+    splits = read_splits(paths, skipped if options.skip_faulty else None)
+    pairs = list(chain.from_iterable(splits.values()))
     refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, paths)))  # before any model is asked
     warning = leak_warning(options.training_pairs, pairs) if options.training else ""
-    session = ScorerSession(kb, options, opening)
-    scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
-    results = list(measure(scorers, pairs, VisibleSides(options.sides), opening.seed))
-    return results, [warning] if warning else []
+    return pairs, [*skipped_note(skipped), *([warning] if warning else [])]

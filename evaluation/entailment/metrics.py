@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hapax.evaluation.shared.estimates import NOTHING, RESAMPLES, Estimate
 from hapax.grammar.errors import HapaxError
+
+RELEASED_HALF = 0.51
+"""The precision above which the released code takes its AUCHALF."""
 
 HALF = 0.5
 """The precision above which earlier work measures AUC (Hosseini et al. 2018; Schmitt and Schütze 2021)."""
@@ -30,6 +34,19 @@ class Curve:
 
     points: tuple[_Floats, _Floats]
     """Recall and precision after each case, and at recall 0. Within ties, their expectation under random order."""
+
+    counts: tuple[_Floats, _Floats, _Floats]
+    """Hits and cases at the end of each run of equal scores, from 0 on, and the cases at each point: whole numbers."""
+
+    def above(self, floor: float | None = None) -> _Floats:
+        """Height of each point over a precision, by default `positive`; exactly 0 where they are equal."""
+        hits, ends, cases = self.counts
+        share = Fraction(int(hits[-1]), int(ends[-1])) if floor is None else Fraction(floor).limit_denominator(10**6)
+        # Precision hits/cases is compared with the share by their counts: a quotient would be off by its rounding, and
+        # a curve that lies on its floor, such as that of a constant scorer, would fall below it.
+        excess = np.interp(cases, ends, hits * share.denominator - ends * share.numerator)
+        height = excess / (cases * share.denominator)
+        return np.append(height[0], height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +77,14 @@ class Ranking:
         counts = np.ones_like(self._labels) if weights is None else weights[self._order]
         cases, hits = np.cumsum(counts), np.cumsum(self._labels * counts)
         if not len(hits) or hits[-1] == 0:
-            return Curve(np.zeros(0), np.zeros(0), np.zeros(0), 0.0, (np.zeros(0), np.zeros(0)))
+            nothing = np.zeros(0)
+            return Curve(nothing, nothing, nothing, 0.0, (nothing, nothing), (nothing, nothing, nothing))
         counted = cases > 0  # a resample may leave out the cases with the highest scores
         reached = counted[self._ends]
         ends = self._ends[reached]
         # Hits inside a run of equal scores rise linearly: a scorer that ties nearly everything gains nothing by it.
-        expected = np.interp(cases, np.append(0.0, cases[ends]), np.append(0.0, hits[ends]))
+        end_hits, end_cases = np.append(0.0, hits[ends]), np.append(0.0, cases[ends])
+        expected = np.interp(cases, end_cases, end_hits)
         recall, precision = expected[counted] / hits[-1], expected[counted] / cases[counted]
         return Curve(
             hits[ends] / cases[ends],
@@ -75,6 +94,7 @@ class Ranking:
             # Left of the first case precision stays as it is there. The usual anchor, precision 1 at recall 0, would
             # put the area of a constant scorer above its baseline.
             (np.append(0.0, recall), np.append(precision[0], precision)),
+            (end_hits, end_cases, cases[counted]),
         )
 
 
@@ -85,6 +105,8 @@ def curve(truth: Sequence[bool], scores: Sequence[float]) -> Curve:
 
 def area_above(measured: Curve, floor: float = HALF) -> float:
     """Area under the curve where precision is at least `floor`, the curve being linear between cases; 0 if empty."""
+    if not len(measured.recall):
+        return 0.0
     area, width = _above(measured, floor)
     return area + floor * width
 
@@ -99,7 +121,8 @@ def normalised_area(measured: Curve, baseline: float | None = None) -> float:
     floor = measured.positive if baseline is None else baseline
     if not len(measured.recall) or floor >= 1:
         return 0.0
-    return (area_above(measured, floor) - floor) / (1 - floor)
+    area, width = _above(measured, baseline)
+    return (area + floor * width - floor) / (1 - floor)
 
 
 def released_area(measured: Curve, baseline: float | None = None) -> float:
@@ -108,7 +131,47 @@ def released_area(measured: Curve, baseline: float | None = None) -> float:
     Equal to Eq. 1 where precision never falls below the baseline.
     """
     floor = measured.positive if baseline is None else baseline
-    return 0.0 if not len(measured.recall) or floor >= 1 else _above(measured, floor)[0] / (1 - floor)
+    return 0.0 if not len(measured.recall) or floor >= 1 else _above(measured, baseline)[0] / (1 - floor)
+
+
+def released_points(measured: Curve) -> tuple[_Floats, _Floats]:
+    """Recall and precision as the released code joins them: the thresholds' own, after precision 1 at recall 0.
+
+    Within ties the released curve is a straight line, whatever their order.
+    """
+    return np.append(0.0, measured.recall), np.append(1.0, measured.precision)
+
+
+def area_of_release(measured: Curve) -> float:
+    """AUCREL on the released code's curve: area of max(precision - baseline, 0) over 1 - baseline; 0 if empty."""
+    floor = measured.positive
+    if not len(measured.recall) or floor >= 1:
+        return 0.0
+    recall, precision = released_points(measured)
+    return _trapezoids(recall, np.maximum(precision - floor, 0.0)) / (1 - floor)
+
+
+def half_of_release(measured: Curve) -> float:
+    """AUCHALF of the released code: area under its curve over the points whose precision is at least .51."""
+    recall, precision = released_points(measured)
+    reached = precision >= RELEASED_HALF
+    return _trapezoids(recall[reached], precision[reached])
+
+
+def concordance(measured: Curve) -> float:
+    """Probability that a true pair has a higher score than a false one, ties counted half; .5 without either label.
+
+    It is the area under the ROC curve: chance is .5 whatever the share of true pairs, and less is worse than chance.
+    """
+    hits, ends, _ = measured.counts
+    if not len(hits) or hits[-1] == 0 or hits[-1] == ends[-1]:
+        return 0.5
+    misses = ends - hits
+    return _trapezoids(misses, hits) / float(hits[-1] * misses[-1])
+
+
+def _trapezoids(across: _Floats, up: _Floats) -> float:
+    return float(np.sum(np.diff(across) * (up[:-1] + up[1:]) / 2))
 
 
 def best_f1(measured: Curve) -> BestThreshold:
@@ -136,6 +199,38 @@ Figure = Callable[[Curve], float]
 """A measure of a curve."""
 
 
+@dataclass(frozen=True, slots=True)
+class TwinFigure:
+    """A figure of whole pairs, the same of hypotheses alone, and their difference; nan without hypotheses alone."""
+
+    whole: Estimate
+    alone: Estimate = NOTHING
+    gap: Estimate = NOTHING
+
+
+def compare(
+    truth: Sequence[bool],
+    score_lists: Sequence[Sequence[float]],
+    figures: Mapping[str, Figure],
+    clusters: Sequence[Hashable],
+    seed: int = 0,
+) -> dict[str, TwinFigure]:
+    """Each figure of the scores of whole pairs and, if given, of hypotheses alone, on the same resampled cases.
+
+    The cases of a cluster (a pair and its converse) are resampled together.
+    """
+    rankings = [Ranking(truth, scores) for scores in score_lists]
+
+    def measured(weights: _Floats | None) -> _Floats:
+        curves = [ranking.curve(weights) for ranking in rankings]
+        rows = [[figure(shape) for shape in curves] for figure in figures.values()]
+        # Per figure: whole pairs, hypotheses alone, and their difference.
+        return np.array([[*row, row[0] - row[1]] if len(row) == 2 else row for row in rows])
+
+    estimates = _resampled_all(measured, len(truth), clusters, seed)
+    return {name: TwinFigure(*row) for name, row in zip(figures, estimates, strict=True)}
+
+
 def estimate(
     truth: Sequence[bool],
     scores: Sequence[float],
@@ -148,54 +243,44 @@ def estimate(
     return _resampled(lambda weights: figure(ranking.curve(weights)), len(truth), clusters, seed)
 
 
-def estimate_gap(
-    truth: Sequence[bool],
-    score_lists: tuple[Sequence[float], Sequence[float]],
-    figure: Figure,
-    clusters: Sequence[Hashable] | None = None,
-    seed: int = 0,
-) -> Estimate:
-    """The figure of the first scores minus that of the second, on the same resampled cases."""
-    first, second = (Ranking(truth, scores) for scores in score_lists)
-    return _resampled(
-        lambda weights: figure(first.curve(weights)) - figure(second.curve(weights)), len(truth), clusters, seed
-    )
-
-
 def _resampled(
     figure: Callable[[_Floats | None], float], count: int, clusters: Sequence[Hashable] | None, seed: int
 ) -> Estimate:
     """The figure and the interval of 95 % of its resamples. A single cluster has no interval."""
+    names = range(count) if clusters is None else clusters
+    return _resampled_all(lambda weights: np.array([[figure(weights)]]), count, names, seed)[0][0]
+
+
+def _resampled_all(
+    figures: Callable[[_Floats | None], _Floats], count: int, clusters: Sequence[Hashable], seed: int
+) -> list[list[Estimate]]:
+    """An estimate for each number of the matrix that `figures` returns."""
+    values = figures(None)
     if count == 0:
-        return NOTHING
-    value = figure(None)
-    names = list(range(count)) if clusters is None else list(clusters)
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        return [[NOTHING for _ in row] for row in values]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
     if len(numbers) < 2:
-        return Estimate(value, math.nan, math.nan, count)
-    member = np.array([numbers[name] for name in names])
+        return [[Estimate(float(value), math.nan, math.nan, count) for value in row] for row in values]
+    member = np.array([numbers[name] for name in clusters])
     generator = np.random.default_rng(seed)
     resampled = []
     for _ in range(RESAMPLES):
         draws = generator.integers(0, len(numbers), len(numbers))
         # How often each cluster was drawn is the weight of each of its cases.
         weights = np.bincount(draws, minlength=len(numbers))[member] * 1.0
-        resampled.append(figure(weights))
-    low, high = np.quantile(resampled, (0.025, 0.975))
-    return Estimate(value, float(low), float(high), count)
+        resampled.append(figures(weights))
+    low, high = np.quantile(np.array(resampled), (0.025, 0.975), axis=0)
+    rows = []
+    for row in zip(values, low, high, strict=True):
+        ends = zip(*row, strict=True)
+        rows.append([Estimate(float(value), float(least), float(most), count) for value, least, most in ends])
+    return rows
 
 
-ROUNDING = 1e-12
-"""Difference of two precisions that are equal but for rounding."""
-
-
-def _above(measured: Curve, floor: float) -> tuple[float, float]:
+def _above(measured: Curve, floor: float | None) -> tuple[float, float]:
     """Area between the curve and the floor where the curve is above it, and the width of recall over which it is."""
-    recall, precision = measured.points
-    width, height = np.diff(recall), precision - floor
-    # Rounding must not put a curve that lies on the floor, such as that of a constant scorer, below it. Different
-    # ratios of fewer than a million cases are further apart.
-    height[np.abs(height) < ROUNDING] = 0.0
+    recall, _ = measured.points
+    width, height = np.diff(recall), measured.above(floor)
     # Height of the higher and lower end of each linear segment above the floor.
     high, low = np.maximum(height[:-1], height[1:]), np.minimum(height[:-1], height[1:])
     # The share of a segment's width that is above the floor, where the segment crosses it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -23,9 +23,13 @@ from hapax.llm_oracle.protocols import CRITIC
 from hapax.llm_oracle.registry import open_model
 
 SCORERS = (
-    "critic, likelihood, encoder, random, frequency, prior, scores:FILE, graph:PATH[@SIMILARITY], wordnet[:LEXICON]"
+    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
+    "wordnet[:LEXICON]"
 )
 """Names of scorers."""
+
+BATCH = 512
+"""Sentences between two calls of `progress`."""
 
 Patterns = Literal["directional", "symmetric", "original"]
 
@@ -53,8 +57,16 @@ class ScorerOptions:
 class ScorerSession:
     """Opens scorers by name. Models are opened when a scorer needs one, and their answers stay in the journal."""
 
-    def __init__(self, kb: KnowledgeBase, options: ScorerOptions, opening: OpeningOptions) -> None:
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        options: ScorerOptions,
+        opening: OpeningOptions,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """`progress` is called with the sentences done and their number, for each scorer anew."""
         self.options = options
+        self._progress = progress
         self._journal = opening.journal or Journal(kb)
         self._opening = replace(opening, journal=self._journal)
 
@@ -75,8 +87,23 @@ class ScorerSession:
         model = open_model(self.options.model, role, self._opening)
         if role == CRITIC:
             critic = JournaledCritic(model, self._journal)
-            return lambda texts: [answer.probability for answer in critic.probabilities(texts)]
-        return _per_token(JournaledLikelihood(model, self._journal))
+            return self._in_batches(lambda texts: [answer.probability for answer in critic.probabilities(texts)])
+        return self._in_batches(_per_token(JournaledLikelihood(model, self._journal)))
+
+    def _in_batches(self, measure: scorers.Measure) -> scorers.Measure:
+        """The measure, taken batch by batch, so that progress shows and a budget ends between batches."""
+        if self._progress is None:
+            return measure
+        progress = self._progress
+
+        def measured(texts: Sequence[str]) -> list[float]:
+            numbers: list[float] = []
+            for start in range(0, len(texts), BATCH):
+                numbers += measure(texts[start : start + BATCH])
+                progress(len(numbers), len(texts))
+            return numbers
+
+        return measured
 
     def _without_model(self, name: str) -> scorers.EntailmentScorer | None:
         """A scorer that asks no model; None for other names."""
@@ -89,7 +116,8 @@ class ScorerSession:
             counting = scorers.FrequencyScorer if name == "frequency" else scorers.PriorScorer
             return counting.of(self.options.training_pairs)
         if kind == "scores" and argument:
-            return scorers.FileScorer(Path(argument))
+            path, _, twin = argument.partition("+")  # as in scores:WHOLE+ALONE
+            return scorers.FileScorer(Path(path), Path(twin) if twin else None)
         if kind == "graph" and argument:
             from hapax.evaluation.entailment.graph_files import GraphScorer
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hapax.evaluation.entailment.wording import predicate_words, surface
 from hapax.grammar.errors import HapaxError
@@ -51,6 +52,9 @@ class TypedTriple(Triple):
     types: tuple[str, str] = ("", "")
 
 
+UNPARSED = Triple("", "", "")
+"""A side that the parser of entGraph's files made nothing of; graphs score it 0, as in the release."""
+
 ANYTHING = Triple("true", "", "")
 """The premise of a hypothesis-only twin, as in the release."""
 
@@ -91,17 +95,30 @@ class EntailmentPair:
         return replace(self, premise=ANYTHING)
 
 
-def read_pairs(path: Path) -> list[EntailmentPair]:
-    """Read SherLIiC's format if the name ends in `.csv`, else LevyHolt's. Raises HapaxError with the faulty lines."""
-    return read_sherliic(path) if path.suffix == ".csv" else read_levy_holt(path)
+Skipped = list[str]
+"""Takes the faults of lines that a reader leaves out. Without one, a reader refuses the file."""
 
 
-def read_levy_holt(path: Path) -> list[EntailmentPair]:
+def read_pairs(path: Path, skipped: Skipped | None = None) -> list[EntailmentPair]:
+    """Read SherLIiC's format if the name ends in `.csv`, published answers if in `.json`, else LevyHolt's.
+
+    Raises HapaxError with the faulty lines, unless `skipped` takes them.
+    """
+    if path.suffix == ".csv":
+        return read_sherliic(path, skipped)
+    if path.suffix in (".json", ".jsonl"):
+        return _collected(path, _json_rows(path), _answered_pair, skipped=skipped)
+    return read_levy_holt(path, skipped)
+
+
+def read_levy_holt(path: Path, skipped: Skipped | None = None) -> list[EntailmentPair]:
     """Read lines of `hypothesis TAB premise TAB True|False [TAB language]`; a triple is `subject,predicate,object`.
 
-    Also accepts parsed triples as in entGraph's `_rels.txt`: `(shop.1,shop.in.2) john::person ikea::location`.
+    Also accepts sentences, written `sentence,,` as in SherLIiC's files, and parsed triples as in entGraph's
+    `_rels.txt`: `(shop.1,shop.in.2) john::person ikea::location`, of which one side may be empty.
     """
-    return _collected(path, [line.split("\t") for line in _text(path).splitlines()], _levy_holt_pair)
+    rows = [line.split("\t") for line in _text(path).splitlines()]
+    return _collected(path, rows, _levy_holt_pair, skipped=skipped)
 
 
 def write_levy_holt(pairs: Iterable[EntailmentPair], path: Path) -> None:
@@ -109,17 +126,22 @@ def write_levy_holt(pairs: Iterable[EntailmentPair], path: Path) -> None:
     path.write_text("".join(map(_levy_holt_line, pairs)), "utf-8")
 
 
-def read_sherliic(path: Path) -> list[EntailmentPair]:
+def read_sherliic(path: Path, skipped: Skipped | None = None) -> list[EntailmentPair]:
     """Read SherLIiC's CSV with its header line. A type is represented by its first example entity."""
     try:
         rows = list(csv.reader(io.StringIO(_text(path), newline=""), strict=True))
     except csv.Error as fault:
         raise HapaxError(f"{path}: not valid CSV ({fault}). Correct or replace the file.") from None
-    return _collected(path, rows[1:], _sherliic_pair, first=2)
+    return _collected(path, rows[1:], _sherliic_pair, first=2, skipped=skipped)
 
 
 def read_scores(path: Path) -> list[tuple[bool, float]]:
-    """Read lines of `truth score`, as the paper's training code writes them: 1 or 0, and a finite number."""
+    """Read lines of `truth score`, as the paper's training code writes them: 1 or 0, and a finite number.
+
+    Files that end in `.json` are published answers: objects with `gold` and `preds`, whose mean is the score.
+    """
+    if path.suffix in (".json", ".jsonl"):
+        return _collected(path, _json_rows(path), _answered_score)
     lines = _text(path, "Name a file of `truth score` lines, such as the test-scores.txt of a training").splitlines()
     return _collected(path, [line.split() for line in lines], _scored)
 
@@ -131,10 +153,22 @@ def _text(path: Path, remedy: str = "Name a file of premises and hypotheses") ->
         raise HapaxError(f"{path}: cannot be read ({fault}). {remedy}.") from None
 
 
+def _json_rows(path: Path) -> list[list[str]]:
+    """The lines, each a row of one field."""
+    return [[line] for line in _text(path).splitlines()]
+
+
 def _collected(
-    path: Path, rows: Sequence[Sequence[str]], read: Callable[[Sequence[str], str], _T], first: int = 1
+    path: Path,
+    rows: Sequence[Sequence[str]],
+    read: Callable[[Sequence[str], str], _T],
+    first: int = 1,
+    skipped: Skipped | None = None,
 ) -> list[_T]:
-    """The values that `read` returns for all rows but empty ones. Raises one HapaxError for all faulty rows."""
+    """The values that `read` returns for all rows but empty ones.
+
+    Raises one HapaxError for all faulty rows, unless `skipped` takes their faults.
+    """
     values: list[_T] = []
     faults: list[str] = []
     for number, row in enumerate(rows, first):
@@ -144,7 +178,9 @@ def _collected(
             values.append(read(row, f"{path.name}:{number}"))
         except ValueError as fault:
             faults.append(f"{path}:{number}: {fault}")
-    if faults:
+    if skipped is not None:
+        skipped += faults
+    elif faults:
         more = len(faults) - FAULTS_SHOWN
         lines = [*faults[:FAULTS_SHOWN], *([f"and {more} more faulty lines"] if more > 0 else [])]
         raise HapaxError("\n".join(lines))
@@ -161,7 +197,12 @@ def _levy_holt_pair(fields: Sequence[str], place: str) -> EntailmentPair:
     hypothesis, premise, label, *language = (field.strip() for field in fields)
     if label not in _LABELS:
         raise ValueError(f"the label is {label!r}; write True or False.")
-    return EntailmentPair(_triple(premise), _triple(hypothesis), _LABELS[label], "".join(language) or "EN", place)
+    # In entGraph's files a side that could not be parsed is empty beside one that was.
+    is_parsed = any(_PARSED.fullmatch(side) for side in (premise, hypothesis))
+    premise_triple, hypothesis_triple = (
+        UNPARSED if is_parsed and not side else _triple(side) for side in (premise, hypothesis)
+    )
+    return EntailmentPair(premise_triple, hypothesis_triple, _LABELS[label], "".join(language) or "EN", place)
 
 
 def _triple(text: str) -> Triple:
@@ -173,11 +214,44 @@ def _triple(text: str) -> Triple:
         subject, object_ = subject.replace("-", " "), object_.replace("-", " ")
         return TypedTriple(subject, words, object_, relation, (subject_type, object_type))
     parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 3 and parts[-2:] == ["", ""]:
+        # A whole sentence in the place of the subject, as in SherLIiC's files, with commas of its own.
+        parts = [text.strip().removesuffix(",").strip().removesuffix(",").strip(), "", ""]
     if len(parts) != 3:
         raise ValueError(f"{text!r} is not a triple; write subject,predicate,object.")
     if not any(parts):
         raise ValueError("a triple is empty; write subject,predicate,object.")
     return Triple(*parts)
+
+
+def _answered(fields: Sequence[str]) -> dict[str, Any]:
+    """An object of a file of published answers."""
+    try:
+        answer = json.loads(fields[0])
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or not isinstance(answer.get("gold"), bool):
+        message = "write a JSON object with premise, hypothesis, gold (true or false) and preds."
+        raise ValueError(message)  # noqa: TRY004  # a faulty line, as in the other readers
+    return answer
+
+
+def _answered_pair(fields: Sequence[str], place: str) -> EntailmentPair:
+    answer = _answered(fields)
+    premise, hypothesis = (_triple(str(answer.get(side, ""))) for side in ("premise", "hypothesis"))
+    return EntailmentPair(premise, hypothesis, answer["gold"], place=place)
+
+
+def _answered_score(fields: Sequence[str], place: str) -> tuple[bool, float]:  # noqa: ARG001  # one shape for all readers
+    answer = _answered(fields)
+    numbers = answer.get("preds")
+    if not isinstance(numbers, list) or not numbers or not all(_is_finite(number) for number in numbers):
+        raise ValueError("preds must be a list of finite numbers, with at least one of them.")
+    return answer["gold"], sum(numbers) / len(numbers)
+
+
+def _is_finite(number: object) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
 
 
 def _levy_holt_line(pair: EntailmentPair) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,18 +13,21 @@ from hapax.evaluation.entailment.groups import SubGroup, pair_and_converse, pair
 from hapax.evaluation.entailment.metrics import (
     BestThreshold,
     Curve,
+    TwinFigure,
     area_above,
+    area_of_release,
     best_f1,
+    compare,
+    concordance,
     curve,
-    estimate,
-    estimate_gap,
+    half_of_release,
     normalised_area,
     released_area,
 )
 from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
-from hapax.evaluation.shared.estimates import NOTHING, Estimate
+from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.llm_oracle.budget import DeferralCollector
 
@@ -33,7 +36,11 @@ DIRECTIONAL = pairing_name((SubGroup.DIR_TRUE, SubGroup.DIR_FALSE))
 
 @dataclass(frozen=True, slots=True)
 class SubsetResult:
-    """The figures of a scorer on a subset: AUCnorm (`norm`), the same on hypotheses alone (`twin`), and their gap."""
+    """The figures of a scorer on a subset, each of whole pairs, of hypotheses alone, and their gap.
+
+    `rel` is AUCREL, `norm` AUCnorm of Eq. 1, `order` the concordance. `released`: `rel` and `area` are taken on the
+    released code's curve.
+    """
 
     scorer: str
     subset: str
@@ -41,19 +48,15 @@ class SubsetResult:
     pairs: int
     curve: Curve
     twin_curve: Curve | None
-    norm: Estimate
-    twin: Estimate
-    gap: Estimate
+    rel: TwinFigure
+    norm: TwinFigure
+    order: TwinFigure
+    released: bool = False
 
     @property
     def area(self) -> float:
-        """AUC50."""
-        return area_above(self.curve)
-
-    @property
-    def released(self) -> float:
-        """AUCREL."""
-        return released_area(self.curve)
+        """AUC50; on the released code's curve its AUCHALF."""
+        return half_of_release(self.curve) if self.released else area_above(self.curve)
 
     @property
     def threshold(self) -> BestThreshold:
@@ -61,51 +64,70 @@ class SubsetResult:
 
     @property
     def finding(self) -> str:
-        """The conclusion at 95 %: a key of `FINDINGS`, or empty if there is nothing to compare with."""
+        """The conclusion at 95 %, by concordance: a key of `FINDINGS`, or empty if there is nothing to compare with."""
+        whole, alone, gap = self.order.whole, self.order.alone, self.order.gap
         if self.sees is VisibleSides.HYPOTHESIS:
-            return "artefact" if self.norm.low > 0 else "nothing"
-        if self.twin_curve is None:
+            alone = whole
+        elif self.twin_curve is None:
             return ""
-        if self.twin.low > 0:
-            return "artefact and more" if self.gap.low > 0 else "artefact"
-        if self.norm.low > 0:
-            return "entailment" if self.gap.low > 0 else "undecided"
+        if whole.high < CHANCE:
+            return "reversed"
+        if alone.low > CHANCE:
+            return "artefact and more" if gap.low > 0 else "artefact"
+        if whole.low > CHANCE:
+            return "entailment" if gap.low > 0 else "undecided"
         return "nothing"
 
+
+CHANCE = 0.5
+"""Concordance of a scorer that knows nothing."""
 
 FINDINGS = {
     "entailment": "above chance, and the premises account for it",
     "artefact": "hypotheses alone are above chance, and premises add nothing beyond chance",
     "artefact and more": "hypotheses alone are above chance, and premises add to that",
     "undecided": "above chance, but the contribution of premises is within chance",
+    "reversed": "reliably wrong: false pairs have the higher scores",
     "nothing": f"within chance; on {DIRECTIONAL} this means that the direction is not recognised",
 }
 """Explanations of the findings in the last column."""
 
 
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """Settings of a measurement. `twin`: of hypotheses alone, too; `released`: on the released code's curve."""
+
+    sides: VisibleSides = VisibleSides.BOTH
+    twin: bool = True
+    released: bool = False
+    seed: int = 0
+
+
 def measure(
-    scorers: Sequence[EntailmentScorer],
-    pairs: Sequence[EntailmentPair],
-    sides: VisibleSides = VisibleSides.BOTH,
-    seed: int = 0,
+    scorers: Sequence[EntailmentScorer], pairs: Sequence[EntailmentPair], how: Measuring | None = None
 ) -> Iterator[SubsetResult]:
     """The results of each scorer on each subset. A scorer that sees one side only has no twin."""
+    how = how or Measuring()
     chosen = list(subsets(pairs))
     deferrals = DeferralCollector()
     for scorer in scorers:
-        sees = scorer.sees if sides is VisibleSides.BOTH else sides
+        sees = scorer.sees if how.sides is VisibleSides.BOTH else how.sides
         # The full set is scored once: subsets differ in labels alone.
         with deferrals:
-            scores = _by_pair(scorer, [sides.of(pair) for pair in pairs], pairs)
-        with deferrals:
-            twins = (
-                _by_pair(scorer, [pair.hypothesis_only for pair in pairs], pairs) if sees is VisibleSides.BOTH else None
-            )
+            scores = _by_pair(scorer, [how.sides.of(pair) for pair in pairs], pairs)
+        twins = None
+        if how.twin and sees is VisibleSides.BOTH:
+            with deferrals:
+                twins = _by_pair(scorer, [pair.hypothesis_only for pair in pairs], pairs)
         # Once a request waits in a queue, nothing is measured, but later scorers add their requests to the queue, too.
         if deferrals.first is not None:
             continue
         for subset, members in chosen:
-            yield _result((scorer.name, subset, sees), members, scores, twins, seed)
+            truth = [pair.entailed for pair in members]
+            clusters = [pair_and_converse(pair) for pair in members]  # a pair and its converse are not independent
+            by_pair = [scores] if twins is None else [scores, twins]
+            score_lists = [[scored[_identity(pair)] for pair in members] for scored in by_pair]
+            yield subset_result((scorer.name, subset, sees), truth, score_lists, clusters, how)
     deferrals.raise_first()
 
 
@@ -121,67 +143,78 @@ def _identity(pair: EntailmentPair) -> tuple[object, str]:
     return (pair.key, pair.language)
 
 
-def _result(
+def subset_result(
     names: tuple[str, str, VisibleSides | None],
-    pairs: Sequence[EntailmentPair],
-    scored: dict[tuple[object, str], float],
-    twins: dict[tuple[object, str], float] | None,
-    seed: int,
+    truth: Sequence[bool],
+    score_lists: Sequence[Sequence[float]],
+    clusters: Sequence[Hashable],
+    how: Measuring,
 ) -> SubsetResult:
-    truth = [pair.entailed for pair in pairs]
-    clusters = [pair_and_converse(pair) for pair in pairs]  # a pair and its converse are not independent
-    scores = [scored[_identity(pair)] for pair in pairs]
-    norm = estimate(truth, scores, normalised_area, clusters, seed)
-    if twins is None:
-        return SubsetResult(*names, len(pairs), curve(truth, scores), None, norm, NOTHING, NOTHING)
-    alone = [twins[_identity(pair)] for pair in pairs]
-    return SubsetResult(
-        *names,
-        len(pairs),
-        curve(truth, scores),
-        curve(truth, alone),
-        norm,
-        estimate(truth, alone, normalised_area, clusters, seed),
-        estimate_gap(truth, (scores, alone), normalised_area, clusters, seed),
-    )
+    """The figures of the scores of whole pairs and, if given, of hypotheses alone.
+
+    `names`: scorer, subset, and the sides of a pair that it sees.
+    """
+    figures = {
+        "rel": area_of_release if how.released else released_area,
+        "norm": normalised_area,
+        "order": concordance,
+    }
+    curves = [curve(truth, scores) for scores in score_lists]
+    twin_curve = curves[1] if len(curves) > 1 else None
+    compared = compare(truth, score_lists, figures, clusters, how.seed)
+    rel, norm, order = (compared[name] for name in figures)
+    return SubsetResult(*names, len(truth), curves[0], twin_curve, rel, norm, order, how.released)
 
 
-FIGURE_COLUMNS = ("true", "AUC50", "AUCREL", "F1", "AUCnorm")
+FIGURE_COLUMNS = ("true", "AUC50", "F1", "AUCnorm", "AUCREL")
 
 
 def experiment_result(results: Sequence[SubsetResult], remarks: Sequence[str] = ()) -> ExperimentResult:
-    """The results as a table, all figures, and as notes the remarks and explanations of the findings."""
-    columns = ("scorer", "subset", "pairs", *FIGURE_COLUMNS, HYPOTHESIS_ONLY, "gap", "finding")
-    rows = []
-    for result in results:
-        twin = (_with_interval(result.twin), _with_interval(result.gap), result.finding)
-        rows.append((result.scorer, result.subset, str(result.pairs), *figure_cells(result), *twin))
+    """The results as two tables for each scorer, all figures, and as notes the remarks and the findings explained."""
+    tables = []
+    for scorer in dict.fromkeys(result.scorer for result in results):
+        members = [result for result in results if result.scorer == scorer]
+        rows = [(result.subset, str(result.pairs), *figure_cells(result)) for result in members]
+        tables.append(ResultTable(scorer, ("subset", "pairs", *FIGURE_COLUMNS), rows))
+        # A table of its own: with these columns a row would be wider than a terminal.
+        twins = [
+            (result.subset, _with_interval(result.rel.alone), _with_interval(result.rel.gap), result.finding)
+            for result in members
+            if result.finding
+        ]
+        if twins:
+            columns = ("subset", f"AUCREL {HYPOTHESIS_ONLY}", "gap", "finding")
+            tables.append(ResultTable("", columns, twins))
     figures = []
     for result in results:
-        twin_figures = {"hypothesis_only": result.twin, "gap": result.gap, "finding": result.finding}
+        # The names of the first version: AUCnorm alone had hypotheses and gap.
+        twin_figures = {"hypothesis_only": result.norm.alone, "gap": result.norm.gap, "finding": result.finding}
         figures.append({**main_figures(result), "sees": result.sees, **twin_figures})
     findings = dict.fromkeys(result.finding for result in results if result.finding)
     notes = [*remarks, *(f"{name}: {FINDINGS[name]}" for name in findings)]
-    return ExperimentResult([ResultTable("", columns, rows)], figures, notes=notes)
+    return ExperimentResult(tables, figures, notes=notes)
 
 
 def figure_cells(result: SubsetResult) -> tuple[str, ...]:
     """The cells of a table under `FIGURE_COLUMNS`."""
-    figures = (result.curve.positive, result.area, result.released, result.threshold.f1)
-    return (*(f"{figure:.2f}" for figure in figures), _with_interval(result.norm))
+    figures = (result.curve.positive, result.area, result.threshold.f1, result.norm.whole.value)
+    return (*(f"{figure:z.2f}" for figure in figures), _with_interval(result.rel.whole))
 
 
 def main_figures(result: SubsetResult) -> dict[str, object]:
-    """The figures that do not compare with hypotheses alone, for JSON."""
+    """The figures of a subset for JSON; the comparisons with hypotheses alone are nan without these."""
     return {
         "scorer": result.scorer,
         "subset": result.subset,
         "pairs": result.pairs,
         "true": result.curve.positive,
         "auc50": result.area,
-        "auc_rel": result.released,
+        "auc_rel": result.rel.whole.value,
+        "auc_rel_compared": result.rel,
         "f1": result.threshold,
-        "auc_norm": result.norm,
+        "auc_norm": result.norm.whole,
+        "concordance": result.order,
+        "released_curve": result.released,
     }
 
 

@@ -165,10 +165,18 @@ class PriorScorer:
 
 @dataclass(frozen=True, slots=True)
 class FileScorer:
-    """Reads scores from a file of `truth score` lines, one for each pair, in the same order."""
+    """Reads scores from a file of `truth score` lines, one for each pair, in the same order.
+
+    `twin`: the file of the same pairs' scores by hypotheses alone.
+    """
 
     path: Path
-    sees: None = None
+    twin: Path | None = None
+
+    @property
+    def sees(self) -> VisibleSides | None:
+        """Unknown, unless scores by hypotheses alone show that the others are by both sides."""
+        return None if self.twin is None else VisibleSides.BOTH
 
     @property
     def name(self) -> str:
@@ -176,10 +184,12 @@ class FileScorer:
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         """The scores in the file. Raises HapaxError if its labels are not those of the pairs."""
-        rows = read_scores(self.path)
+        is_twin = self.twin is not None and all(pair.premise == ANYTHING for pair in pairs)
+        path = self.twin if self.twin is not None and is_twin else self.path
+        rows = read_scores(path)
         if [truth for truth, _ in rows] != [pair.entailed for pair in pairs]:
             raise HapaxError(
-                f"{self.path}: its {len(rows)} labels differ from those of the {len(pairs)} pairs. Name the file of "
+                f"{path}: its {len(rows)} labels differ from those of the {len(pairs)} pairs. Name the file of "
                 "pairs that was scored."
             )
         return [score for _, score in rows]

@@ -130,7 +130,8 @@ class Trainer:
 
     def _share(self) -> float:
         """Share of the training that is done."""
-        return self.progress.seconds / (60 * self.options.minutes)
+        share: float = self.progress.seconds / (60 * self.options.minutes)
+        return share
 
     def _print(self, losses: Sequence[float]) -> None:
         done = self.progress

@@ -87,7 +87,9 @@ def _entailment(run: ResultsRun) -> Findings:
         "likelihood per token": lambda texts: [score.per_token for score in likelihood.log_likelihoods(texts)],
     }
     scorers = [PatternScorer(name, measure, Direction.DIRECTIONAL) for name, measure in measures.items()]
-    results = list(entailment_report.measure([*scorers, RandomScorer(SEED)], pairs, seed=SEED))
+    results = list(
+        entailment_report.measure([*scorers, RandomScorer(SEED)], pairs, entailment_report.Measuring(seed=SEED))
+    )
     return _findings(entailment_report.experiment_result(results))
 
 

@@ -1,0 +1,87 @@
+"""Facts for a goal on demand: Prolog asks for the rows that can match a call, and they are read by index.
+
+A program leaves out the facts of large predicates, and `hapax_host:fetch/2` asks for them before a call. So a question
+about a few facts costs what these cost, whatever else is stored, and the answers are those over all facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+
+from hapax.engine.inference.call_patterns import CallPatterns
+from hapax.engine.inference.program import row_name
+from hapax.engine.inference.session import AnswerRow, PrologTerm
+from hapax.grammar.prolog_text import prolog_value
+from hapax.grammar.terms import Atom, Constant, Value
+from hapax.kb.argument_index import ArgumentIndex, facts_at
+from hapax.kb.loading import is_sayable
+from hapax.kb.records import FactRecord
+from hapax.kb.store import KnowledgeBase
+
+_ROWS_PER_LIST = 500
+
+
+def index_facts(kb: KnowledgeBase, patterns: CallPatterns) -> None:
+    """Index the facts that calls with these patterns look up. Outside a transaction it takes effect at once."""
+    ArgumentIndex(kb).prepare(indicator.rpartition("/")[0] for indicator in sorted(_looked_up(patterns)))
+
+
+def supplied_predicates(kb: KnowledgeBase, patterns: CallPatterns) -> frozenset[str]:
+    """Indicators of the called predicates whose facts are read on demand.
+
+    These are large and indexed, and always called with an argument bound.
+    """
+    index = ArgumentIndex(kb)
+    names = {indicator: indicator.rpartition("/")[0] for indicator in _looked_up(patterns)}
+    return frozenset(
+        indicator for indicator, name in names.items() if not index.is_small(name) and index.is_ready(name)
+    )
+
+
+def _looked_up(patterns: CallPatterns) -> frozenset[str]:
+    return frozenset(patterns.places) - patterns.open
+
+
+class FactSupply:
+    """Supplies facts of some predicates to the goals of a session. `stated`: atoms that the program has as facts."""
+
+    def __init__(self, kb: KnowledgeBase, predicates: Collection[str], stated: Iterable[Atom] = ()) -> None:
+        self._kb, self._predicates = kb, frozenset(predicates)
+        self._stated = [(atom.predicate, tuple(_values(atom))) for atom in stated if atom.indicator in self._predicates]
+        self._sent: set[tuple[str, tuple[Value, ...]]] = set()
+        self._refs: set[int] = set()
+
+    def begin(self) -> None:
+        self._sent = set(self._stated)
+
+    def rows(self, call: AnswerRow) -> str:
+        name, *arguments = call
+        found = self._matching(str(name), arguments)
+        lists: list[str] = []
+        while batch := list(islice(found, _ROWS_PER_LIST)):
+            lists.append(f"[{', '.join(batch)}].\n")
+        return "".join(lists) + "end.\n"
+
+    def facts(self) -> list[FactRecord]:
+        """The records of all facts that were supplied so far."""
+        return facts_at(self._kb, self._refs)
+
+    def _matching(self, name: str, arguments: list[Value | PrologTerm]) -> Iterator[str]:
+        """New facts that can match, as Prolog terms."""
+        indicator = f"{name}/{len(arguments)}"
+        terms = [cell for cell in arguments if isinstance(cell, PrologTerm)]
+        # No fact has a term as an argument.
+        if indicator not in self._predicates or any(term.name != "_" for term in terms):
+            return
+        bound = {place: cell for place, cell in enumerate(arguments) if not isinstance(cell, PrologTerm)}
+        for ref, cells in ArgumentIndex(self._kb).rows(indicator, bound):
+            self._refs.add(ref)
+            # Equal facts, such as p(2) and p(2.0), are one to Prolog.
+            if is_sayable(cells) and (name, cells) not in self._sent:
+                self._sent.add((name, cells))
+                yield f"{row_name(name)}({', '.join(map(prolog_value, cells))})"
+
+
+def _values(atom: Atom) -> Iterator[Value]:
+    return (term.value for term in atom.arguments if isinstance(term, Constant))

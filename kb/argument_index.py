@@ -1,0 +1,193 @@
+"""Facts by their arguments, found by index, so that a question about a few facts reads no others.
+
+The index of a predicate is made when a goal first needs it. It need not be complete: facts that were added or changed
+since are read besides those that it names, and it is brought up to date when they become many. Its keys are texts and
+rounded numbers, so it names a few facts too many, and never too few.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Value
+from hapax.kb import rows
+from hapax.kb.connection import translated
+from hapax.kb.loading import cells_of
+from hapax.kb.records import FactRecord
+from hapax.kb.store import KnowledgeBase
+
+FEW_FACTS = 2_000
+"""Facts that are read at once, because this is faster than to look some of them up."""
+
+INDEXED_PLACES = 3
+"""Number of arguments, from the first, by which facts are indexed."""
+
+FactRow: TypeAlias = tuple[int, tuple[Value, ...]]
+"""A fact's rowid and arguments."""
+
+# Keys of numbers are floats as SQLite rounds them, within this much of the exact number.
+_ROUNDING = 1e-12
+
+# A decimal is an object; as a float it is equal to a whole number of the same value.
+_KEY = (
+    "CASE json_type(arguments, '$[{0}]') WHEN 'object' THEN CAST(json_extract(arguments, '$[{0}].decimal') AS REAL) "
+    "ELSE json_extract(arguments, '$[{0}]') END"
+)
+
+
+class ArgumentIndex:
+    """The index of an open knowledge base's facts by argument."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._kb = kb
+        self._conn: sqlite3.Connection = kb.database.conn
+
+    def is_small(self, predicate: str) -> bool:
+        """True if few facts are stored under the predicate's name."""
+        return not self._exceeds(FEW_FACTS, "predicate = ?", (predicate,))
+
+    def is_ready(self, predicate: str) -> bool:
+        """True if the facts of the predicate can be looked up, and few others are read besides."""
+        state = self._state(predicate)
+        if state is None:
+            return False
+        _, seen = state
+        return not self._exceeds(FEW_FACTS, "predicate = ? AND rowid > ?", (predicate, seen))
+
+    def prepare(self, predicates: Iterable[str]) -> None:
+        """Index the facts of these predicates where many are not indexed yet.
+
+        Does nothing if the file may not be written, or if another process is writing to it.
+        """
+        waiting = [name for name in dict.fromkeys(predicates) if not self.is_small(name) and not self.is_ready(name)]
+        if not waiting:
+            return
+        if self._kb.path is None or not self._kb.is_read_only:
+            with self._kb.transaction():
+                self._add(waiting)
+            return
+        try:
+            with KnowledgeBase(self._kb.path) as writer:
+                writer.database.conn.execute("PRAGMA busy_timeout = 0")
+                with writer.transaction():
+                    ArgumentIndex(writer)._add(waiting)
+        except HapaxError:
+            return
+
+    def rows(self, indicator: str, bound: Mapping[int, Value]) -> list[FactRow]:
+        """A predicate's facts, in the order of storage, that may have these values at these places, counted from 0.
+
+        All facts that have them are among the rows. Raises HapaxError for a damaged fact.
+        """
+        name, _, arity = indicator.rpartition("/")
+        state = self._state(name)
+        keys = [(place, value) for place, value in bound.items() if place < INDEXED_PLACES]
+        with translated(self._kb.place):
+            if state is None or not keys:
+                found = self._conn.execute("SELECT rowid, arguments FROM facts WHERE predicate = ?", (name,)).fetchall()
+            else:
+                found = self._looked_up(name, state, keys)
+        cells = ((ref, cells_of(name, text)) for ref, text in sorted(set(found)))
+        return [(ref, values) for ref, values in cells if len(values) == int(arity)]
+
+    def _looked_up(self, name: str, state: tuple[int, int], keys: list[tuple[int, Value]]) -> list[tuple[int, str]]:
+        number, seen = state
+        conditions: list[str] = []
+        parameters: list[Any] = []
+        for place, value in keys:
+            low, high = (value, value) if isinstance(value, str) else _limits(value)
+            conditions.append(
+                "rowid IN (SELECT ref FROM argument_index WHERE number = ? AND place = ? AND key BETWEEN ? AND ?)"
+            )
+            parameters += [number, place, low, high]
+        select = "SELECT rowid, arguments FROM facts WHERE predicate = ? AND "
+        found = self._conn.execute(select + " AND ".join(conditions), (name, *parameters)).fetchall()
+        for since, more in (("rowid > ?", (seen,)), ("rowid IN (SELECT ref FROM unindexed_facts)", ())):
+            found += self._conn.execute(select + since, (name, *more)).fetchall()
+        return found
+
+    def _state(self, predicate: str) -> tuple[int, int] | None:
+        """The number of an indexed predicate and the rowid up to which it is indexed; None without a sound index."""
+        sql = "SELECT number, ref, fact_id FROM indexed_predicates WHERE predicate = ?"
+        found = self._conn.execute(sql, (predicate,)).fetchone()
+        if found is None:
+            return None
+        number, seen, fact_id = found
+        # In a copy of the file, for example after VACUUM, facts may have other rowids.
+        last = self._conn.execute("SELECT id FROM facts WHERE rowid = ?", (seen,)).fetchone()
+        return (number, seen) if last == (fact_id,) else None
+
+    def _exceeds(self, limit: int, where: str, parameters: tuple[object, ...]) -> bool:
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE {where} LIMIT {limit + 1})"  # noqa: S608  ours
+        return bool(self._kb.query(sql, parameters)[0][0] > limit)
+
+    def _add(self, predicates: Iterable[str]) -> None:
+        (changed,) = self._conn.execute("SELECT count(*) FROM unindexed_facts").fetchone()
+        if changed > FEW_FACTS:
+            for table in ("indexed_predicates", "argument_index", "unindexed_facts"):
+                self._conn.execute(f"DELETE FROM {table}")  # noqa: S608  ours
+        for predicate in predicates:
+            self._index(predicate)
+
+    def _index(self, predicate: str) -> None:
+        state = self._state(predicate)
+        if state is None:
+            numbers = "SELECT number FROM indexed_predicates WHERE predicate = ?"
+            self._conn.execute(f"DELETE FROM argument_index WHERE number IN ({numbers})", (predicate,))  # noqa: S608  ours
+            self._conn.execute("DELETE FROM indexed_predicates WHERE predicate = ?", (predicate,))
+            (number,) = self._conn.execute("SELECT coalesce(max(number), 0) + 1 FROM indexed_predicates").fetchone()
+        number, seen = state or (number, 0)
+        for place in range(INDEXED_PLACES):
+            # In key order, which SQLite appends fastest. A damaged cell has no key; whoever reads it is told.
+            self._conn.execute(
+                f"INSERT OR IGNORE INTO argument_index SELECT ?, {place}, key, ref FROM "  # noqa: S608  ours
+                f"(SELECT {_KEY.format(place)} AS key, rowid AS ref FROM facts "
+                "WHERE predicate = ? AND rowid > ? AND json_valid(arguments)) WHERE key IS NOT NULL ORDER BY key, ref",
+                (number, predicate, seen),
+            )
+        last = "SELECT rowid, id FROM facts WHERE predicate = ? ORDER BY rowid DESC LIMIT 1"
+        ref, fact_id = self._conn.execute(last, (predicate,)).fetchone()
+        self._conn.execute(
+            "INSERT OR REPLACE INTO indexed_predicates VALUES (?, ?, ?, ?)", (number, predicate, ref, fact_id)
+        )
+
+
+def _limits(number: Value) -> list[float]:
+    """The least and the greatest key that an equal number can have."""
+    try:
+        key = float(number)
+    except OverflowError:  # of an integer; a decimal becomes infinite
+        key = math.copysign(math.inf, 1 if str(number)[0] != "-" else -1)
+    if math.isinf(key):
+        return sorted((key, math.copysign(1.7e308, key)))
+    margin = abs(key) * _ROUNDING + 1e-300
+    return [key - margin, key + margin]
+
+
+def facts_at(kb: KnowledgeBase, refs: Iterable[int]) -> list[FactRecord]:
+    """The facts with these rowids, in the order of storage."""
+    found: list[FactRecord] = []
+    waiting = sorted(refs)
+    for start in range(0, len(waiting), 10_000):
+        numbers = ", ".join(map(str, waiting[start : start + 10_000]))
+        found += kb.select(rows.FACTS, f"WHERE facts.rowid IN ({numbers})")
+    return found
+
+
+@contextmanager
+def one_state(kb: KnowledgeBase) -> Iterator[None]:
+    """Read one state of the knowledge base inside the block, whoever writes meanwhile."""
+    if kb.database.conn.in_transaction:
+        yield
+        return
+    with translated(kb.place):
+        kb.database.conn.execute("BEGIN")
+        try:
+            yield
+        finally:
+            kb.database.conn.execute("ROLLBACK")
