@@ -1,4 +1,4 @@
-"""What trains and measures the critic `smollm2-critic`: data that stay apart, claims of known truth, and figures."""
+"""Training and measuring the critic `smollm2-critic`: data that stay apart, claims of known truth, and figures."""
 
 from __future__ import annotations
 

@@ -148,7 +148,9 @@ def test_the_trained_critic_prefers_known_truths_and_leaves_what_its_card_exclud
     backwards = critic.probabilities(claims[::-1])[::-1]
 
     assert sum(truth.probability > lie.probability for truth, lie in zip(scores[::2], scores[1::2], strict=True)) >= 3
-    assert [score.probability for score in scores] == pytest.approx([score.probability for score in backwards], abs=0.03)
+    assert [score.probability for score in scores] == pytest.approx(
+        [score.probability for score in backwards], abs=0.03
+    )
     assert critic.identity.name == "smollm2-critic"
     card = read_card(FOLDER / CARD)
     for entry in card.predicates:

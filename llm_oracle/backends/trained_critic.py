@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parents[1] / "trained_critic"
 ADAPTER, CARD = "adapter.safetensors", "card.json"
 
 QUESTIONS = (" True?", " False?")
-"""What follows a claim. The critic asks the first; training asks both, so that yes alone is no answer."""
+"""Questions that follow a claim. The critic asks the first; training asks both, so that yes alone is no answer."""
 ANSWERS = (" Yes", " No")
 
 _SLOT = re.compile(r"\[\d\]")
@@ -51,7 +51,7 @@ class MeasuredPredicate:
 
 @dataclass(frozen=True)
 class CriticCard:
-    """What the adapter was measured to judge. `bar`: the AUC below which a predicate is not judged."""
+    """The predicates on which the adapter was measured. `bar`: the AUC below which a predicate is not judged."""
 
     predicates: tuple[MeasuredPredicate, ...]
     bar: float

@@ -53,7 +53,7 @@ class EncodedTwins:
 
 @dataclass
 class TrainingProgress:
-    """How far the training is."""
+    """Steps, claims, tokens and seconds of training so far."""
 
     step: int = 0
     claims: int = 0
