@@ -10,10 +10,12 @@ import click
 from hapax.commands import (
     baselines,
     booqa,
+    calibrate,
     dataset,
     derive,
     entailment,
     evaluate,
+    leaderboard,
     machine,
     reasoning,
     report,
@@ -55,7 +57,9 @@ for command in (
     store.export,
     store.merge,
     dataset.dataset,
+    leaderboard.leaderboard,
     votes.votes,
+    calibrate.calibrate,
     machine.list_models,
     machine.doctor,
 ):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hapax.api.operations import Progress
     from hapax.engine.search.progress import SearchProgress
     from hapax.engine.search.settings import SearchSettings
+    from hapax.evaluation.dataset.frozen import FrozenDataset
+    from hapax.evaluation.leaderboard.board import Leaderboard, LeaderboardOptions
     from hapax.evaluation.link.ablation import AblationReport
     from hapax.evaluation.link.baselines.config import GridConfig
     from hapax.evaluation.link.baselines.grid import GridCell, GridResult
@@ -193,6 +195,36 @@ def evaluate_probe(
     session.load()
     measured = session.probe(journal, progress)
     return Evaluation(measured, measured.to_result(wrong))
+
+
+@extras_named()
+def leaderboard(
+    dataset: FrozenDataset | str | Path,
+    options: LeaderboardOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    kb: KnowledgeBase | None = None,
+    budget: Budget | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Evaluation[Leaderboard]:
+    """Ask models LINK's 13 questions about the statements of a frozen dataset; compare head with long tail by model.
+
+    `options`: the models by their strings, the way of asking, and a sample. `opening`: options of opening the models;
+    its journal, if any, has the budget. `kb`: keeps the answers, so that none is asked for twice; None: in memory.
+    `progress` is called with the model, the statements done and their total. `value.html` is a page. Needs the
+    extra `evaluation`.
+    """
+    from hapax.evaluation.dataset.frozen import FrozenDataset, load_dataset
+    from hapax.evaluation.leaderboard import board
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.backend import OpeningOptions
+    from hapax.llm_oracle.journal import Journal
+
+    frozen = dataset if isinstance(dataset, FrozenDataset) else load_dataset(dataset)
+    opening = opening or OpeningOptions()
+    journal = opening.journal or Journal(kb or KnowledgeBase(), budget)
+    measured = board.leaderboard(frozen, options or board.LeaderboardOptions(), opening, journal, progress)
+    return Evaluation(measured, measured.to_result())
 
 
 @extras_named()

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
 from hapax.grammar.arguments import checked
-from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
+from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
@@ -154,9 +154,9 @@ def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[
 
 def refuse_faulty(rules: Library) -> None:
     """Raises RulesRejected if a rule has errors: half of its statements would be wrong."""
-    from hapax.grammar.checks import check_library
+    from hapax.grammar.checks import library_errors
 
-    errors = [diagnostic for diagnostic in check_library(rules) if diagnostic.severity == Severity.ERROR]
+    errors = library_errors(rules)
     if errors:
         raise RulesRejected(errors)
 
@@ -432,11 +432,12 @@ def query(
 
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
     within their budget and by the questions, thresholds and prompt profile of `settings`, and stores these. Raises
-    GoalRejected and LimitExceeded.
+    RulesRejected, GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
 
+    refuse_faulty(rules)
     theory = Theory(rules, kb, _texts(assume))
     if models is None:
         return Answers(run_query(theory, goal, limits))
@@ -489,6 +490,7 @@ def why(text: str | Statement, rules: Library, kb: KnowledgeBase, *, assume: str
     from hapax.engine.explain import why as explain
     from hapax.engine.inference.theory import Theory
 
+    refuse_faulty(rules)
     named = text if isinstance(text, str) else text.id
     return Explanation(explain(Theory(rules, kb, _texts(assume)), named))
 
@@ -499,4 +501,5 @@ def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Seque
     from hapax.engine.explain import why_not as explain_failure
     from hapax.engine.inference.theory import Theory
 
+    refuse_faulty(rules)
     return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom))

@@ -16,6 +16,7 @@ from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
     from hapax.evaluation.dataset.build import Target
+    from hapax.evaluation.dataset.frozen import FrozenDataset
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.dataset.summary import DatasetSummary
     from hapax.evaluation.report.build import Report, ReportOptions
@@ -115,6 +116,14 @@ def write_dataset(
     return Evaluation(
         summary, ExperimentResult([table_16(summary.tally.domains())], summary.to_json(), notes=summary.notes)
     )
+
+
+@extras_named()
+def load_dataset(folder: str | Path) -> FrozenDataset:
+    """Read a dataset that `write_dataset` wrote, and verify its checksum. See `evaluation.dataset.frozen`."""
+    from hapax.evaluation.dataset.frozen import load_dataset as load
+
+    return load(folder)
 
 
 @extras_named()

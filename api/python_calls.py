@@ -90,7 +90,16 @@ Other arguments are checked against their annotations.
 """
 
 OPTION_CLASSES = (
-    *("Budget", "QueryLimits", "SearchSettings", "OpeningOptions", "LikelihoodOptions", "ProbeOptions"),
+    *(
+        "Budget",
+        "CalibrationOptions",
+        "QueryLimits",
+        "SearchSettings",
+        "OpeningOptions",
+        "LikelihoodOptions",
+        "ProbeOptions",
+        "LeaderboardOptions",
+    ),
     *(
         "ReportOptions",
         "SelectionOptions",
@@ -167,8 +176,11 @@ ARGUMENT_OF_OPTION = {
     "answers": "limits.answers",
     "assume": "assume",
     "beam": "settings.beam",
+    "calibrated": "settings.calibrated",
     "calls": "settings.calls_per_question",
+    "certify-by": "settings.certify_by",
     "columns": "mapping",
+    "confidence": "settings.promise",
     "compat": "settings.compat",
     "critic": "critic",
     "db": "kb",
@@ -179,10 +191,13 @@ ARGUMENT_OF_OPTION = {
     "evaluator": "evaluator",
     "fact-threshold": "settings.fact_threshold",
     "force": "force",
+    "in-both": "selection.shared",
     "inferences": "limits.inferences",
     "knowledge": "knowledge",
+    "labels": "options.labels",
     "likelihood": "likelihood",
     "map": "mapping",
+    "precision": "settings.promise",
     "predicate": "mapping",
     "price": "prices",
     "out": "options.out",
@@ -203,6 +218,7 @@ ARGUMENT_OF_OPTION = {
 """Argument, or field of an argument, by the option of the command line that sets the same."""
 
 OPERATION_OF_COMMAND = {
+    "calibrate": "calibrate",
     "check": "check_rules",
     "derive": "derive",
     "export": "export_facts",

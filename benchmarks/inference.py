@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.common import SHIPPED, machine, write_figures
+from benchmarks.questions import questions
 from hapax.engine.inference.bulk_derivation import DerivationReport, derive_all
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.session import PrologSession, QueryLimits
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--edges", type=int, default=2000, help="of the closure; 0: leave it out")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--shipped", type=int, default=1000, help="facts a predicate; 0: leave the shipped rules out")
+    parser.add_argument("--questions", type=int, default=1_000_000, help="facts asked about; 0: leave them out")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sample", type=int, default=20_000, help="rows fetched through pyswip")
     parser.add_argument("--seed", type=int, default=0)
@@ -87,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found["closure"] = _in_new_process(closure, options.edges, options.nodes, options.rounds, options.seed)
     if options.shipped:
         found["shipped"] = _in_new_process(shipped, options.shipped, options.seed)
+    if options.questions:
+        found["questions"] = _in_new_process(questions, options.questions, options.seed)
     show(found, Console())
     write_figures(options.output, found)
 
@@ -390,11 +394,15 @@ def show(found: dict[str, Any], console: Console) -> None:
         "pyswip_to_cold": "pyswip to cold",
         "again_to_duckdb": "to DuckDB",
     }
-    table = Table(*columns.values(), box=None)
-    for figures in found["joins"]:
-        cells = (figures.get(name, "-") for name in columns)
-        table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in cells))
-    console.print(table)
+    # A row for each figure and a column for each size, which fit into 80 characters.
+    if found["joins"]:
+        rows = [[_cell(figures.get(name)) for figures in found["joins"]] for name in columns]
+        _print_rows(console, "join", list(columns.values()), rows)
+    if "questions" in found:
+        seconds = found["questions"]["seconds"]
+        tasks = ("import", "first", "point", "reach", "export")
+        rows = [[_cell(figures.get(task)) for figures in seconds.values()] for task in tasks]
+        _print_rows(console, f"s, {found['questions']['facts']} facts", tasks, rows, list(seconds))
     for name in ("slopes", "closure", "shipped"):
         if name in found:
             text = ", ".join(
@@ -402,6 +410,22 @@ def show(found: dict[str, Any], console: Console) -> None:
                 for key, value in found[name].items()
             )
             console.print(f"{name}: {text}", soft_wrap=True, highlight=False)
+
+
+def _cell(figure: float | None) -> str:
+    if figure is None:
+        return "-"
+    return f"{figure:.3g}" if isinstance(figure, float) else str(figure)
+
+
+def _print_rows(
+    console: Console, title: str, names: Sequence[str], rows: Sequence[Sequence[str]], heads: Sequence[str] = ()
+) -> None:
+    """Print a table with a title over the names of its rows; `heads` name the other columns."""
+    table = Table(title, *(heads or [""] * len(rows[0])), box=None, show_header=bool(heads))
+    for name, cells in zip(names, rows, strict=True):
+        table.add_row(name, *cells)
+    console.print(table)
 
 
 if __name__ == "__main__":

@@ -49,9 +49,19 @@ if TYPE_CHECKING:
     "--in-both",
     "in_both",
     type=click.Choice(["keep", "leave-out"]),
-    default="keep",
+    default="leave-out",
     show_default=True,
     help="Whether to keep statements that are in both head and long tail.",
+)
+@click.option(
+    "--fresh-from",
+    "fresh_from",
+    type=click.Path(path_type=Path),
+    metavar="DATASET",
+    help="Frozen dataset: take statements of its rules that it does not contain, by text and by values.",
+)
+@click.option(
+    "--version", default="1", show_default=True, help="Version of the dataset, for its card and leaderboards."
 )
 @click.option("--name", default="hapax", show_default=True, help="Name of the card and of the tasks.")
 @click.option("--force", is_flag=True, help="Replace the dataset in the folder.")
@@ -64,13 +74,15 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
     \b
     hapax dataset lint-of-mine --db hapax.db
     hapax dataset small --sample 500 --blocked blocked.txt --format hf --format lm-eval
+    hapax dataset fresh --fresh-from lint-of-mine --version 2 --sample 200
     """
     blocked = hapax.BlockList.read(options["blocked"]) if options["blocked"] else hapax.BlockList()
     sample = options["sample"] or None  # 0 asks for all
+    frozen = hapax.load_dataset(options["fresh_from"]) if options["fresh_from"] else None
     selection = hapax.SelectionOptions(
-        chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked
+        chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked, frozen
     )
-    target = hapax.Target(folder, formats or DATASET_FORMATS, options["name"], options["force"])
+    target = hapax.Target(folder, formats or DATASET_FORMATS, options["name"], options["force"], options["version"])
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
         written = outputs.write_dataset(
             kb,
@@ -88,6 +100,9 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
 def _print_summary(summary: DatasetSummary, folder: Path) -> None:
     shared = counted(summary.tally.in_both, "statement is in both", "statements are in both")
     out.print(f"\n{escape(str(folder))}: {', '.join(summary.formats)}; {shared}")
+    out.print(f"version {escape(summary.target.version)}, checksum {summary.checksum}")
+    if repeats := summary.source.selection.repeats:
+        err.print(f"{counted(repeats, 'statement reads', 'statements read')} like another, and shares its row")
     left_out = [f"{count} {reason.replace('_', ' ')}" for reason, count in summary.left_out.items() if count]
     if left_out:
         err.print(f"left out: {', '.join(left_out)}")

@@ -147,7 +147,19 @@ class PriceOf(click.ParamType[tuple[str, "Price"]]):
         return model, Price(prompts, answers)
 
 
-NAMING = ("knowledge", "critic", "likelihood", "evaluator", "evaluators", "model", "base", "mapper", "rerank", "writer")
+NAMING = (
+    "knowledge",
+    "critic",
+    "likelihood",
+    "evaluator",
+    "evaluators",
+    "model",
+    "models",
+    "base",
+    "mapper",
+    "rerank",
+    "writer",
+)
 """Parameters of commands that name models."""
 
 
@@ -386,6 +398,40 @@ with_thresholds = together(
     ),
 )
 
+with_promise = together(
+    click.option(
+        "--calibrated", is_flag=True, help="Compare calibrated probabilities instead of raw scores (`hapax calibrate`)."
+    ),
+    click.option(
+        "--precision",
+        type=Finite(0, 1, min_open=True, max_open=True),
+        help="Promise that this share of the accepted facts is true: labelled facts decide the threshold. Where "
+        "nothing can be promised, no model's value is accepted.",
+    ),
+    click.option(
+        "--confidence",
+        type=Finite(0, 1, min_open=True, max_open=True),
+        default=0.9,
+        show_default=True,
+        help="Probability with which the promise of --precision is kept.",
+    ),
+    click.option(
+        "--promise",
+        "promise_method",
+        type=click.Choice(["learn-then-test", "conformal"]),
+        default="learn-then-test",
+        show_default=True,
+        help="Method of the promise; conformal: on the expected share of false values of a question.",
+    ),
+    click.option(
+        "--certify-by",
+        type=click.Choice(["all", "predicate"]),
+        default="all",
+        show_default=True,
+        help="Promise for all facts together, or for each predicate at once.",
+    ),
+)
+
 with_profile = click.option(
     "--profile",
     metavar="NAME",
@@ -554,7 +600,16 @@ def search_settings(options: dict[str, Any]) -> Any:
         "seed",
         "profile",
     )
+    from hapax.engine.certificates import Promise
+
+    precision = options.get("precision")
+    promise = None
+    if precision is not None:
+        promise = Promise(precision, options["confidence"], options["promise_method"])
     return SearchSettings(
+        calibrated=bool(options.get("calibrated")),
+        promise=promise,
+        certify_by=options.get("certify_by", "all"),
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
         critic=not options.get("no_critic"),
         likelihood="random" if options.get("no_likelihood") else "model",

@@ -40,6 +40,7 @@ from hapax.commands.options import (
     with_json,
     with_models,
     with_paths,
+    with_promise,
     with_queue,
     with_search_settings,
 )
@@ -135,6 +136,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 )
 @click.option("--no-progress", is_flag=True, help="Print no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
+@with_promise
 @with_executor
 def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Search head and long-tail knowledge for rules, store it, and derive statements from it.
@@ -143,6 +145,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
 
     \b
     hapax search
+    hapax search --precision 0.95 --confidence 0.9
     hapax search --rule allergy --distribution long_tail --beam 50
     hapax search my.rules -m hf:meta-llama/Llama-3.1-8B --critic hf:google/flan-t5-xxl --max-calls 5000
     hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
@@ -287,6 +290,8 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     _print_accounts(report, options)
     _print_cuts(report)
     _warn_of_equal_scores(report, options)
+    for line in report.certificates:
+        out.print(f"promise: {escape(line)}", soft_wrap=True)
     if report.critic_note:
         err.print(f"[yellow]critic[/] {escape(report.critic_note)}", soft_wrap=True)
     _print_capped(report, library)

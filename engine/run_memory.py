@@ -14,7 +14,9 @@ from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
 from hapax.kb.records import PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD
+from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
+from hapax.llm_oracle.backends.identities import teachers_of
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR)
 """The roles, in the order of the models in a run's record."""
@@ -84,3 +86,19 @@ def models_of(run: RunRecord | None) -> dict[str, str]:
         return {}
     without = {LIKELIHOOD} if run.settings.get("likelihood") != "model" else set()
     return {role: str(name) for role, name in zip(ROLES, names, strict=True) if role not in without}
+
+
+def identities_of(run: RunRecord | None) -> dict[str, ModelIdentity]:
+    """The identities of a run's models by role, with the models that taught them.
+
+    Runs of earlier versions record no teachers; those of the embedded model are read from its folder.
+    """
+    identities = {}
+    taught_by = run.settings.get("taught_by", {}) if run else {}
+    for role, full_name in models_of(run).items():
+        name, _, revision = full_name.rpartition("@") if "@" in full_name else (full_name, "", "")
+        teachers = taught_by.get(full_name)
+        if teachers is None:
+            teachers = teachers_of(EMBEDDED_FOLDER) if name == "embedded" else ()
+        identities[role] = ModelIdentity(name, revision, taught_by=tuple(teachers))
+    return identities

@@ -67,7 +67,7 @@ MAXIMUM_DIGITS = 300
 
 _Choice = TypeVar("_Choice")
 
-VARIABLE_NAME = re.compile(r"[A-Z]\d*")
+_VARIABLE_NAME = re.compile(r"[^\W\d_]\d*")
 SLOT = re.compile(r"\[([^\[\]]*)\]")
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|.)", re.DOTALL)
 _COMPARISONS = {
@@ -96,8 +96,8 @@ def assemble(
     The lines may use the types and signatures of `known`, which is not part of the result.
     """
     assembly = _Assembly(known)
-    for _, lines in files:
-        assembly.read_types(lines)
+    for file, lines in files:
+        assembly.read_types(file, lines)
     for file, lines in files:
         assembly.read_declarations(file, lines)
     assembly.end_declarations()
@@ -144,6 +144,8 @@ class _Assembly:
         self.facts: list[Atom] = []
         self.examples: list[Atom] = []
         self.declarations: list[Declaration] = []
+        self.pair_places: dict[tuple[str, str], Place] = {}
+        """The place of each pair of subtypes or opposites."""
         self.spellings: dict[str, str] = {}
         """The first spelling of a type, by `type_key`."""
         for data_type in _data_types(known):
@@ -162,6 +164,7 @@ class _Assembly:
             tuple(self.facts),
             tuple(self.examples),
             tuple(self.declarations),
+            self.pair_places,
         )
 
     def report(self, label: str, at: Spot, **words: str) -> None:
@@ -176,10 +179,12 @@ class _Assembly:
 
     # First pass: types
 
-    def read_types(self, lines: Sequence[SourceLine]) -> None:
+    def read_types(self, file: str, lines: Sequence[SourceLine]) -> None:
         for line in lines:
             if isinstance(line, SubtypeLine):
-                self.subtypes.append((self.data_type(line.lower.words), self.data_type(line.upper.words)))
+                pair = (self.data_type(line.lower.words), self.data_type(line.upper.words))
+                self.subtypes.append(pair)
+                self.pair_places.setdefault(pair, Place(file, *line.at))
         self.types = Library(subtypes=(*self.known.subtypes, *self.subtypes))
 
     # Second pass: declarations, opposites, facts
@@ -191,6 +196,7 @@ class _Assembly:
                 self._declare(line)
             elif isinstance(line, OppositeLine):
                 self.opposites.append(line.names)
+                self.pair_places.setdefault(line.names, Place(file, *line.at))
             elif isinstance(line, FactLine):
                 self.facts.append(self._ground(line.atom))
             elif isinstance(line, ExampleLine):
@@ -260,7 +266,7 @@ class _Assembly:
                 self.report(label, argument.at, argument=argument.source)
                 continue
             *type_words, last = argument.words
-            named = bool(type_words) and bool(VARIABLE_NAME.fullmatch(last))
+            named = bool(type_words) and is_variable_name(last)
             repeated = last in [parameter.name for parameter in parameters]
             if line.definition is not None and (not named or repeated):
                 self.report("parameter without a name", argument.at, argument=" ".join(argument.words))
@@ -363,7 +369,7 @@ class _Assembly:
                 if not isinstance(argument, WordSequence):
                     continue
                 *type_words, name = argument.words
-                if not VARIABLE_NAME.fullmatch(name):
+                if not is_variable_name(name):
                     explained = True  # `PersonX` has its own diagnostic, and may be meant as the variable X
                 elif type_words:
                     types_by_name[name] = (*types_by_name.get(name, ()), self.data_type(type_words))
@@ -385,7 +391,7 @@ class _Assembly:
         if not isinstance(argument, WordSequence):
             return self._constant(argument)
         *type_words, name = argument.words
-        if not VARIABLE_NAME.fullmatch(name):
+        if not is_variable_name(name):
             self.report("no variable name", argument.at, argument=" ".join(argument.words))
             return Variable(name, "")  # never used: the rule is left out
         return self._variable(scope, name, self.data_type(type_words) if type_words else None, argument.at)
@@ -416,7 +422,7 @@ class _Assembly:
         if not isinstance(expression, WordSequence):
             return self._constant(expression)
         name = expression.words[0]
-        if not VARIABLE_NAME.fullmatch(name):
+        if not is_variable_name(name):
             self.report("no variable name", expression.at, argument=name)
             return Variable(name, "")
         return self._variable(scope, name, None, expression.at)
@@ -514,6 +520,11 @@ class _Assembly:
         return cap
 
 
+def is_variable_name(text: str) -> bool:
+    """Tell if a word names a variable: a capital letter of any alphabet, perhaps with a number, such as `A` or `Ä2`."""
+    return bool(_VARIABLE_NAME.fullmatch(text)) and text[0].isupper()
+
+
 def unquoted(source: str) -> str:
     """The text inside quotes with its escapes replaced. Raises ValueError with an unknown escape."""
     return _ESCAPE.sub(_unescaped, source[1:-1])
@@ -523,7 +534,8 @@ def _unescaped(match: re.Match[str]) -> str:
     escape = match[1]
     if len(escape) > 1:
         code = int(escape[2:-1], 16)
-        if code <= 0x10FFFF:
+        # Neither NUL nor half of a character in UTF-16 is a text: Prolog and SQLite can hold neither.
+        if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF:
             return chr(code)
     character = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}.get(escape)
     if character is None:

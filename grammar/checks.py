@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hapax.grammar.declaration_checks import DECLARATION_CHECKS
-from hapax.grammar.errors import Diagnostic
+from hapax.grammar.errors import Diagnostic, Severity
 from hapax.grammar.faults import Check, RuleFault
 from hapax.grammar.pair_checks import PAIR_CHECKS
 from hapax.grammar.predicate_checks import PREDICATE_CHECKS
@@ -33,6 +33,12 @@ FAULTS: tuple[RuleFault, ...] = tuple(
 def check_library(library: Library) -> tuple[Diagnostic, ...]:
     """The diagnostics of all checks, by file, line and column."""
     return _sorted(_found(CHECKS, library))
+
+
+def library_errors(library: Library) -> tuple[Diagnostic, ...]:
+    """The errors alone; checks that find none are not run."""
+    checks = [check for check in CHECKS if any(fault.severity is Severity.ERROR for fault in check.faults)]
+    return _sorted(found for found in _found(checks, library) if found.severity is Severity.ERROR)
 
 
 def check_read(read: ReadRules) -> tuple[Diagnostic, ...]:

@@ -6,15 +6,16 @@ Each check stands below the faults that it finds. A new check is a fault, a func
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from hapax.grammar.declarations import ClosedDeclaration, Constraint, Property, PropertyDeclaration
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.faults import Check, RuleFault, check
-from hapax.grammar.rules import Library, Rule
+from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.satisfiable import contradiction
 from hapax.grammar.subsumption import subsumes
-from hapax.grammar.terms import Atom, BodyLiteral, Literal, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Literal, Term, variable_names
 
 _BROKEN = Literal(Atom("broken", ()))
 """Conclusion that makes a rule of a constraint, so that rules can be compared with it."""
@@ -176,6 +177,38 @@ def idle_constraints(library: Library) -> Iterator[Diagnostic]:
             )
 
 
+CONTRARY_FACTS: Final = RuleFault.error(
+    "HPX124", "stated facts that contradict each other",
+    'functional was_built_in(Tower, Year)\nfact was_built_in("Eiffel Tower", 1887)\n'
+    'fact was_built_in("Eiffel Tower", 1889)',
+)  # fmt: skip
+
+
+@check(CONTRARY_FACTS, even_if_incomplete=True)
+def contrary_facts(library: Library) -> Iterator[Diagnostic]:
+    """Two values of a functional predicate, and both of two opposites, stated as facts."""
+    values: dict[tuple[str, tuple[Term, ...]], Atom] = {}
+    for fact in dict.fromkeys(library.facts):
+        signature = library.signature(fact.indicator)
+        if signature.kind is PredicateKind.FUNCTIONAL:
+            key = (fact.indicator, fact.arguments[:-1])
+            first = values.setdefault(key, fact)
+            if first != fact:
+                yield CONTRARY_FACTS.at(
+                    signature.place,
+                    f"{fact.predicate} is functional, but two of its values are stated: {first} and {fact}",
+                    "Remove one of the facts",
+                )
+        opposite = library.opposite_of(fact.predicate)
+        # Of a pair only the fact with the earlier name reports it.
+        if opposite and fact.predicate < opposite and replace(fact, predicate=opposite) in library.facts:
+            yield CONTRARY_FACTS.at(
+                signature.place,
+                f"{fact.predicate} and {opposite} are opposites, but both are stated: {fact}",
+                "Remove one of the facts",
+            )
+
+
 DECLARATION_CHECKS: tuple[Check, ...] = (
     unbound_in_constraint,
     excluding_properties,
@@ -183,4 +216,5 @@ DECLARATION_CHECKS: tuple[Check, ...] = (
     overlapping_types,
     broken_declarations,
     idle_constraints,
+    contrary_facts,
 )

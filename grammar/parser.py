@@ -254,6 +254,8 @@ def _unreadable(path: Path, reason: str, remedy: str) -> _Source:
 
 def _read_statements(file: str, text: str) -> _Source:
     source = _Source(file)
+    # Line ends of every system are one character here, also those of files that have carriage returns alone.
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     for tokens in _statements(_lark().lex(text)):
         # The rest of such a file is not worth the time; it is missing like an unreadable file.
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:

@@ -5,7 +5,8 @@ Each check stands below the faults that it finds. A new check is a fault, a func
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from itertools import combinations
 from typing import Final
 
@@ -45,7 +46,7 @@ _VAGUE_PREDICATES = """
 VAGUE_PREDICATES = frozenset(_VAGUE_PREDICATES.split())
 
 NO_PLACE = Place("<declarations>")
-"""Subtypes and opposites do not keep their places, so the messages quote them."""
+"""The place of subtypes and opposites that were not read from a file."""
 
 
 def intended_declaration(atom: Atom, library: Library) -> PredicateSignature | None:
@@ -232,6 +233,15 @@ def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
         yield library.signature(indicator)
 
 
+def _similar(signature: PredicateSignature, indicators: Sequence[str]) -> str:
+    """The name that a misspelt one may be meant for: nearly its letters, as many arguments; empty if none is near."""
+    arity = len(signature.argument_types)
+    names = [name for name, _, count in (indicator.rpartition("/") for indicator in indicators) if int(count) == arity]
+    # Two letters in another order leave .8 of a name of five letters.
+    near = get_close_matches(signature.name, [name for name in names if name != signature.name], 1, 0.8)
+    return near[0] if near else ""
+
+
 UNDECLARED: Final = RuleFault.warning(
     "HPX201", "undeclared predicate",
     "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
@@ -245,14 +255,20 @@ INCOMPLETE_TEMPLATE: Final = RuleFault.warning(
 @check(UNDECLARED, NO_TEMPLATE, INCOMPLETE_TEMPLATE)
 def templates(library: Library) -> Iterator[Diagnostic]:
     """Predicates without all three sentences, whose statements and questions are guessed from the predicate's name."""
+    indicators = [signature.indicator for signature in _distinct_signatures(library)]
+    concluded = {rule.conclusion.atom.indicator for rule in library.rules}
     for signature in _distinct_signatures(library):
         if not signature.declared and library.declared_as(signature.name):
             continue  # a wrong number of arguments, which has its own diagnostic
         if not signature.declared:
+            declaration = f'"oracle {signature.name}({", ".join(signature.argument_types)}): ..."'
+            # A predicate that rules conclude is what they call it.
+            near = "" if signature.indicator in concluded else _similar(signature, indicators)
+            meant = f"did you mean {near}? If not, declare" if near else "declare"
             yield UNDECLARED.at(
                 signature.place,
                 f"{signature.indicator} is not declared, so its kind and its templates are guessed",
-                f'Declare it: "oracle {signature.name}({", ".join(signature.argument_types)}): ..." with its templates',
+                f"{meant[0].upper()}{meant[1:]} it: {declaration} with its templates",
             )
         elif signature.templates is None:
             yield NO_TEMPLATE.at(
@@ -286,6 +302,36 @@ def ungrammatical_templates(library: Library) -> Iterator[Diagnostic]:
                 yield UNGRAMMATICAL.at(
                     signature.place, f"a template of {signature.indicator} is ungrammatical: {error}", "Reword it"
                 )
+
+
+SENSELESS_TEMPLATES: Final = RuleFault.warning(
+    "HPX219", "templates that say the same",
+    'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is in [2]" / "is [1] in [2]?"',
+)  # fmt: skip
+
+
+@check(SENSELESS_TEMPLATES)
+def senseless_templates(library: Library) -> Iterator[Diagnostic]:
+    """Negated forms that affirm, and questions that ask nothing."""
+    for signature in _distinct_signatures(library):
+        forms = signature.templates
+        if forms is None:
+            continue
+        texts = {"affirmative": forms.affirmative, "negated": forms.negated, "question": forms.question}
+        plain = {name: " ".join(text.casefold().rstrip("?.").split()) for name, text in texts.items() if text}
+        for name in ("negated", "question"):
+            if name in plain and plain[name] == plain.get("affirmative"):
+                yield SENSELESS_TEMPLATES.at(
+                    signature.place,
+                    f"the {name} form of {signature.indicator} says the same as the affirmative form",
+                    "Deny it" if name == "negated" else "Ask it, such as: is [1] ... [2]?",
+                )
+        if forms.question and not forms.question.rstrip().endswith("?"):
+            yield SENSELESS_TEMPLATES.at(
+                signature.place,
+                f"the question form of {signature.indicator} has no question mark",
+                f'Write "{forms.question.rstrip().rstrip(".")}?"',
+            )
 
 
 def _missing_parts(sentences: Templates, arity: int) -> str:
@@ -427,14 +473,14 @@ TYPE_CYCLE: Final = RuleFault.error("HPX115", "cycle of subtypes", "type Food < 
 @check(TYPE_CYCLE)
 def cycle_of_subtypes(library: Library) -> Iterator[Diagnostic]:
     """Types declared below each other, which makes them one type with several names."""
-    cycles: dict[frozenset[str], list[str]] = {}
+    cycles: dict[frozenset[str], list[tuple[str, str]]] = {}
     for lower, upper in library.subtypes:
         if library.is_declared_subtype(upper, lower):
-            cycles.setdefault(library.same_types(lower), []).append(f'"type {lower} < {upper}"')
-    for lines in cycles.values():
-        yield TYPE_CYCLE.at(
-            NO_PLACE, f"the subtypes form a cycle: {', '.join(lines)}", "Remove one of the declarations"
-        )
+            cycles.setdefault(library.same_types(lower), []).append((lower, upper))
+    for pairs in cycles.values():
+        lines = ", ".join(f'"type {lower} < {upper}"' for lower, upper in pairs)
+        first, *others = (library.places.get(pair, NO_PLACE) for pair in pairs)
+        yield TYPE_CYCLE.at(first, f"the subtypes form a cycle: {lines}", "Remove one of the declarations", *others)
 
 
 OWN_OPPOSITE: Final = RuleFault.error("HPX116", "predicate as its own opposite", "opposite can_eat can_eat")
@@ -448,17 +494,43 @@ def faulty_opposites(library: Library) -> Iterator[Diagnostic]:
     """Opposites of themselves, and opposites of predicates that nothing else mentions."""
     known = {signature.name for signature in _distinct_signatures(library)}
     for first, second in library.opposites:
+        place = library.places.get((first, second), NO_PLACE)
         if first == second:
             yield OWN_OPPOSITE.at(
-                NO_PLACE, f"{first} is declared as its own opposite", "Write the name of the opposite predicate"
+                place, f"{first} is declared as its own opposite", "Write the name of the opposite predicate"
             )
             continue
         for name in (first, second):
             if name not in known:
                 yield UNKNOWN_OPPOSITE.at(
-                    NO_PLACE,
+                    place,
                     f"{name} has a declared opposite, but no rule or declaration mentions it",
                     "Correct the name, or remove the line",
+                )
+
+
+SEVERAL_OPPOSITES: Final = RuleFault.warning(
+    "HPX218", "predicate with several opposites",
+    "oracle can_eat(Person, Food)\noracle cannot_eat(Person, Food)\noracle must_avoid(Person, Food)\n"
+    "opposite can_eat cannot_eat\nopposite can_eat must_avoid",
+)  # fmt: skip
+
+
+@check(SEVERAL_OPPOSITES, even_if_incomplete=True)
+def several_opposites(library: Library) -> Iterator[Diagnostic]:
+    """Predicates with two declared opposites, of which checks and inference take the first."""
+    partners: dict[str, tuple[str, Place]] = {}
+    for first, second in library.opposites:
+        place = library.places.get((first, second), NO_PLACE)
+        for name, partner in ((first, second), (second, first)):
+            known, earlier = partners.setdefault(name, (partner, place))
+            if known != partner:
+                yield SEVERAL_OPPOSITES.at(
+                    place,
+                    f"{name} has two opposites, {known} and {partner}, but only the first counts",
+                    "Remove one of the declarations, or write the other as a constraint: "
+                    f'"never {name}(...) & {partner}(...)"',
+                    earlier,
                 )
 
 
@@ -475,4 +547,6 @@ PREDICATE_CHECKS: tuple[Check, ...] = (
     arithmetic_asked_of_a_model,
     cycle_of_subtypes,
     faulty_opposites,
+    several_opposites,
+    senseless_templates,
 )

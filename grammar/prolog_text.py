@@ -221,12 +221,13 @@ def comparison_goal(comparison: Comparison, bound: set[str], library: Library) -
     """The comparison as Prolog goals, false instead of an error for texts in arithmetic and for division by zero."""
     left, right, operator = comparison.left, comparison.right, comparison.operator
     target = assignment(comparison, bound)
+    numeric = is_numeric(left, library) and is_numeric(right, library)
     if target is not None and target not in bound:
         source = right if isinstance(left, Variable) and left.name == target else left
         assign = f"{target} {'is' if isinstance(source, Arithmetic) else '='} {_expression_text(source)}"
-        guards = _guards(source) if isinstance(source, Arithmetic) else ()
+        # A text in the place of a number has no value there, as in the tests below.
+        guards = _guards(source) if isinstance(source, Arithmetic) or numeric else ()
         return ", ".join([*guards, assign])
-    numeric = is_numeric(left, library) and is_numeric(right, library)
     if operator in ("=", "\\=") and not numeric:  # identity of terms: a text never equals a number
         sign = "==" if operator == "=" else "\\=="
         return f"{_expression_text(left)} {sign} {_expression_text(right)}"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -246,6 +246,8 @@ class Library:
     """Ground atoms that the prompt profile `few-shot` may show to a model; they are no facts."""
     declarations: tuple[Declaration, ...] = ()
     """Properties and closedness of predicates, disjoint types and constraints."""
+    places: Mapping[tuple[str, str], Place] = field(default_factory=dict, compare=False)
+    """Where a pair of subtypes or opposites is declared; pairs that were not read from a file have no place."""
 
     def __repr__(self) -> str:
         rules, signatures = counted(len(self.rules), "rule"), counted(len(self.signatures), "declared predicate")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hapax.api.calibration import calibrate
     from hapax.api.entailments import (
         EntailmentChains,
         EntailmentsJudged,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         evaluate_probe,
         evaluate_soundness,
         import_lint,
+        leaderboard,
         read_grid,
         read_schemas,
         report_votes,
@@ -82,7 +84,7 @@ if TYPE_CHECKING:
         why_not,
         with_entailments,
     )
-    from hapax.api.outputs import Contents, ReportPage, report, stats, write_dataset, write_tables
+    from hapax.api.outputs import Contents, ReportPage, load_dataset, report, stats, write_dataset, write_tables
     from hapax.api.questions import (
         AnsweredQuestions,
         QuestionWords,
@@ -107,6 +109,7 @@ if TYPE_CHECKING:
         write_schemas,
     )
     from hapax.api.sheets import export_sheets, import_sheets
+    from hapax.engine.certificates import Promise
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.search.settings import SearchSettings
@@ -114,11 +117,13 @@ if TYPE_CHECKING:
     from hapax.evaluation.booqa.answering import AnswerOptions
     from hapax.evaluation.booqa.build import BuildSettings
     from hapax.evaluation.booqa.filters import CountedUnit, CountRange
+    from hapax.evaluation.calibration.run import CalibrationOptions
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.build import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
+    from hapax.evaluation.leaderboard.board import LeaderboardOptions
     from hapax.evaluation.link.baselines.instruct import InstructSettings
     from hapax.evaluation.link.baselines.session import InstructOptions
     from hapax.evaluation.link.likelihood.run import LikelihoodOptions
@@ -146,6 +151,9 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.protocols import Models
 
 _HOMES = {
+    "hapax.engine.certificates": ("Promise",),
+    "hapax.api.calibration": ("calibrate",),
+    "hapax.evaluation.calibration.run": ("CalibrationOptions",),
     "hapax.api.entailments": (
         "EntailmentChains",
         "EntailmentsJudged",
@@ -192,6 +200,7 @@ _HOMES = {
         "evaluate_probe",
         "evaluate_soundness",
         "import_lint",
+        "leaderboard",
         "read_grid",
         "read_schemas",
         "report_votes",
@@ -235,6 +244,7 @@ _HOMES = {
     "hapax.api.outputs": (
         "Contents",
         "ReportPage",
+        "load_dataset",
         "report",
         "stats",
         "write_dataset",
@@ -276,6 +286,7 @@ _HOMES = {
     "hapax.evaluation.dataset.blocked": ("BlockList",),
     "hapax.evaluation.dataset.build": ("Target",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
+    "hapax.evaluation.leaderboard.board": ("LeaderboardOptions",),
     "hapax.evaluation.link.baselines.instruct": ("InstructSettings",),
     "hapax.evaluation.link.baselines.session": ("InstructOptions",),
     "hapax.evaluation.link.likelihood.run": ("LikelihoodOptions",),
@@ -326,6 +337,7 @@ __all__ = [
     "Budget",
     "BudgetReached",
     "BuildSettings",
+    "CalibrationOptions",
     "Contents",
     "CountRange",
     "CountedUnit",
@@ -348,6 +360,7 @@ __all__ = [
     "InstructOptions",
     "InstructSettings",
     "KnowledgeBase",
+    "LeaderboardOptions",
     "Library",
     "LikelihoodOptions",
     "LimitExceeded",
@@ -356,6 +369,7 @@ __all__ = [
     "OpeningOptions",
     "ProbeOptions",
     "Progress",
+    "Promise",
     "PromptMethod",
     "ProposedRules",
     "QueryLimits",
@@ -388,6 +402,7 @@ __all__ = [
     "ask_schemas",
     "audit_entailments",
     "build_questions",
+    "calibrate",
     "check_rules",
     "compare_cases",
     "compile_rules",
@@ -420,8 +435,10 @@ __all__ = [
     "judge_schemas",
     "keep_rules",
     "kept_rules",
+    "leaderboard",
     "lint_rules",
     "list_models",
+    "load_dataset",
     "load_rules",
     "merge",
     "open_models",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -332,11 +332,21 @@ class StatementRecord:
 
     @property
     def id(self) -> str:
-        return content_id("statement", self.rule, [[name, value] for name, value in self.substitution])
+        return statement_id(self.rule, self.substitution)
 
     @property
     def text(self) -> str:
         return StatementText(self.premise, self.conclusion).sentence
+
+
+def statement_id(rule: str, substitution: Iterable[tuple[str, Value]]) -> str:
+    """Identity of a statement: its rule and its values."""
+    return content_id("statement", rule, [[name, value] for name, value in substitution])
+
+
+def text_id(premise: str, conclusion: str) -> str:
+    """Identity of what a statement reads, which statements with other values of hidden variables share."""
+    return content_id("text", StatementText(premise, conclusion).sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +358,8 @@ class StatementPlace:
     rule: str
     distribution: Distribution
     run_id: str
+    text_id: str
+    """See `text_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +395,87 @@ class ConflictRecord:
     @property
     def id(self) -> str:
         return content_id("conflict", self.declaration, list(self.facts), self.run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class FactLabel:
+    """The truth of a fact by a source: a reference, the atlas, a file, or given facts. Votes are stored as votes."""
+
+    predicate: str
+    arguments: tuple[Value, ...]
+    is_true: bool
+    source: str
+
+    @property
+    def fact_id(self) -> str:
+        return content_id("fact", self.predicate, list(self.arguments))
+
+    @property
+    def id(self) -> str:
+        return content_id("label", self.predicate, list(self.arguments), self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationRecord:
+    """The worth of a critic's scores, learned from labelled facts. `critic`: NAME@REVISION.
+
+    `method`: isotonic, logistic, contextual or raw. `parameters`: the map and its shifts by predicate; `sample`: ids of
+    the labelled facts from which it was learned; `metrics`: figures on labels of held-out keys; `sources`: of labels.
+    """
+
+    critic: str
+    method: str
+    parameters: Mapping[str, Any]
+    sample: tuple[str, ...]
+    sources: tuple[str, ...]
+    metrics: Mapping[str, Any]
+    created: str
+
+    @property
+    def checksum(self) -> str:
+        """Changes whenever a calibrated score may change."""
+        return content_id("calibration", self.critic, self.method, self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRecord:
+    """A promise on the accepted facts of a group, or the reason why there is none.
+
+    `basis`: identities on which it rests, by name: critic, wording, calibration; a change of any of them ends it.
+    `threshold`: None if nothing is promised. `labels`, `false`, `bound`, `accepted`, `pool` as in `ThresholdChoice`.
+    `sample`: hash of the labelled facts with their scores and labels. `shift`: AUC of telling labelled from other facts
+    by their scores, 0.5 where they are alike.
+    """
+
+    fact_group: str
+    precision: float
+    confidence: float
+    method: str
+    basis: Mapping[str, Any]
+    threshold: float | None
+    labels: int
+    false: int
+    bound: float
+    accepted: int
+    pool: int
+    sample: str
+    shift: float | None
+    reason: str
+    created: str
+    run_id: str = ""
+
+    @property
+    def id(self) -> str:
+        return content_id(
+            "certificate",
+            self.fact_group,
+            self.precision,
+            self.confidence,
+            self.method,
+            self.basis,
+            self.sample,
+            self.run_id,
+        )
 
 
 @dataclass(frozen=True, slots=True)

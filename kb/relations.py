@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from itertools import islice
 from typing import Any
 
@@ -23,7 +24,7 @@ from hapax.kb.connection import translated
 from hapax.kb.loading import FactLoader, cells_of, columns_of, insert_columns, is_sayable
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.symbols import NumberExtent, Symbols
+from hapax.kb.symbols import EXACT, NumberExtent, Symbols, exact_extent
 
 BATCH = 20_000
 """Rows in memory at a time."""
@@ -60,6 +61,7 @@ class Relations:
         self._conn: sqlite3.Connection = kb.database.conn
         self.symbols = Symbols(self._conn)
         self._loader = FactLoader(self._conn, self.symbols, self.relation)
+        self._exact: set[int] = set()
 
     # -- relations of facts
 
@@ -161,6 +163,52 @@ class Relations:
         found = self._conn.execute(sql, (indicator,)).fetchone()
         return NumberExtent(found[0], bool(found[1])) if found else NumberExtent()
 
+    def exact_extent(self, indicators: Collection[str]) -> NumberExtent:
+        """Extent of the numbers, decimals included, in the facts of these predicates."""
+        found = NumberExtent()
+        for indicator in indicators:
+            found |= self.extent(indicator)
+        if not found.inexact:
+            return found
+        # Only those in the facts: the bounds, and with them the compiled SQL, depend on nothing else.
+        numbers = self.symbols.numbers()
+        known = self.wanted("number_tags", numbers)
+        used: set[int] = set()
+        for indicator in indicators:
+            if self.extent(indicator).inexact:
+                for column in columns_of(indicator):
+                    table = self.relation(indicator)
+                    sql = f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN (SELECT ref FROM {known})"  # noqa: S608
+                    used.update(tag for (tag,) in self._conn.execute(sql))
+        return exact_extent([found.largest, *(numbers[tag] for tag in used)])
+
+    def exact_numbers(self, places: int) -> str:
+        """Temporary table of the numbers among the symbols by tag, times ten to the power of `places`.
+
+        SQL with such a table may call `decimal_tag`.
+        """
+        if not self._exact:
+            self.symbols.offer_decimals()
+        if places not in self._exact:
+            name = f"exact_numbers_{places}"
+            self._conn.execute(f"DROP TABLE IF EXISTS temp.{name}")
+            self._conn.execute(f"CREATE TEMP TABLE {name} (id INTEGER PRIMARY KEY, value INTEGER NOT NULL)")
+            self._exact.add(places)
+            self._add_numbers(places, self.symbols.numbers())
+        return f"exact_numbers_{places}"
+
+    def _add_numbers(self, places: int, numbers: Mapping[int, int | Decimal]) -> None:
+        rows_ = ((tag, _scaled(number, places)) for tag, number in numbers.items())
+        sql = f"INSERT OR REPLACE INTO temp.exact_numbers_{places} VALUES (?, ?)"  # noqa: S608  ours
+        # Others are in no relation that a statement with this table reads.
+        self._conn.executemany(sql, ((tag, value) for tag, value in rows_ if value is not None))
+
+    def _store_numbers(self) -> None:
+        """Store the decimals that a statement has calculated."""
+        made = self.symbols.store_made()
+        for places in self._exact if made else ():
+            self._add_numbers(places, made)
+
     def is_empty(self, table: str) -> bool:
         return self._conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None  # noqa: S608  our table
 
@@ -198,7 +246,9 @@ class Relations:
     def add_atoms(self, table: str, indicator: str, select: str) -> int:
         """Add the atoms of a SELECT that are missing; returns the number of new ones."""
         sql = f"INSERT OR IGNORE INTO {table} ({', '.join(columns_of(indicator))}) {select}"
-        return self._conn.execute(sql).rowcount
+        count = self._conn.execute(sql).rowcount
+        self._store_numbers()
+        return count
 
     def add_pairs(self, table: str, first: int, seconds: Collection[int]) -> None:
         """Add the missing pairs of one constant with each of the others."""
@@ -251,6 +301,7 @@ class Relations:
     def fill(self, derivation: StoredDerivation, select: str) -> int:
         """Store the rows of a SELECT, whose first column is NULL, as a rule's instances."""
         count = self._conn.execute(f"INSERT INTO {derivation.table} {select}").rowcount
+        self._store_numbers()
         return self._store_count(derivation, count)
 
     def fill_rows(self, derivation: StoredDerivation, found: Iterable[Sequence[Value | None]]) -> int:
@@ -347,6 +398,15 @@ class Relations:
         # One JSON parameter, because SQLite limits the number of `?` in a statement.
         wanted = json.dumps(sorted(set(refs)))
         return self._kb.select(rows.FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))
+
+
+def _scaled(number: int | Decimal, places: int) -> int | None:
+    """The number times ten to the power of `places`; None if that is no whole number, or too large for SQL."""
+    extent = exact_extent([number])
+    if extent.inexact or extent.places > places:
+        return None
+    scaled = int(Decimal(number).scaleb(places, Context(prec=100)))
+    return scaled if abs(scaled) < EXACT else None
 
 
 def _signal_check(raised: list[BaseException]) -> Iterator[int]:

@@ -18,12 +18,15 @@ from hapax.kb import values
 from hapax.kb.records import (
     Assessment,
     AtomPattern,
+    CalibrationRecord,
     CallRecord,
     Candidate,
+    CertificateRecord,
     ConflictRecord,
     Decision,
     DenialRecord,
     Distribution,
+    FactLabel,
     FactRecord,
     PredicateRecord,
     ProfileRecord,
@@ -520,6 +523,56 @@ CONFLICTS = TableSchema(
     {"id": lambda conflict: conflict.id},
 )
 
+LABELS = TableSchema(
+    "fact_labels",
+    FactLabel,
+    ("id",),
+    {"predicate": TEXT, "arguments": VALUES, "is_true": BOOLEAN, "source": TEXT},
+    {"id": lambda label: label.id, "fact_id": lambda label: label.fact_id},
+    disagreement="is_true",
+)
+CALIBRATIONS = TableSchema(
+    "calibrations",
+    CalibrationRecord,
+    ("critic",),
+    {
+        "critic": TEXT,
+        "method": TEXT,
+        "parameters": JSON,
+        "sample": NAMES,
+        "sources": NAMES,
+        "metrics": JSON,
+        "created": TEXT,
+    },
+    {"checksum": lambda record: record.checksum},
+    preferred=("created",),
+)
+CERTIFICATES = TableSchema(
+    "certificates",
+    CertificateRecord,
+    ("id",),
+    {
+        "fact_group": TEXT,
+        "precision": REAL,
+        "confidence": REAL,
+        "method": TEXT,
+        "basis": JSON,
+        "threshold": REAL,
+        "labels": INTEGER,
+        "false": INTEGER,
+        "bound": REAL,
+        "accepted": INTEGER,
+        "pool": INTEGER,
+        "sample": TEXT,
+        "shift": REAL,
+        "reason": TEXT,
+        "created": TEXT,
+        "run_id": TEXT,
+    },
+    {"id": lambda certificate: certificate.id},
+    preferred=("created",),
+)
+
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RUNS,
     RULES,
@@ -538,6 +591,9 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     RULE_TEXTS,
     DENIALS,
     CONFLICTS,
+    LABELS,
+    CALIBRATIONS,
+    CERTIFICATES,
 )
 TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
 """Every table of the schema."""

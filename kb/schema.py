@@ -101,6 +101,33 @@ def m006_conflicts(db: Database) -> None:
 
 
 @migrations()
+def m008_calibration(db: Database) -> None:
+    """Labels of facts, what critics' scores are worth by them, and promises on the precision of facts."""
+    db.table("fact_labels").create(
+        {"id": str, "fact_id": str, "predicate": str, "arguments": str, "is_true": int, "source": str},
+        pk="id",
+        not_null={"fact_id", "predicate", "arguments", "is_true", "source"},
+    ).create_index(["fact_id"])
+    texts = ("method", "parameters", "sample", "sources", "metrics", "created", "checksum")
+    db.table("calibrations").create({"critic": str, **dict.fromkeys(texts, str)}, pk="critic", not_null=set(texts))
+    certificates = {
+        **dict.fromkeys(("id", "fact_group"), str),
+        **dict.fromkeys(("precision", "confidence"), float),
+        **dict.fromkeys(("method", "basis"), str),
+        "threshold": float,
+        **dict.fromkeys(("labels", "false"), int),
+        "bound": float,
+        **dict.fromkeys(("accepted", "pool"), int),
+        "sample": str,
+        "shift": float,
+        **dict.fromkeys(("reason", "created", "run_id"), str),
+    }
+    db.table("certificates").create(
+        certificates, pk="id", not_null=set(certificates) - {"id", "threshold", "shift"}
+    ).create_index(["run_id"])
+
+
+@migrations()
 def m012_argument_index(db: Database) -> None:
     """Facts by argument, which `kb/argument_index.py` fills for the predicates that goals ask about.
 

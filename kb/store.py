@@ -22,12 +22,15 @@ from hapax.kb.connection import translated
 from hapax.kb.record_store import RecordStore
 from hapax.kb.records import (
     Assessment,
+    CalibrationRecord,
     CallRecord,
     Candidate,
+    CertificateRecord,
     ConflictRecord,
     Decision,
     DenialRecord,
     Distribution,
+    FactLabel,
     FactRecord,
     PredicateRecord,
     ProfileRecord,
@@ -42,6 +45,7 @@ from hapax.kb.records import (
     VerdictCount,
     VoteRecord,
     content_id,
+    text_id,
 )
 from hapax.kb.rows import OnConflict
 
@@ -205,6 +209,10 @@ class KnowledgeBase(RecordStore):
         row = self.first(rows.QUESTIONS, id=question_id)
         return row.question if row else None
 
+    def questions(self) -> list[Question]:
+        """All questions, in the order they were first asked."""
+        return [row.question for row in self.select(rows.QUESTIONS)]
+
     def add_candidates(self, candidates: Iterable[Candidate]) -> int:
         """Store values that models proposed; returns the number of new ones."""
         return self.add(rows.CANDIDATES, candidates)
@@ -344,11 +352,13 @@ class KnowledgeBase(RecordStore):
 
     def statement_places(self) -> list[StatementPlace]:
         """Keys of all statements, without texts and proofs, in the order they were first written."""
-        found = self.query("SELECT key, id, rule, distribution, run_id FROM statements ORDER BY rowid")
-        return [
-            StatementPlace(key, identity, rule, Distribution(distribution), run)
-            for key, identity, rule, distribution, run in found
-        ]
+        found = self.query(
+            "SELECT key, id, rule, distribution, run_id, premise, conclusion FROM statements ORDER BY rowid"
+        )
+        places = []
+        for key, identity, rule, distribution, run, *clauses in found:
+            places.append(StatementPlace(key, identity, rule, Distribution(distribution), run, text_id(*clauses)))
+        return places
 
     def statements_at(self, places: Sequence[StatementPlace]) -> list[StatementRecord]:
         """Statements at these places, in their order. Raises KeyError for a place that no longer exists."""
@@ -387,6 +397,35 @@ class KnowledgeBase(RecordStore):
         sql = "SELECT request_id FROM calls WHERE model = ? AND role = 'knowledge' ORDER BY rowid LIMIT 1"
         found = self.query(sql, (model,))
         return self.call(found[0][0]) if found else None
+
+    # -- labels, calibrations and certificates
+
+    def add_labels(self, labels: Iterable[FactLabel]) -> int:
+        """Store labels of facts; a later label of the same source replaces an earlier one."""
+        return self.add(rows.LABELS, labels, OnConflict.REPLACE)
+
+    def labels(self, source: str | None = None) -> list[FactLabel]:
+        """The labels of facts, or those of one source."""
+        return self.matching(rows.LABELS, source=source)
+
+    def set_calibration(self, record: CalibrationRecord) -> None:
+        """Store what a critic's scores are worth in the place of an earlier calibration."""
+        self.add(rows.CALIBRATIONS, [record], OnConflict.REPLACE)
+
+    def calibrations(self) -> list[CalibrationRecord]:
+        return self.select(rows.CALIBRATIONS)
+
+    def calibration(self, critic: str) -> CalibrationRecord | None:
+        """The calibration of a critic, by NAME@REVISION."""
+        return self.first(rows.CALIBRATIONS, critic=critic)
+
+    def add_certificates(self, certificates: Iterable[CertificateRecord]) -> int:
+        """Store certificates; that of a run which is resumed replaces its earlier record."""
+        return self.add(rows.CERTIFICATES, certificates, OnConflict.REPLACE)
+
+    def certificates(self, run_id: str | None = None) -> list[CertificateRecord]:
+        """All certificates, or those of a run."""
+        return self.matching(rows.CERTIFICATES, run_id=run_id)
 
     # -- all tables
 

@@ -6,9 +6,10 @@ Constants have equal tags if they are equal to Prolog: 2 and 2.0 are one constan
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, TypeGuard
 
 from hapax.grammar.prolog_text import MAXIMUM_POWER
@@ -21,19 +22,30 @@ if TYPE_CHECKING:
 TAGGED_BITS = 60
 """Whole numbers below two to this power are tagged; the sum of two tags is far below SQLite's 64 bits."""
 
+EXACT = 1 << 62
+"""SQL calculates with whole numbers below this; beyond 64 bits SQLite would continue with rounded floats."""
+
+_MOST_PLACES = 17
+
 # Constants with cached tags; a million takes about 100 MB.
 _KNOWN_TAGS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class NumberExtent:
-    """Numbers in a relation: the largest tagged absolute value, and whether it has others (decimals, huge ones)."""
+    """Numbers in a relation: a bound of their absolute values, and whether some are symbols (decimals, huge ones).
+
+    `places`: a bound of their decimal places. In the table `relations` the bound is that of the tagged ones alone.
+    """
 
     largest: int = 0
     inexact: bool = False
+    places: int = 0
 
     def __or__(self, other: NumberExtent) -> NumberExtent:
-        return NumberExtent(max(self.largest, other.largest), self.inexact or other.inexact)
+        return NumberExtent(
+            max(self.largest, other.largest), self.inexact or other.inexact, max(self.places, other.places)
+        )
 
 
 def canonical(value: Value) -> Value:
@@ -66,12 +78,37 @@ def extent_of(*constants: Value) -> NumberExtent:
     return NumberExtent(max(whole, default=0), len(whole) < len(numbers))
 
 
+def exact_extent(numbers: Iterable[Value]) -> NumberExtent:
+    """Extent of numbers that may be decimals; `inexact` only if some are too large or too long for SQL.
+
+    A number is within it if its absolute value, times ten to the power of `places`, is below `EXACT`.
+    """
+    largest = places = 0
+    for number in numbers:
+        value = canonical(number)
+        if isinstance(value, str):
+            continue
+        digits, size = decimal_places(value), Decimal(value).copy_abs()
+        if digits > _MOST_PLACES or size >= 1 << TAGGED_BITS:
+            return NumberExtent(largest, True, places)
+        largest, places = max(largest, math.ceil(size)), max(places, digits)
+    return NumberExtent(largest, largest * 10**places >= EXACT, places)
+
+
+def decimal_places(number: int | Decimal) -> int:
+    """Decimal places of a canonical number."""
+    exponent = number.as_tuple().exponent if isinstance(number, Decimal) else 0
+    assert isinstance(exponent, int)  # noqa: S101  it is finite
+    return max(0, -exponent)
+
+
 class Symbols:
     """The constants of an open knowledge base and their tags."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._conn = connection
         self._tags: dict[Value, int] = {}
+        self._made: dict[str, int] = {}
 
     def tag(self, value: Value) -> int:
         """Tag of a constant; a new constant gets a row."""
@@ -128,6 +165,41 @@ class Symbols:
         wanted = set(tags)
         yield from ((tag, str(tag >> 1)) for tag in wanted if tag & 1)
         yield from self._symbols(wanted)
+
+    def numbers(self) -> dict[int, int | Decimal]:
+        """The numbers among the symbols, by tag."""
+        # Symbols are JSON: texts begin with a quotation mark, whole numbers with a digit or `-`, decimals with `{`.
+        sql = "SELECT id, symbol FROM symbols WHERE symbol BETWEEN '-' AND ':' OR symbol BETWEEN '{' AND '|'"
+        values_by_tag = ((tag, values.decode_value(text)) for tag, text in self._conn.execute(sql))
+        return {tag: value for tag, value in values_by_tag if not isinstance(value, str)}
+
+    def offer_decimals(self) -> None:
+        """Let SQL on this connection call `decimal_tag`."""
+        self._conn.create_function("decimal_tag", 2, self._decimal_tag)
+
+    def _decimal_tag(self, above: int | None, below: int) -> int | None:
+        """SQL function `decimal_tag`: the tag of a quotient that is a decimal. `store_made` stores new symbols."""
+        if above is None:
+            return None
+        if above % below == 0:
+            return 2 * (above // below) + 1
+        # Its exact digits are no more than those of the numerator and the binary digits of the denominator.
+        quotient = Context(prec=20 + below.bit_length()).divide(Decimal(above), Decimal(below))
+        text = values.encode_value(canonical(quotient))
+        found = self._conn.execute("SELECT id FROM symbols WHERE symbol = ?", (text,)).fetchone()
+        if found is not None:
+            return int(found[0])
+        if text not in self._made:
+            (last,) = self._conn.execute("SELECT coalesce(max(id), 0) FROM symbols").fetchone()
+            self._made[text] = last + 2 * (len(self._made) + 1)
+        return self._made[text]
+
+    def store_made(self) -> dict[int, int | Decimal]:
+        """Store the symbols that `decimal_tag` made in a statement which has ended; returns them by tag."""
+        made, self._made = self._made, {}
+        self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", made.items())
+        numbers = ((tag, values.decode_value(text)) for text, tag in made.items())
+        return {tag: value for tag, value in numbers if not isinstance(value, str)}
 
     def _symbols(self, tags: Iterable[int]) -> sqlite3.Cursor:
         """Symbols by even tag."""

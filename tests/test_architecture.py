@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
     "gensim": ("llm_oracle/backends/vectors.py",),
-    "jinja2": ("evaluation/report/page.py", "evaluation/votes/sheets.py"),
+    "jinja2": ("evaluation/leaderboard/page.py", "evaluation/report/page.py", "evaluation/votes/sheets.py"),
     "inflect": ("engine/expansion/replies.py",),
     "filelock": ("kb/asking.py", "llm_oracle/backends/cache.py"),
     "tantivy": ("llm_oracle/backends/counts.py",),
@@ -46,7 +46,7 @@ FENCES = {
     "pyarrow": ("api/", "kb/tables.py", "evaluation/dataset/tables.py", "llm_oracle/references/tables.py"),
     "inspect_ai": ("evaluation/dataset/shipped_inspect.py", "evaluation/winograd/shipped_inspect.py"),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
-    "sklearn": ("evaluation/booqa/retrieval.py",),
+    "sklearn": ("evaluation/booqa/retrieval.py", "evaluation/calibration/fitting.py"),
     "wn": ("evaluation/entailment/lexicon.py",),
     "ray": ("engine/cluster/on_ray.py",),
     "click": ("commands/", "cli.py"),

@@ -79,6 +79,7 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
     return {
         "files": ["sheet.csv"],
         "folder": Path("folder"),
+        "leaderboard.dataset": Path("folder"),
         "train": Path("train.txt"),
         "dev": Path("dev.txt"),
         "corpus": ["triples.jsonl"],

@@ -11,7 +11,7 @@ from benchmarks.inference import main, slopes
 def test_each_way_is_timed_beside_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One command times joins, a closure and the shipped rules, and writes them with the machine's description."""
     written = tmp_path / "inference.json"
-    sizes = ["--facts", "300", "600", "--edges", "30", "--nodes", "20", "--shipped", "5"]
+    sizes = ["--facts", "300", "600", "--edges", "30", "--nodes", "20", "--shipped", "5", "--questions", "3000"]
     main([*sizes, "--rounds", "1", "--sample", "100", "-o", str(written)])
     found = json.loads(written.read_text("utf-8"))
     small, large = found["joins"]
@@ -25,7 +25,13 @@ def test_each_way_is_timed_beside_the_others(tmp_path: Path, capsys: pytest.Capt
     assert found["shipped"]["statements"] > 0
     assert sum(found["shipped"]["engines"].values()) == found["shipped"]["rules"]
     assert {"system", "cores", "sqlite"} <= set(found["machine"])
-    assert "closure: edges" in capsys.readouterr().out
+    assert set(found["questions"]["seconds"]["Hapax"]) == {"import", "first", "point", "reach", "export"}
+    assert all(seconds > 0 for engine in found["questions"]["seconds"].values() for seconds in engine.values())
+    printed = capsys.readouterr().out
+    tables, _, lines = printed.partition("slopes:")
+    assert "SQLite" in tables
+    assert max(map(len, tables.splitlines())) <= 80
+    assert "closure: edges" in lines
 
 
 def test_slopes_are_exponents() -> None:

@@ -16,7 +16,7 @@ from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hapax.engine.inference.bulk_derivation import RUN_ID, derive_all, read_statements
+from hapax.engine.inference.bulk_derivation import RUN_ID, Engine, derive_all, read_statements
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.statement_lines import statement_lines
@@ -54,6 +54,9 @@ JOIN = "@name join\n@generic none\na(Thing X, Thing Y) & b(Thing Y, Thing Z) -> 
 VALUES: Sequence[Value] = (
     "a", "b", "2", "", "caf\u00e9", "cafe\u0301", "it's \\ \"here\"\n\t", "a\0b",
     2, 3, 7, -1, 0, Decimal("2.0"), Decimal("2.50"), 2**61,
+)  # fmt: skip
+DECIMALS: Sequence[Value] = (
+    "a", "0.1", 2, 3, -1, 0, Decimal("0.1"), Decimal("0.2"), Decimal("0.30"), Decimal("2.50"), Decimal("-0.05"), Decimal("0.125"),
 )  # fmt: skip
 WHOLE: Sequence[Value] = ("a", "b", "2", 2, 3, 7, -1, 0, 2**30)
 
@@ -171,7 +174,7 @@ def programs(draw: st.DrawFn) -> str:
 
 @st.composite
 def facts(draw: st.DrawFn) -> list[FactRecord]:
-    pool = draw(st.sampled_from((VALUES, WHOLE, WHOLE)))
+    pool = draw(st.sampled_from((VALUES, WHOLE, DECIMALS)))
     values = st.sampled_from(draw(st.lists(st.sampled_from(pool), min_size=2, max_size=4)))
     pairs = st.tuples(st.sampled_from(("first", "second", "first", "second", "reached")), values, values)
     found = [fact(*pair) for pair in draw(st.lists(pairs, min_size=6, max_size=16))]
@@ -192,6 +195,53 @@ def test_sql_gives_what_prolog_gives(
             derive_all(kb, library, [library.rule("told"), library.rule("r2")], session=prolog)
             for rule in ("told", "r2"):
                 assert stored(kb, library, rule, prolog) == by_prolog(prolog, kb, library, rule)
+
+
+EXPRESSIONS = (
+    "N + K",
+    "N - K",
+    "N * K",
+    "N / 4",
+    "N / 0.3 * 3",
+    "N * 0.1 + K",
+    "K",
+    "N - N / 8",
+    "(N + K) / 2 - 0.25",
+    "0.3",
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    expressions=st.tuples(*[st.sampled_from(EXPRESSIONS)] * 3),
+    operator=st.sampled_from(("<", "=<", ">", ">=", "=", "\\=")),
+    cells=st.lists(st.tuples(*[st.sampled_from(DECIMALS)] * 2), min_size=3, max_size=8),
+)
+def test_decimals_are_exact_in_sql(
+    expressions: tuple[str, str, str], operator: str, cells: list[tuple[Value, Value]], prolog: PrologSession
+) -> None:
+    """Sums, products and quotients of decimals, as values and in comparisons, are to the digit those of Prolog."""
+    made, left, right = expressions
+    library = library_of(
+        f"given size(Number, Number).\ngiven made(Number, Number).\n@name made\n@generic none\n"
+        f"size(Number N, Number K) & made(Number N, Number M) & M = {made} -> again(Number M).\n"
+        f"@name sum\n@generic none\nsize(Number N, Number K) & size(Number K, Number L) & {left} {operator} {right} "
+        f"& not below(Number N, Number L) -> found(Number N, Number L).\n@name new\n@generic none\n"
+        f"size(Number N, Number K) & plus(Number N, Number K, Number M) -> sums(Number N, Number M).\n"
+        f"@name new2\n@generic none\nsize(Number N, Number K) & after(Number N, Number M) & size(Number M, Number L) -> sums(Number N, Number L).\n"
+        'computed below(Number A, Number B) := A * 2 < B: "[1] is below [2]" / "no" / "?".\n'
+        f'computed plus(Number N, Number K, Number M) := M = {made}: "[3] is made" / "no" / "?".\n'
+        'computed after(Number A, Number B) := B = A + 0.1: "[2] is after [1]" / "no" / "?".\n'
+        "@name chain\n@generic none\nsize(Number N, Number K) & plus(Number N, Number K, Number M) -> held(Number M, Number N).\n"
+        "@name use\n@generic none\nheld(Number M, Number N) & held(Number N, Number K) & M + N > K -> told(Number M)."
+    )
+    with KnowledgeBase() as kb:
+        kb.add_facts([fact("size", *pair) for pair in cells] + [fact("made", *pair) for pair in cells[::-1]])
+        rules = [library.rule(name) for name in ("made", "sum", "new2", "chain", "use")]
+        derived = {rule.rule: rule.engine for rule in derive_all(kb, library, rules, session=prolog).rules}
+        assert derived["new2"] == "sql"
+        for rule in rules:
+            assert stored(kb, library, rule.name, prolog) == by_prolog(prolog, kb, library, rule.name)
 
 
 TWINS = """
@@ -351,7 +401,7 @@ def test_what_sql_would_not_decide_exactly_goes_to_prolog(fresh_kb: KnowledgeBas
     (rule,) = derive_all(fresh_kb, library, library.rules, session=prolog).rules
 
     assert (rule.engine, rule.statements) == ("prolog", 3)
-    assert rule.reason == "it calculates or compares where there are decimals or numbers of more than 60 bits"
+    assert rule.reason == "it calculates or compares where there are numbers of more than 60 bits or 17 decimal places"
     assert stored(fresh_kb, library, "taller", prolog) == by_prolog(prolog, fresh_kb, library, "taller")
     with pytest.raises(HapaxError, match=r"rule taller cannot be compiled to SQL: .* Omit --engine\."):
         derive_all(fresh_kb, library, library.rules, "sql", prolog)
@@ -441,7 +491,7 @@ def test_numbers_that_a_circle_meets_are_known_beforehand(
 
 
 def test_constants_of_definitions_are_numbers_too(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
-    """A computed predicate that gives a decimal has the comparison with it left to Prolog."""
+    """A computed predicate that gives a decimal takes part in the comparisons of SQL."""
     library = library_of(
         'computed is_half(Number A) := A = 2.5: "[1] is half" / "[1] is not half" / "is [1] half?".\n'
         "@name more\n@generic none\nis_half(Number A) & p(Thing X, Number N) & N > A -> told(Thing X)."
@@ -450,7 +500,42 @@ def test_constants_of_definitions_are_numbers_too(fresh_kb: KnowledgeBase, prolo
 
     (rule,) = derive_all(fresh_kb, library, library.rules, session=prolog).rules
 
-    assert (rule.engine, rule.statements) == ("prolog", 1)
+    assert (rule.engine, rule.statements) == ("sql", 1)
+
+
+@pytest.mark.parametrize("huge", [2**60, Decimal("1e-18"), Decimal("1e30")])
+def test_a_number_too_long_for_sql_matters_where_it_is(
+    huge: Value, fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """A number that SQL cannot hold sends rules over its predicate to Prolog; alone, others are derived in SQL."""
+    text = "@name {0}\n@generic none\n{0}(Thing X, Number N) & N > 0.5 -> is_{0}(Thing X).\n"
+    library = library_of(text.format("long") + text.format("short"))
+    fresh_kb.add_facts([fact("long", "a", huge), fact("short", "a", Decimal("0.1")), fact("short", "b", 1)])
+
+    for name, engine in (("long", "prolog"), ("short", "sql")):
+        (derived,) = derive_all(fresh_kb, library, [library.rule(name)], session=prolog).rules
+        assert derived.engine == engine
+        assert stored(fresh_kb, library, name, prolog) == by_prolog(prolog, fresh_kb, library, name)
+
+
+@pytest.mark.parametrize("engine", ["sql", "prolog"])
+@pytest.mark.parametrize(
+    "premise",
+    ["q(Number N) & s(Number M) & N = M", "qq(Number N, Number M) & N = M", "q(Number N) & M = N & s(Number M)"],
+)
+def test_a_text_in_the_place_of_a_number_equals_nothing(
+    engine: Engine, premise: str, fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """An equation between numbers is false for texts, however the premise is written and whichever engine decides."""
+    library = library_of(f"@name same\n@generic none\n{premise} -> same(Number N).")
+    for value in ("a", 2, Decimal("0.5")):
+        fresh_kb.add_facts([fact("q", value), fact("s", value), fact("qq", value, value)])
+
+    (rule,) = derive_all(fresh_kb, library, library.rules, engine, prolog).rules
+
+    assert rule.statements == 2
+    rows = run_query(Theory(library, fresh_kb), "same(N)", session=prolog).rows
+    assert rows == [(Decimal("0.5"),), (2,)]
 
 
 TWICE = 'computed is_twice(Number A, Number B) := B = A + A: "[2] is twice [1]" / "[2] is not twice [1]" / "?".\n'
@@ -688,3 +773,27 @@ def test_duckdb_joins_the_written_tables(routes: KnowledgeBase, tmp_path: Path) 
             found = connection.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
             assert sorted(row[1:] for row in found) == sorted(row[1:] for row in rows)
             assert len(rows) == count
+
+
+def test_duckdb_compares_decimals(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
+    """A comparison of decimals gives DuckDB what is stored; a rule that calculates some is left out with a comment."""
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra `bulk`")
+    library = library_of(
+        "@name tall\n@generic none\nsize(Thing X, Number N) & size(Thing Y, Number M) & N * 2 > M + 0.1 -> above(Thing X, Thing Y).\n"
+        "@name twice\n@generic none\nsize(Thing X, Number N) & M = N * 0.5 -> half(Thing X, Number M)."
+    )
+    sizes: Sequence[Value] = (Decimal("0.1"), Decimal("0.2"), Decimal("-2.25"), 1, "1")
+    fresh_kb.add_facts(fact("size", f"t{number}", size) for number, size in enumerate(sizes))
+    derive_all(fresh_kb, library, library.rules, "sql")
+
+    write_tables(tmp_path / "bulk", fresh_kb, library, library.rules)
+    text = (tmp_path / "bulk" / "rules.sql").read_text("utf-8")
+    with duckdb.connect() as connection:
+        connection.execute(f"SET file_search_path = '{tmp_path / 'bulk'}'")
+        connection.execute(text)
+        found = connection.execute("SELECT v1, v2, v3, v4 FROM instances_1").fetchall()
+    kept = fresh_kb.database.conn.execute("SELECT v1, v2, v3, v4 FROM instances_1").fetchall()
+
+    assert sorted(found) == sorted(kept)
+    assert len(kept) > 5
+    assert "-- twice calculates decimals" in text

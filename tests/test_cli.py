@@ -611,3 +611,16 @@ def test_a_search_says_what_the_default_model_is(rules: Path, tmp_path: Path, mo
     assert re.search(r"embedded model: .*only the facts of its atlas.* -m, such as smollm2", unnamed.stderr)
     assert "atlas" not in named.stderr
     assert "atlas" not in unnamed.stdout
+
+
+@pytest.mark.parametrize("words", [("query", "r(X, A)"), ("why", "r(x, 1)"), ("why-not", "r(x, 1)")])
+def test_goals_refuse_rules_that_check_rejects(tmp_path: Path, words: tuple[str, str]) -> None:
+    """Answers over a rejected rule would turn on the order of its premises; exit code 4, as of derive."""
+    rules = tmp_path / "r.rules"
+    rules.write_text("oracle p(Thing)\np(Thing X) & not q(Thing Y) & q(Thing X) -> r(Thing X, Thing Y)\n", "utf-8")
+    with KnowledgeBase(tmp_path / "x.db"):
+        pass
+    result = invoke(*words, "--rules", rules, "--db", tmp_path / "x.db")
+
+    assert result.exit_code == 4, result.output
+    assert "error HPX" in result.stdout + result.stderr

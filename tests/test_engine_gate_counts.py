@@ -122,7 +122,7 @@ def test_search_report_and_dataset_count_alike(
     options = ["--compat", compat] if compat else []
     printed = json.loads(searched(tmp_path, "--json", *options).stdout)
     lines = value_lines(tmp_path)
-    run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--format", "jsonl")
+    run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--format", "jsonl", "--in-both", "keep")
     card = {line["gate"]: line for line in json.loads((tmp_path / "out" / "metadata.json").read_text("utf-8"))["gates"]}
 
     (rule,) = printed["rules"]
@@ -175,7 +175,7 @@ def test_a_new_gate_is_a_function_and_a_line(tmp_path: Path, monkeypatch: pytest
     printed = json.loads(searched(tmp_path, "--json").stdout)
     (line,) = printed["rules"]
     count = line["gates"]["short"]
-    run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--format", "jsonl")
+    run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--format", "jsonl", "--in-both", "keep")
     metadata = json.loads((tmp_path / "out" / "metadata.json").read_text("utf-8"))
     page = run("report", "--db", tmp_path / "kb.db", "-o", tmp_path / "page.html")
 

@@ -24,6 +24,7 @@ from hapax.engine.inference.session import (
     PrologSession,
     PrologTerm,
     QueryLimits,
+    _answers,
 )
 from hapax.grammar.prolog_text import prolog_value
 
@@ -297,3 +298,20 @@ def test_sizes_up_to_the_limit_are_allowed(
     assert len(prolog.solutions(goal_of_size(limit), variables).rows) == 1
     with pytest.raises(PrologError, match=message):
         prolog.solutions(goal_of_size(limit + 1), variables)
+
+
+def test_a_decimal_in_a_recursive_head_does_not_abort(worker: PrologSession) -> None:
+    """`d(K, K) :- K = 5r2` aborted SWI-Prolog 9.0.4 while it compiled the clause."""
+    worker.load(":- table d/2.\nd(K, K) :- K = 5r2, h(K).\nd(K, M) :- d(M, M), d(M, K).\nh(5r2).\n")
+
+    assert worker.solutions("d(A, B)", ("A", "B")).rows == [(Decimal("2.5"), Decimal("2.5"))]
+
+
+def test_an_abort_is_told_as_an_abort(worker: PrologSession) -> None:
+    """A process that aborts with little memory in use has not run out of it."""
+    worker.load("p(1).\n")
+    with pytest.raises(PrologError, match="SWI-Prolog aborted") as raised:
+        _answers(b"", {"kind": "done", "signal": signal.SIGABRT, "resident_mb": 20}, QueryLimits(memory_mb=1000))
+    assert raised.value.kind == "aborted"
+    with pytest.raises(LimitExceeded, match="1000 MB"):
+        _answers(b"", {"kind": "done", "signal": signal.SIGABRT, "resident_mb": 900}, QueryLimits(memory_mb=1000))

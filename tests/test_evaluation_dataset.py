@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+import hapax
 from hapax import cli
 from hapax.engine.inference.proof import By, Proof
 from hapax.evaluation.dataset import selection, shipped_lm_eval, tables
@@ -171,7 +172,9 @@ def vote(path: Path, dish: str, question: str, *answers: str) -> None:
 
 
 def run(database: Path, *more: str, folder: str = "out") -> Result:
-    return invoke("dataset", database.parent / folder, "--db", database, *more)
+    """`hapax dataset` with statements of both distributions kept, unless the options say otherwise."""
+    shared = () if "--in-both" in more else ("--in-both", "keep")
+    return invoke("dataset", database.parent / folder, "--db", database, *shared, *more)
 
 
 def made(database: Path, *more: str, folder: str = "out") -> Path:
@@ -307,18 +310,110 @@ def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
     assert "- 1 were marked as harmful by people" in card
 
 
-def test_both_distributions_are_told_and_can_be_left_out(kitchen: Path) -> None:
-    """A statement of head and long tail is in both splits and says so; `--in-both leave-out` takes neither."""
+def test_both_distributions_are_told_and_can_be_left_out(kitchen: Path, tmp_path: Path) -> None:
+    """A statement of head and long tail is left out by default; with `--in-both keep`, both rows say that it is."""
     both = made(kitchen, folder="both")
-    neither = made(kitchen, "--in-both", "leave-out", folder="neither")
+    result = invoke("dataset", tmp_path / "neither", "--db", kitchen)
+    neither = tmp_path / "neither"
 
     assert {(row["distribution"], row["in_both"]) for row in statements(both) if "fondue" in row["conclusion"]} == {
         ("head", True),
         ("long_tail", True),
     }
     assert not any("fondue" in row["conclusion"] for row in statements(neither))
+    assert result.exit_code == 0
     assert metadata(neither)["left_out"]["shared"] == 2
     assert metadata(both)["in_both"] == 1
+
+
+def hidden(distribution: Distribution, year: int) -> StatementRecord:
+    """A statement with a value that its text does not mention."""
+    return before(distribution, 1876, "sushi burrito", year)
+
+
+def test_statements_with_one_text_are_one_row_with_all_proofs(kitchen: Path) -> None:
+    """The row has the other proofs, a vote on any of the statements is one on the text, and questions are not asked
+    twice."""
+    with KnowledgeBase(kitchen) as kb:
+        kb.add_statements([hidden(TAIL, 1990), hidden(TAIL, 2000)])
+        other = hidden(TAIL, 2000)
+        kb.add_votes([VoteRecord(other.id, "entailment", "Ann", "no")])
+    folder = made(kitchen)
+    (row,) = (row for row in statements(folder) if "sushi burrito" in row["conclusion"])
+    ids = {row["id"], *(proof["id"] for proof in row["other_proofs"])}
+    questions = [line for line in lines(folder / "jsonl" / "probes-long_tail.jsonl") if line["statement"] == row["id"]]
+
+    assert len(row["other_proofs"]) == 2
+    assert other.id in ids
+    assert {proof["substitution"][2]["value"] for proof in row["other_proofs"]} < {"1990", "2000", "2005.5"}
+    assert row["label"] == "contradiction"
+    assert len(questions) == len(TEMPLATES)
+    assert metadata(folder)["repeats"] == 2
+    assert [vote["statement"] for vote in lines(folder / "jsonl" / "annotations.jsonl")] == [row["id"]]
+
+
+def test_no_text_is_in_both_splits(kitchen: Path, tmp_path: Path) -> None:
+    """By default a text of head and long tail is left out, though its statements have other hidden values."""
+    with KnowledgeBase(kitchen) as kb:
+        kb.add_statements([hidden(HEAD, 1990)])
+    invoke("dataset", tmp_path / "split", "--db", kitchen)
+    texts = [(row["premise"], row["conclusion"]) for row in statements(tmp_path / "split")]
+
+    assert len(set(texts)) == len(texts)
+    assert not any("sushi burrito" in conclusion for _, conclusion in texts)
+    assert metadata(tmp_path / "split")["left_out"]["shared"] == 4
+
+
+# --- frozen -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "hf"])
+def test_a_dataset_is_loaded_with_its_checksum(kitchen: Path, kind: str) -> None:
+    """Every format of tables gives the same frozen statements, and the checksum that metadata and card state."""
+    vote(kitchen, "guacamole", "entailment", "no")
+    folder = made(kitchen, "--format", kind, "--version", "2.1")
+    whole = hapax.load_dataset(made(kitchen, folder="whole"))
+    frozen = hapax.load_dataset(folder)
+
+    assert frozen.statements == whole.statements
+    assert (frozen.version, frozen.checksum) == ("2.1", metadata(folder)["checksum"])
+    assert frozen.checksum == whole.checksum
+    assert Decimal("2005.5") in {value for statement in frozen.statements for value in statement.values}
+    assert [ranker.name for ranker in frozen.rankers] == ["writer"]
+
+
+@pytest.mark.parametrize("name", ["statements-head", "probes-long_tail"])
+def test_a_changed_dataset_is_refused(kitchen: Path, name: str) -> None:
+    """A word changed in a statement or a question no longer fits the checksum."""
+    path = made(kitchen, "--format", "jsonl") / "jsonl" / f"{name}.jsonl"
+    path.write_text(path.read_text("utf-8").replace("allergic", "averse", 1), encoding="utf-8")
+
+    with pytest.raises(HapaxError, match="have changed since the dataset was written"):
+        hapax.load_dataset(kitchen.parent / "out")
+
+
+def test_a_dataset_of_an_older_version_is_refused(kitchen: Path) -> None:
+    """It has repeats and no checksum; the message says so and what to do."""
+    folder = made(kitchen, "--format", "jsonl")
+    older = {key: value for key, value in metadata(folder).items() if key not in ("layout", "checksum", "version")}
+    (folder / "metadata.json").write_text(json.dumps(older), encoding="utf-8")
+
+    with pytest.raises(HapaxError, match="an older version of Hapax wrote this dataset"):
+        hapax.load_dataset(folder)
+
+
+def test_a_fresh_dataset_shares_nothing_with_the_frozen(kitchen: Path) -> None:
+    """It takes other texts and values of the frozen dataset's rules; without any, the message says how to find some."""
+    frozen = made(kitchen, "--rule", "allergy", folder="frozen")
+    assert "has all statements of its rules already" in fault(kitchen, "--fresh-from", str(frozen), folder="fresh")
+    with KnowledgeBase(kitchen) as kb:
+        kb.add_statements([allergy(TAIL, "nuts", "bakewell tart", -8.0), before(HEAD, 1900, "soup", 1950)])
+    fresh = made(kitchen, "--fresh-from", str(frozen), "--version", "2", folder="fresh")
+
+    (row,) = lines(fresh / "jsonl" / "statements-long_tail.jsonl")
+    assert row["substitution"][1]["value"] == "bakewell tart"
+    assert metadata(fresh)["fresh_from"] == {"version": "1", "checksum": metadata(frozen)["checksum"]}
+    assert metadata(fresh)["left_out"]["not_fresh"] == 6
 
 
 def test_a_larger_sample_holds_the_smaller(kitchen: Path) -> None:
@@ -446,7 +541,7 @@ def test_nothing_left_is_an_error(kitchen: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", [STATEMENTS, PROBES, FACTS, ANNOTATIONS], ids=lambda table: table.name)
 def test_parquet_and_jsonl_hold_the_same(kitchen: Path, table: DatasetTable) -> None:
-    """Row for row; only the proof, whose shape no column can have, is JSON text in Parquet."""
+    """Row for row; only proofs, whose shape no column can have, are JSON text in Parquet."""
     vote(kitchen, "fondue", "entailment", "yes")
     folder = made(kitchen)
     place = folder / ("data" if table is STATEMENTS else table.name)
@@ -454,8 +549,7 @@ def test_parquet_and_jsonl_hold_the_same(kitchen: Path, table: DatasetTable) -> 
     for split in splits:
         found = parquet.read_table(place / f"{split}-00000-of-00001.parquet").to_pylist()
         for row in found:
-            if "proof" in row:
-                row["proof"] = json.loads(row["proof"])
+            row |= {name: json.loads(row[name]) for name in ("proof", "other_proofs") if name in row}
         name = table.name if split == "train" else f"{table.name}-{split}"
         assert found == lines(folder / "jsonl" / f"{name}.jsonl")
         assert [list(row) for row in found[:1]] == [[column.name for column in table.columns]]
@@ -555,7 +649,7 @@ def test_a_format_is_a_sink_and_a_line(kitchen: Path, monkeypatch: pytest.Monkey
     """A sink that is named in FORMATS is opened, gets every statement, and its notes are reported."""
     monkeypatch.setitem(FORMATS, "conclusions", DatasetFormat(f"{__name__}:ConclusionSink"))
     with KnowledgeBase(kitchen) as kb:
-        summary = build(kb, Target(kitchen.parent / "out", ("conclusions",), "mine"), SelectionOptions())
+        summary = build(kb, Target(kitchen.parent / "out", ("conclusions",), "mine"), SelectionOptions(shared=True))
         conclusions = {record.conclusion for record in kb.statements()}
 
     assert set((kitchen.parent / "out" / "mine.txt").read_text("utf-8").splitlines()) == conclusions
@@ -660,7 +754,8 @@ was_in(Person X, Year A) & is_after(Year B, Year A) -> likes(Person X, Year B).
         kb.add_predicates(map(PredicateRecord.of, library.completed().signatures))
         proof = Proof(Literal(Atom("likes", (Constant("a"), Constant(2)))), By.GIVEN).to_json()
         kb.add_statements(
-            StatementRecord(rule.name, HEAD, "run", (("A", 1), ("B", 2)), "p", "c", "", proof) for rule in library.rules
+            StatementRecord(rule.name, HEAD, "run", (("A", 1), ("B", 2)), f"p {rule.name}", "c", "", proof)
+            for rule in library.rules
         )
     result = run(tmp_path / "odd.db", "--format", "lint")
     names = set(files(tmp_path / "out"))

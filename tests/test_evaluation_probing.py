@@ -559,7 +559,18 @@ def test_a_new_template_needs_one_file(tmp_path: Path) -> None:
         return done.stdout
 
     probed = run("evaluate", "probe", "-m", "simulated:1")
-    run("dataset", str(tmp_path / "set"), "--format", "lm-eval", "--format", "inspect", "--format", "hf")
+    run(
+        "dataset",
+        str(tmp_path / "set"),
+        "--in-both",
+        "keep",
+        "--format",
+        "lm-eval",
+        "--format",
+        "inspect",
+        "--format",
+        "hf",
+    )
 
     tasks = tmp_path / "set" / "lm_eval"
     metrics = runpy.run_path(str(tasks / "utils.py"))

@@ -278,3 +278,39 @@ def test_checking_the_shipped_rules_loads_nothing_heavy() -> None:
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert result.stdout == "set()\n"
+
+
+def test_a_misspelt_predicate_is_told_what_it_may_mean() -> None:
+    """A name that no rule concludes and no line declares is compared with the others of its arity."""
+    text = "edge(City A, City B) -> reach(City A, City B)\nraech(City A, City B) & edge(City B, City C) -> reach(City A, City C)"
+    remedies = {d.message.split()[0]: d.remedy for d in check_library(library_of(text)) if d.code == "HPX201"}
+
+    assert remedies["raech/2"].startswith("Did you mean reach?")
+    assert remedies["reach/2"].startswith("Declare it")
+    assert remedies["edge/2"].startswith("Declare it")
+
+
+def test_types_and_opposites_are_told_where_they_stand() -> None:
+    """A cycle of subtypes names each of its lines, an opposite its own."""
+    text = "oracle p(Food)\ntype Food < Meal\ntype Meal < Food\nopposite p p"
+    places = {d.code: (d.place.line, [other.line for other in d.related]) for d in check_library(library_of(text))}
+
+    assert places["HPX115"] == (2, [3])
+    assert places["HPX116"] == (4, [])
+
+
+@pytest.mark.parametrize(
+    ("facts", "count"),
+    [
+        ('fact was_built_in("Eiffel Tower", 1887)\nfact was_built_in("Eiffel Tower", 1889)', 1),
+        ('fact was_built_in("Eiffel Tower", 1887)\nfact was_built_in("Tower Bridge", 1887)', 0),
+        ('fact was_built_in("Eiffel Tower", 1887)\nfact was_built_in("Eiffel Tower", 1887)', 0),
+        ('fact can_eat("ann", "rice")\nfact cannot_eat("ann", "rice")', 1),
+        ('fact can_eat("ann", "rice")\nfact cannot_eat("bob", "rice")', 0),
+    ],
+)
+def test_stated_facts_that_contradict_each_other(facts: str, count: int) -> None:
+    """Two values of a functional predicate, and both of two opposites; other facts stand together."""
+    declared = "functional was_built_in(Tower, Year)\nopposite can_eat cannot_eat\n"
+
+    assert codes(declared + facts).count("HPX124") == count

@@ -239,9 +239,12 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert handled
 
 
+CHARACTERS = st.characters(exclude_characters="\0", exclude_categories=("Cs",))
+"""Characters that Prolog and SQLite can hold."""
+
 TYPES = st.sampled_from(["Person", "Dish", "Name of a dish or food", "Anti-malarial Drug", "Year", "20th century Song"])
 VALUES = st.one_of(
-    st.text(max_size=20),
+    st.text(CHARACTERS, max_size=20),
     st.integers(-(10**30), 10**30),
     st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-1000, max_value=1000),
 )
@@ -264,10 +267,10 @@ def rules(draw: st.DrawFn) -> Rule:
     conclusion = Literal(draw(atoms))
     polarity = draw(st.sampled_from([default_polarity(conclusion), *Polarity]))
     return Rule(
-        draw(st.text(min_size=1, max_size=8).filter(str.strip)),
+        draw(st.text(CHARACTERS, min_size=1, max_size=8).filter(str.strip)),
         (every, *others),
         conclusion,
-        draw(st.none() | st.text(min_size=1, max_size=8).filter(str.strip)),
+        draw(st.none() | st.text(CHARACTERS, min_size=1, max_size=8).filter(str.strip)),
         draw(st.sampled_from([default_principle(polarity), *Principle])),
         polarity,
         draw(
@@ -395,3 +398,27 @@ def test_a_malformed_tolerance_is_refused(text: str) -> None:
     """Nothing but a number may follow `within`."""
     with pytest.raises(RulesRejected):
         parse_library([("a.rules", text)])
+
+
+def test_line_ends_of_every_system_are_line_ends() -> None:
+    """A file with carriage returns alone has the rules and the places of the same file with newlines."""
+    lines = [
+        "# rules",
+        "edge(City A, City B) & edge(City B, City C) -> two(City A, City C)",
+        "",
+        'fact edge("a", "b")',
+        "",
+    ]
+    read = [parse_library([("r.rules", end.join(lines))]) for end in ("\n", "\r\n", "\r")]
+
+    assert read[0].rules[0].place.line == 2
+    assert read[0] == read[1] == read[2]
+
+
+def test_a_variable_is_a_capital_letter_of_any_alphabet() -> None:
+    """`Ä` and `Ω2` are variables; a small letter and a word are none."""
+    rule = parse_rule("p(Person Ä, City Ω2) -> q(City Ω2, Person Ä)")
+
+    assert [variable.name for variable in rule.variables] == ["Ä", "Ω2"]
+    with pytest.raises(RulesRejected):
+        parse_rule("p(Person ä, City B) -> q(City B, Person ä)")

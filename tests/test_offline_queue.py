@@ -32,6 +32,7 @@ MOST_ROUNDS = 20
 ASKING = {
     "query": """query uses_currency("Norway",Currency),uses_currency("Peru",Currency) --ask --rules money.rules""",
     "search": "search money.rules --no-progress",
+    "calibrate": "calibrate --rules money.rules --labels labels.tsv --critic openai:small",
     "ablation": "evaluate ablation money.rules",
     "instruct": "evaluate instruct money.rules --calls 1",
     "grid": "evaluate grid grid.yaml",
@@ -39,6 +40,7 @@ ASKING = {
     "long-tail": "evaluate long-tail --rules money.rules --judge openai:small --judge openai:other",
     "probe": "evaluate probe --sample 2",
     "probe cot": "evaluate probe --sample 2 --ask cot",
+    "leaderboard": "leaderboard frozen --sample 2",
     "soundness": "evaluate soundness",
     "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
     "winograd generate": "evaluate winograd generate schemas.csv --out new.jsonl --limit 1",
@@ -52,7 +54,7 @@ ASKING = {
 }
 """A command line for each command that asks; `-m` and what goes with it comes behind."""
 
-NO_MODEL_OPTION = ("grid", "likelihood", "long-tail", "winograd rules")
+NO_MODEL_OPTION = ("calibrate", "grid", "likelihood", "long-tail", "winograd rules")
 
 UNQUEUED = {("evaluate", "booqa", "build"), ("evaluate", "entailment", "bias")}
 """They ask step by step: about one word of one sentence after the other, and under one condition after the other."""
@@ -67,6 +69,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         json.dumps([{**entry, "model_id": "small"}, {**entry, "model_id": "other", "model_name": "tiny2"}]), "utf-8"
     )
     (folder / "money.rules").write_text(RULES, "utf-8")
+    (folder / "labels.tsv").write_text("true\tuses_currency\tNorway\tkrone\n", "utf-8")
     (folder / "meta.rules").write_text(META, "utf-8")
     (folder / "wordless.rules").write_text(
         "grokked(Person X, Book B) & is_in(Book B, Language L) -> zorked(Person X, Language L)\n", "utf-8"
@@ -84,6 +87,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _write_questions(folder)
     given = ("search", folder / "money.rules", "-m", f"scripted:{folder / 'script.json'}", "--db", folder / "kb.db")
     assert invoke(*given, "--no-progress").exit_code == 0
+    frozen = ("dataset", folder / "frozen", "--db", folder / "kb.db", "--format", "jsonl", "--in-both", "keep")
+    assert invoke(*frozen).exit_code == 0
     return folder
 
 

@@ -119,7 +119,7 @@ def test_a_dataset_that_cannot_be_written_names_the_folder(place: Path, monkeypa
         raise PermissionError(13, "Permission denied", f"{options['dir']}/.new-xyz")
 
     monkeypatch.setattr(tempfile, "mkdtemp", refused)
-    printed = run("dataset", "new", "--db", "kb.db", code=1).output
+    printed = run("dataset", "new", "--db", "kb.db", "--in-both", "keep", code=1).output
 
     assert f"{place.resolve()}: the dataset cannot be written there (Permission denied)" in printed.replace("\n", "")
     assert ".new-" not in printed

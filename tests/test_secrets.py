@@ -94,7 +94,7 @@ def test_what_commands_write_holds_no_key(planted: Path, own: FakeServer, alias_
         run("query", "is_a_city_in(X, Y)", "--rules", "money.rules", "--db", "own.db", "--json"),
         run("why-not", "is_a_city_in('Oslo', 'France')", "--rules", "money.rules", "--db", "own.db"),
         run("report", "--db", "own.db", "-o", "report.html"),
-        run("dataset", "dataset", "--db", "own.db", "--json"),
+        run("dataset", "dataset", "--db", "own.db", "--in-both", "keep", "--json"),
         run("votes", "export", "statements", "--db", "own.db", "--out", "sheets"),
         run("merge", "alias.db", "--db", "own.db"),
         *(

@@ -40,7 +40,7 @@ from hapax.kb.loading import MOST_ARGUMENTS, columns_of
 from hapax.kb.records import Distribution, StatementRecord, content_id
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.symbols import NumberExtent, canonical, extent_of
+from hapax.kb.symbols import EXACT, NumberExtent, canonical, exact_extent
 
 Engine: TypeAlias = OneOf["auto", "sql", "prolog"]
 
@@ -170,8 +170,11 @@ def export_tables(kb: KnowledgeBase, library: Library, rules: Sequence[Rule], wr
                 lines.append(f"-- {name} is left to Prolog")
                 continue
             select = _instances_of(rule, compiled.body(rule), "0")
+            if "decimal_tag(" in select:
+                lines.append(f"-- {name} calculates decimals, which only Hapax's own SQL can store")
+                continue
             # All names in the SQL are generated, so a pattern finds the tables.
-            used.update(re.findall(r"\b(?:relation|atoms)_\d+", select))
+            used.update(re.findall(r"\b(?:relation|atoms|exact_numbers)_\d+", select))
             lines.append(f"-- {name}\nCREATE TABLE {derivation.table} AS {select};")
         for table in sorted(used):
             write(table, *relations.table(table))
@@ -262,17 +265,18 @@ class _CompiledLibrary:
         stated_only = stated.difference(*layers)
         self.layers = [*(frozenset([indicator]) for indicator in sorted(stated_only)), *layers]
         self.derived = self.concluded | stated
-        self.extent = NumberExtent()
         wide = {indicator for indicator in used | self.derived if len(columns_of(indicator)) > MOST_ARGUMENTS}
         self.refused = dict.fromkeys(sorted(wide), f"it names a predicate of more than {MOST_ARGUMENTS} arguments")
         for indicator in used - self.derived - wide:
             self.tables[indicator] = self.relations.relation(indicator)
-        for indicator in used:
-            self.extent |= self.relations.extent(indicator)
+        self.extent = self.relations.exact_extent(sorted(used))
         # The extent bounds every number that a join can meet, so that arithmetic can be proved to stay exact.
         definitions = [signature.definition for signature in library.signatures if signature.definition is not None]
         for value in _constants((*self.rules, *library.rules), library.facts, definitions):
-            self.extent |= extent_of(value)
+            self.extent |= exact_extent([value])
+        # Each is within the bounds, but the largest may be too large with the most decimal places.
+        if self.extent.largest * 10**self.extent.places >= EXACT:
+            self.extent |= NumberExtent(inexact=True)
         for signature in library.signatures:
             if signature.indicator not in wide:
                 self._refuse_mixed(signature.indicator)
@@ -287,7 +291,9 @@ class _CompiledLibrary:
             self.refused[indicator] = f"{indicator} is computed and also has facts or rules"
 
     def setting(self) -> CompileContext:
-        return CompileContext(self.library, self.tables, self.relations.symbols.tag, self.extent)
+        return CompileContext(
+            self.library, self.tables, self.relations.symbols.tag, self.extent, self.relations.exact_numbers
+        )
 
     def require(self, rule: Rule) -> None:
         """Raise NotCompiled if the rule uses a predicate or a number that SQL cannot decide."""
@@ -346,7 +352,7 @@ class _CompiledLibrary:
         recursive = {number for number, rule in own if any(item.atom.indicator in members for item in rule.literals)}
         lower = [self._clause(number, rule) for number, rule in own if number not in recursive]
         for clause in lower:
-            self.extent |= NumberExtent(clause.body.largest)
+            self.extent |= clause.body.extent
         upper = [self._clause(number, rule, recursive=True) for number, rule in own if number in recursive]
         for clause in sorted((*lower, *upper), key=lambda clause: clause.number):
             self.clauses.setdefault(clause.rule.conclusion.atom.indicator, []).append(clause)
@@ -356,7 +362,7 @@ class _CompiledLibrary:
         try:
             self.require(rule)
             body = compile_premise(join_order(rule).premise, self.setting())
-            if recursive and (body.calculates or body.largest > self.extent.largest):
+            if recursive and (body.calculates or body.extent | self.extent != self.extent):
                 raise NotCompiled("it calculates in a recursion, which may never end")
             return _Clause(number, rule, body, conclusion_cells(rule.conclusion.atom, body, self.setting()))
         except NotCompiled as refusal:

@@ -31,6 +31,8 @@
 :- set_prolog_flag(on_error, print).
 :- set_prolog_flag(on_warning, print).
 :- set_prolog_flag(report_error, true).
+% Moved into the head, a unification with a decimal aborts SWI-Prolog 9.0.4: `d(K, K) :- K = 5r2` (pl-comp.c, arg1Key).
+:- set_prolog_flag(optimise_unify, false).
 
 user:message_hook(Term, Kind, Lines) :-
     hapax_host:loading(_),

@@ -67,6 +67,9 @@ class QueryLimits:
                 raise HapaxError(f"{name} is {limit!r}. Set it to a number above 0.")
 
 
+ABORT_SHARE = 0.5
+"""A process that aborts with at least this share of its memory in use has run out of it."""
+
 REMEDIES = {
     "seconds": "Raise the limit with --seconds.",
     "inferences": "Raise the limit with --inferences.",
@@ -344,8 +347,16 @@ def _answers(text: bytes, reply: dict[str, Any], limits: QueryLimits) -> GoalAns
     if reply["kind"] == "cancelled" or end is None:
         if reply.get("signal") == signal.SIGXCPU:
             raise _exceeded("seconds", limits)
-        if reply.get("signal") == signal.SIGABRT:  # Prolog aborts when an allocation fails outside its stacks
-            raise _exceeded("memory", limits)
+        # Prolog aborts when an allocation fails outside its stacks, and where it finds a fault of its own.
+        if reply.get("signal") == signal.SIGABRT:
+            if reply.get("resident_mb", 0) >= limits.memory_mb * ABORT_SHARE:
+                raise _exceeded("memory", limits)
+            raise PrologError(
+                "SWI-Prolog aborted while it ran the goal. It asked for memory at once that it could not have within "
+                f"{limits.memory_mb} MB, or it has a fault of its own. Ask for less at once; if that does not help, "
+                "update SWI-Prolog.",
+                "aborted",
+            )
         raise PrologError(
             "The goal ended its own process and has no answer. Remove the part of the goal that ends the process.",
             "died",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import lcm
 
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.errors import HapaxError
@@ -28,7 +29,7 @@ from hapax.grammar.terms import (
     Value,
     Variable,
 )
-from hapax.kb.symbols import TAGGED_BITS, NumberExtent
+from hapax.kb.symbols import TAGGED_BITS, NumberExtent, exact_extent
 
 MAX_JOINED = 60
 """Tables joined in one SELECT; SQLite allows 64."""
@@ -51,20 +52,25 @@ class NotCompiled(HapaxError):  # noqa: N818  named after the situation, as all 
 
 @dataclass(frozen=True, slots=True)
 class CompileContext:
-    """Context of a compilation: tables by indicator, tags of constants, and bounds of all numbers."""
+    """Context of a compilation: tables by indicator, tags of constants, and bounds of all numbers.
+
+    `numbers` gives the table of the numbers among the symbols, times ten to the power of some decimal places.
+    """
 
     library: Library
     tables: Mapping[str, str]
     tag: Callable[[Value], int]
     extent: NumberExtent
+    numbers: Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
 class TagExpression:
-    """SQL whose value is a constant's tag. `largest` bounds the absolute value of a whole number in its place."""
+    """SQL whose value is a constant's tag. A number there has an absolute value and decimal places up to these."""
 
     text: str
     largest: int
+    places: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,8 @@ class CompiledPremise:
     conditions: tuple[str, ...]
     values: Mapping[str, TagExpression]
     """By variable."""
-    largest: int = 0
-    """A bound of the absolute values of whole numbers among the values."""
+    extent: NumberExtent = field(default_factory=NumberExtent)
+    """A bound of the numbers among the values."""
     calculates: bool = False
     """True if arithmetic produces a value, which may be in no table."""
 
@@ -136,9 +142,10 @@ def compile_premise(premise: Iterable[BodyLiteral], context: CompileContext) -> 
         raise NotCompiled(f"it joins more than {MAX_JOINED} atoms")
     if len(compiler.conditions) > MAX_CONDITIONS:
         raise NotCompiled(f"it sets more than {MAX_CONDITIONS} conditions")
-    largest = max((cell.largest for cell in compiler.values.values()), default=0)
-    conditions = tuple(dict.fromkeys(compiler.conditions))
-    return CompiledPremise(tuple(compiler.tables), conditions, compiler.values, largest, compiler.calculates)
+    cells = compiler.values.values()
+    largest, places = (max((getattr(cell, name) for cell in cells), default=0) for name in ("largest", "places"))
+    conditions, extent = tuple(dict.fromkeys(compiler.conditions)), NumberExtent(largest, places=places)
+    return CompiledPremise(tuple(compiler.tables), conditions, compiler.values, extent, compiler.calculates)
 
 
 def conclusion_cells(atom: Atom, body: CompiledPremise, context: CompileContext) -> tuple[str, ...]:
@@ -165,13 +172,24 @@ class _NumberExpression:
         if len(self.text) > _MAX_CALCULATION:
             raise NotCompiled(f"a calculation in it is longer than {_MAX_CALCULATION} characters of SQL")
 
-    def times(self, factor: int) -> _NumberExpression:
-        """The same number with a denominator `factor` times as large."""
-        return (
-            self
-            if factor == 1
-            else _NumberExpression(f"({self.text} * {factor})", self.largest * factor, self.over * factor)
-        )
+    def with_denominator(self, over: int) -> _NumberExpression:
+        """The same number with this denominator, a multiple of its own."""
+        factor = over // self.over
+        return self if factor == 1 else _NumberExpression(f"({self.text} * {factor})", self.largest * factor, over)
+
+
+def _over_same(left: _NumberExpression, right: _NumberExpression) -> tuple[_NumberExpression, _NumberExpression]:
+    """The same numbers over a common denominator."""
+    over = lcm(left.over, right.over)
+    return left.with_denominator(over), right.with_denominator(over)
+
+
+def _decimal_places(over: int) -> int | None:
+    """The decimal places of fractions with this denominator; None if some have no end."""
+    for places in range(_EXACT_BITS):
+        if 10**places % over == 0:
+            return places
+    return None
 
 
 @dataclass
@@ -200,7 +218,7 @@ class _PremiseCompiler:
         alias = f"t{len(self.tables)}"
         self.tables.append(self.context.tables[atom.indicator])
         for place, term in enumerate(atom.arguments, 1):
-            cell = TagExpression(f"{alias}.a{place}", self.context.extent.largest)
+            cell = TagExpression(f"{alias}.a{place}", self.context.extent.largest, self.context.extent.places)
             if isinstance(term, Variable) and term.name not in self.values:
                 self.values[term.name] = cell
             else:
@@ -228,7 +246,8 @@ class _PremiseCompiler:
         """The tag of a constant, or of a variable that has a value by now."""
         if isinstance(term, Constant):
             tag = self.context.tag(term.value)
-            return TagExpression(str(tag), abs(tag >> 1) if tag & 1 else 0)
+            extent = exact_extent([term.value])
+            return TagExpression(str(tag), extent.largest, extent.places)
         if term.name not in self.values:
             raise NotCompiled(f"it uses {term.name} before anything gives it a value")
         return self.values[term.name]
@@ -259,30 +278,37 @@ class _PremiseCompiler:
 
     def _comparison(self, comparison: Comparison) -> None:
         target = assignment(comparison, set(self.values))
+        numeric = all(is_numeric(side, self.context.library) for side in (comparison.left, comparison.right))
         if target is not None and target not in self.values:
             left, right = comparison.left, comparison.right
             source = right if isinstance(left, Variable) and left.name == target else left
-            self.values[target] = self._assigned(source)
+            self.values[target] = self._assigned(source, numeric)
             return
-        numeric = all(is_numeric(side, self.context.library) for side in (comparison.left, comparison.right))
         if comparison.operator in ("=", "\\=") and not numeric:
             left_cell, right_cell = self._same(comparison.left), self._same(comparison.right)
             self.conditions.append(f"{left_cell.text} {_SQL_OPERATORS[comparison.operator]} {right_cell.text}")
             return
         left_number, right_number = self._number(comparison.left), self._number(comparison.right)
         # Over a common denominator, so that only whole numbers are compared.
-        left_number, right_number = left_number.times(right_number.over), right_number.times(left_number.over)
+        left_number, right_number = _over_same(left_number, right_number)
         self.conditions.append(f"{left_number.text} {_SQL_OPERATORS[comparison.operator]} {right_number.text}")
 
-    def _assigned(self, source: Expression) -> TagExpression:
+    def _assigned(self, source: Expression, numeric: bool) -> TagExpression:
         if not isinstance(source, Arithmetic):
+            if numeric and isinstance(source, Variable):
+                self._number(source)  # adds the condition that it is a number
             return self._cell(source)
         number = self._number(source)
-        if number.over != 1 or number.largest >= 1 << TAGGED_BITS:
-            raise NotCompiled("it calculates a value that may not be a whole number of 60 bits")
+        places, largest = _decimal_places(number.over), number.largest // number.over + 1
+        if places is None or largest >= 1 << TAGGED_BITS:
+            raise NotCompiled("it calculates a value that may not be a decimal, or a number of 60 bits")
         self.calculates = True
         # The tag of a whole number n is 2n + 1.
-        return TagExpression(f"(2 * {number.text} + 1)", number.largest)
+        text = f"(2 * {number.text} + 1)"
+        if places:
+            self.context.numbers(places)
+            text = f"decimal_tag({number.text}, {number.over})"
+        return TagExpression(text, largest, places)
 
     def _same(self, expression: Expression) -> TagExpression:
         """A side of an equation between terms: terms are equal if their tags are."""
@@ -293,18 +319,29 @@ class _PremiseCompiler:
     def _number(self, expression: Expression) -> _NumberExpression:
         """A side of a comparison of numbers. Adds the condition that it is a number."""
         if self.context.extent.inexact:
-            raise NotCompiled("it calculates or compares where there are decimals or numbers of more than 60 bits")
+            raise NotCompiled(
+                "it calculates or compares where there are numbers of more than 60 bits or 17 decimal places"
+            )
         if isinstance(expression, Arithmetic):
             return self._calculated(expression)
         if isinstance(expression, Variable):
-            cell = self._cell(expression)
-            self.conditions.append(f"({cell.text} & 1) = 1")  # a whole number's tag is odd
-            return _NumberExpression(f"({cell.text} >> 1)", cell.largest)
+            return self._value(self._cell(expression))
         if isinstance(expression.value, str):
             self.conditions.append("1 = 0")  # a text has no order, so the comparison is false
             return _NumberExpression("0", 0)
         exact = Fraction(expression.value)
         return _NumberExpression(f"({exact.numerator})", abs(exact.numerator), exact.denominator)
+
+    def _value(self, cell: TagExpression) -> _NumberExpression:
+        """The number that has a tag. Adds the condition that it is a number."""
+        if not cell.places:
+            self.conditions.append(f"({cell.text} & 1) = 1")  # a whole number's tag is odd
+            return _NumberExpression(f"({cell.text} >> 1)", cell.largest)
+        table, over = self.context.numbers(cell.places), 10**cell.places
+        self.conditions.append(f"(({cell.text} & 1) = 1 OR {cell.text} IN (SELECT id FROM {table}))")  # noqa: S608  ours
+        symbol = f"(SELECT e.value FROM {table} AS e WHERE e.id = {cell.text})"  # noqa: S608  ours
+        text = f"(CASE WHEN ({cell.text} & 1) = 1 THEN ({cell.text} >> 1) * {over} ELSE {symbol} END)"
+        return _NumberExpression(text, cell.largest * over, over)
 
     def _calculated(self, expression: Arithmetic) -> _NumberExpression:
         left, operator = self._number(expression.left), expression.operator
@@ -315,8 +352,7 @@ class _PremiseCompiler:
             return _NumberExpression(
                 f"({left.text} * {right.text})", left.largest * right.largest, left.over * right.over
             )
-        over = left.over
-        left, right = left.times(right.over), right.times(over)
+        left, right = _over_same(left, right)
         return _NumberExpression(f"({left.text} {operator} {right.text})", left.largest + right.largest, left.over)
 
     def _divided(self, left: _NumberExpression, divisor: Expression) -> _NumberExpression:

@@ -112,9 +112,9 @@ class Worker:
         finally:
             pipes.close()
             os.kill(child, signal.SIGKILL)  # harmless if it has ended: it stays a zombie until waitpid
-            _, status = os.waitpid(child, 0)
+            _, status, usage = os.wait4(child, 0)
         killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        self._end({"kind": ended, "signal": killed_by})
+        self._end({"kind": ended, "signal": killed_by, "resident_mb": usage.ru_maxrss >> 10})
 
     def _run(self, pipes: _GoalPipes, request: Mapping[str, Any]) -> NoReturn:
         """The child: make the pipes its files, set the limits, run the goal. Never returns."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from typing import NamedTuple, TypeVar
 
+from hapax.engine.search.certifying import BELOW_CERTAIN, Certificates
 from hapax.engine.search.consistency import Consistency, ProposedFact
 from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, Gate, QuestionGates, gates_in_order
 from hapax.engine.search.inquiry import (
@@ -27,6 +28,7 @@ from hapax.engine.search.inquiry import (
 )
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.released import RELEASED_CLAIMS, TRIES, ReleasedGates, released_claim
+from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.thresholds import DEFAULT_RULE, FACT_FLOOR, CriticRule
 from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.rules import Library, Tolerance
@@ -87,7 +89,8 @@ class OracleSettings:
     LINK's way, where later calls name the accepted values in the prompt and put a logit bias on the tokens of rejected
     ones; otherwise decoding excludes all earlier values as whole sequences. `released`: gates and claims are those of
     LINK's released code. `ranks_if_needed`: if the critic says no to known truths, the better half of a question's
-    values is accepted where none reaches a threshold. `profile`: the words of questions.
+    values is accepted where none reaches a threshold. `profile`: the words of questions. `maps`: calibrations by which
+    the critic's scores become probabilities; `certificates`: fix the thresholds of facts.
     """
 
     calls_per_question: int = 4
@@ -100,6 +103,8 @@ class OracleSettings:
     released: bool = False
     profile: Profile = HAPAX
     parameters: GenerationParameters = field(default_factory=GenerationParameters)
+    maps: ScoreMaps | None = None
+    certificates: Certificates | None = None
 
     @property
     def samples(self) -> int:
@@ -110,6 +115,18 @@ class OracleSettings:
     def truth_threshold(self) -> float:
         """P(yes) from which an atom that no question proposed is true: where the critic's threshold starts."""
         return self.rules.get(CRITIC.name, DEFAULT_RULE).start
+
+    def threshold_of(self, indicator: str) -> float:
+        """As `truth_threshold`, for the facts of a predicate."""
+        return self.truth_threshold if self.certificates is None else self.certificates.threshold(indicator)
+
+    def rules_of(self, question: Question) -> Mapping[str, CriticRule]:
+        """The rules of thresholds for the values of a question."""
+        if self.certificates is None:
+            return self.rules
+        indicators = {f"{pattern.predicate}/{len(pattern.arguments)}" for pattern in question.patterns}
+        highest = max(map(self.certificates.threshold, indicators))
+        return {**self.rules, CRITIC.name: CriticRule.at(highest)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +167,7 @@ def journaled(models: Models, journal: Journal) -> Models:
 def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolerance | None = None) -> AskedQuestion:
     """The question of an inquiry before its first call."""
     make_gates = ReleasedGates if settings.released else QuestionGates
-    gates = make_gates(settings.gates, settings.rules, dict(inquiry.prior))
+    gates = make_gates(settings.gates, settings.rules_of(inquiry.question), dict(inquiry.prior))
     calls = inquiry.calls or settings.calls_per_question
     asked = AskedQuestion(inquiry, gates, calls, tolerance, TRIES if settings.released else 1)
     asked.samples = settings.samples
@@ -189,6 +206,8 @@ class Oracle:
         """Set once a question ended without a value because of the critic's scores."""
         self._answers: dict[Inquiry, QuestionAnswer] = {}
         self._probabilities: dict[Atom, float | None] = {}
+        self._indicators: dict[str, str] = {}
+        """By claim, the indicator of its fact's predicate, by which scores are calibrated."""
         self._sources: dict[str, str] = {}
         """By claim, the source that states it, for the facts that are made of the claims."""
         self._samples: dict[Question, int] = {}
@@ -268,6 +287,7 @@ class Oracle:
         unique = list(dict.fromkeys(atoms))
         truths = {atom: self.known.truth(atom) for atom in unique if atom not in self._probabilities}
         claims = {atom: self.claim(atom) for atom, truth in truths.items() if truth is None and self.settings.critic}
+        self._indicators.update((claim, atom.indicator) for atom, claim in claims.items())
         scores = self._score({"probability": list(dict.fromkeys(claims.values()))})["probability"]
         for atom, truth in truths.items():
             probability = truth if truth is not None else scores.get(claims.get(atom, ""))
@@ -284,11 +304,10 @@ class Oracle:
         probabilities = self.probabilities(atoms)
         if self.settings.critic and self.budget_reached and None in probabilities.values():
             raise self.budget_reached
-        threshold = self.settings.truth_threshold
-        verdicts = [
-            AtomVerdict(atom, probability, threshold, probability is None or probability >= threshold)
-            for atom, probability in probabilities.items()
-        ]
+        verdicts = []
+        for atom, probability in probabilities.items():
+            threshold = self.settings.threshold_of(atom.indicator)
+            verdicts.append(AtomVerdict(atom, probability, threshold, probability is None or probability >= threshold))
         self.store_verdicts(verdicts)
         return {verdict.atom: verdict.is_true for verdict in verdicts}
 
@@ -513,6 +532,8 @@ class Oracle:
                     texts = make_claims(value, question.data_type, atoms, self.library)
                     if texts:
                         claims[gate.name] = texts
+                    if gate is CRITIC:
+                        self._indicators.update(zip(texts, (atom.indicator for atom in atoms), strict=False))
         return claims
 
     def _score(self, claims: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
@@ -535,8 +556,22 @@ class Oracle:
                 for claim, score in known.items()
             )
             self._sources.update((claim, score.basis) for claim, score in known.items() if _supports(score))
-            found[measure] = {claim: score.probability for claim, score in known.items()}
+            found[measure] = {claim: self._worth(claim, score, measure) for claim, score in known.items()}
         return found
+
+    def _worth(self, claim: str, score: CriticScore, measure: str) -> float:
+        """The score that gates compare: calibrated, if the search is, and below 1 unless a source states the claim.
+
+        The assessment keeps the critic's own score.
+        """
+        settings, probability = self.settings, score.probability
+        if measure != "probability" or score.basis or not score.covered:
+            return probability
+        if settings.maps is not None:
+            critic = score.judge or model_name(self.models.critic)
+            probability = settings.maps.probability(critic, probability, self._indicators.get(claim, ""))
+        is_bounded = settings.maps is not None or settings.certificates is not None
+        return min(probability, BELOW_CERTAIN) if is_bounded else probability
 
     def _within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
         """The answers, with None where the budget stopped them; the journal's answers come in any case."""
@@ -612,7 +647,9 @@ class Oracle:
 
     def _is_sure_no(self, fact: FactRecord) -> bool:
         """True if the critic's score of a rejected fact is as low as a negated literal needs."""
-        return fact.probability is not None and fact.probability <= 1 - self.settings.truth_threshold
+        return fact.probability is not None and fact.probability <= 1 - self.settings.threshold_of(
+            f"{fact.predicate}/{len(fact.arguments)}"
+        )
 
     def _denial(self, fact: FactRecord) -> DenialRecord:
         return DenialRecord(fact.predicate, fact.arguments, fact.probability or 0.0, fact.run_id)
@@ -676,6 +713,12 @@ def model_name(model: Generator | Critic | LikelihoodModel) -> str:
     """The model's name as journal records write it: `NAME@REVISION`."""
     identity = model.identity
     return f"{identity.name}@{identity.revision}" if identity.revision else identity.name
+
+
+def critic_names(critic: Critic) -> list[str]:
+    """Names of the critics of a chain as `model_name` writes them, or that of a single critic."""
+    inner = critic.model if isinstance(critic, JournaledCritic) else critic
+    return [model_name(member) for member in getattr(inner, "critics", (inner,))]
 
 
 def short_model_name(name: str) -> str:

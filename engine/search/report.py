@@ -146,6 +146,7 @@ class SearchReport:
     `sourced`: facts of the knowledge base that a source states, such as a reference; `proposed`: all its facts that
     models proposed.
     `critic_note`: message about a critic that says no to known truths, whose scores only ranked values.
+    `certificates`: what is promised about the accepted facts, in words.
     """
 
     run_id: str
@@ -158,6 +159,7 @@ class SearchReport:
     sourced: int = 0
     proposed: int = 0
     critic_note: str | None = None
+    certificates: tuple[str, ...] = ()
 
     @property
     def conflicts_per_thousand(self) -> float:

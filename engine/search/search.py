@@ -18,17 +18,28 @@ from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.engine.search.beams import RuleSearch, joined_scores, ranked_parts
+from hapax.engine.search.certifying import Certifier, certificate_lines
 from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED, LastVerdicts
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.known_facts import Row
-from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, journaled, model_name
+from hapax.engine.search.oracle import (
+    AtomVerdict,
+    Oracle,
+    OracleSettings,
+    RoundResult,
+    critic_names,
+    journaled,
+    model_name,
+    short_model_name,
+)
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter, SearchProgress
 from hapax.engine.search.report import PackedStatements, RuleReport, SearchReport, Unanswerable
+from hapax.engine.search.score_maps import ScoreMaps
 from hapax.grammar.dependencies import Preset, SearchPlan, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
@@ -73,12 +84,15 @@ def search(job: SearchJob) -> SearchReport:
     """
     journal = job.journal or Journal(job.kb)
     job = settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal)
-    kb, run = job.kb, run_record(job)
+    kb, settings = job.kb, worthy_settings(job)
+    run = run_record(job, settings)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
     kb.start_run(run)
     kb.add_rules(map(RuleRecord.of, job.rules))
+    if settings.certificates is not None:
+        kb.add_certificates(settings.certificates.of_run(run.id))
     kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
-    oracle = Oracle(kb, job.library, job.models, job.settings.oracle, run.id, journal=journal)
+    oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
     try:
         with PrologSession() as session, _rare_garbage_collection():
             oracle.consistency.session = session
@@ -106,9 +120,32 @@ def _rare_garbage_collection() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def run_record(job: SearchJob) -> RunRecord:
-    """The run's identity: the same rules, predicates, settings and models are the same run."""
+def worthy_settings(job: SearchJob) -> OracleSettings:
+    """The oracle's settings with the calibration and the certificates of the knowledge base, if the job wants them.
+
+    Raises HapaxError if its critic is not calibrated, or if nothing can be promised.
+    """
+    settings, wanted = job.settings.oracle, job.settings
+    critics = critic_names(job.models.critic)
+    maps = ScoreMaps.stored(job.kb) if wanted.calibrated else None
+    if maps is not None and critics[-1] not in maps.maps:
+        raise HapaxError(
+            f"{job.kb.place}: {short_model_name(critics[-1])} is not calibrated. Run `hapax calibrate` first, or leave "
+            "out --calibrated."
+        )
+    certificates = None
+    if wanted.promise is not None:
+        certificates = Certifier(job.kb, job.library, critics, maps).certify(wanted.promise, wanted.certify_by)
+    return replace(settings, maps=maps, certificates=certificates)
+
+
+def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:
+    """The run's identity: the same rules, predicates, settings, models, calibration and promise are the same run."""
     models, library, settings = job.models, job.library, job.settings.to_json()
+    if oracle.maps is not None:
+        settings["calibrated"] = oracle.maps.checksum
+    if oracle.certificates is not None:
+        settings["certificates"] = oracle.certificates.checksum
     roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
     names = [model_name(model) for model in roles]
     # The place is where the rule file lies: moving a file does not make another run.
@@ -124,7 +161,10 @@ def run_record(job: SearchJob) -> RunRecord:
     fingerprint = content_id("run", rules, predicates, given, subtypes, str(settings), names)
     # The reader is no part of the identity: a finished question is not read again by a newer one.
     reader = READER_VERSION if job.settings.compat is None else STRICT_READER_VERSION
-    stored = {**settings, "models": names, "rules": [rule.name for rule in job.rules], "reader": reader}
+    # Nor are the teachers, by which reports tell circular judges.
+    teachers = {name: list(model.identity.taught_by) for name, model in zip(names, roles, strict=True)}
+    run_rules = [rule.name for rule in job.rules]
+    stored = {**settings, "models": names, "taught_by": teachers, "rules": run_rules, "reader": reader}
     return RunRecord(fingerprint, "search", stored, fingerprint, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
@@ -245,7 +285,12 @@ class _SearchRun:
             *self._conflicts(),
             *self.oracle.kb.sourced_facts(),
             critic_note=self.oracle.critic_note,
+            certificates=tuple(self._certificate_lines()),
         )
+
+    def _certificate_lines(self) -> list[str]:
+        certificates = self.oracle.settings.certificates
+        return [] if certificates is None else certificate_lines(certificates.records)
 
     def _conflicts(self) -> tuple[int | None, int]:
         """Numbers of conflicts and of facts that came to the consistency gate."""
@@ -352,9 +397,9 @@ class _SearchRun:
         for rule_search, literal in checked:
             batch += rule_search.ground(literal)
         probabilities = self.oracle.probabilities(batch)
-        threshold = self.oracle.settings.truth_threshold
         has_critic = self.job.settings.critic
         for rule_search, literal in checked:
+            threshold = self.oracle.settings.threshold_of(literal.atom.indicator)
             passed: list[bool] = []
             failing: list[float] = []
             verdicts: dict[Atom, AtomVerdict] = {}

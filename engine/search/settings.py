@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+from hapax.engine.certificates import Promise
+from hapax.engine.search.certifying import Grouping
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
 from hapax.engine.search.oracle import OracleSettings
 from hapax.engine.search.ranking import KEEP_SHARE
@@ -44,6 +46,8 @@ class SearchSettings:
     `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `fact_threshold`,
     `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None: Hapax's own. `profile`:
     name of the prompt profile that words the questions; None: that of `compat`, or the one that suits the model best.
+    `calibrated`: the critic's scores are those of the knowledge base's calibration. `promise`: on the precision of the
+    accepted facts, whose thresholds labelled facts decide; `certify_by`: for all facts together, or each predicate.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -64,10 +68,13 @@ class SearchSettings:
     fact_threshold: CriticRule | None = None
     type_threshold: CriticRule | None = None
     profile: str | None = None
+    calibrated: bool = False
+    promise: Promise | None = None
+    certify_by: Grouping = "all"
 
     def __post_init__(self) -> None:
         self._check_numbers()
-        for name, kind in (("likelihood", Ranker), ("compat", Compat), ("plan", Preset)):
+        for name, kind in (("likelihood", Ranker), ("compat", Compat), ("plan", Preset), ("certify_by", Grouping)):
             choice = getattr(self, name)
             if choice is not None and choice not in get_args(kind):
                 raise HapaxError(f"{name} is {choice!r}. Choose {' or '.join(get_args(kind))}.")
@@ -90,6 +97,14 @@ class SearchSettings:
     def _check_thresholds(self) -> None:
         if self.compat and (self.fact_threshold or self.type_threshold):
             raise HapaxError(f"compat {self.compat} has LINK's own thresholds. Leave out either it or the thresholds.")
+        if self.compat and (self.calibrated or self.promise):
+            raise HapaxError(
+                f"compat {self.compat} compares raw scores. Leave out either it or --calibrated, --precision."
+            )
+        if self.promise and self.fact_threshold:
+            raise HapaxError("A promise has its own thresholds of facts. Leave out --fact-threshold or --precision.")
+        if self.promise and not self.critic:
+            raise HapaxError("Without a critic nothing can be promised. Leave out --no-critic or --precision.")
         if self.fact_threshold and self.threshold_cap != 1.0:
             raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
 
@@ -123,7 +138,7 @@ class SearchSettings:
             calls_per_question=self.calls_per_question,
             values_per_call=self.values_per_call,
             critic=self.critic,
-            ranks_if_needed=not (is_link or self.fact_threshold or self.type_threshold),
+            ranks_if_needed=not (is_link or self.fact_threshold or self.type_threshold or self.promise),
             gates=gates_in_order(self.compat),
             rules=rules,
             link_exclusion=is_link,
@@ -142,6 +157,9 @@ class SearchSettings:
     def to_json(self) -> dict[str, Any]:
         """The settings as the run record stores them."""
         settings = {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}
+        # The run stores the checksums of what they mean for its knowledge base.
+        for name in ("calibrated", "promise", "certify_by"):
+            del settings[name]
         # Runs of versions without these settings had what is now the default, and stay the same runs.
         for name in THRESHOLDS:
             rule = getattr(self, name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hapax.evaluation.dataset.formats import FORMATS, open_sinks
+from hapax.evaluation.dataset.frozen import METADATA, Checksum
 from hapax.evaluation.dataset.rows import DatasetSource
 from hapax.evaluation.dataset.selection import CHUNK, SelectionOptions, select
 from hapax.evaluation.dataset.summary import DatasetSummary, RowCounter
@@ -22,26 +23,27 @@ from hapax.grammar.terms import Variable
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import encode_tree
 
-METADATA = "metadata.json"
-"""Written into every dataset; only a folder that has it may be replaced."""
-
 
 @checked
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a dataset is written, in which formats, and whether it may replace an older one there.
 
-    `name` is the title of the card and the first part of the names of tasks.
+    `name` is the title of the card and the first part of the names of tasks. `version` distinguishes it from other
+    datasets of this name.
     """
 
     folder: Path
     formats: tuple[str, ...] = tuple(FORMATS)
     name: str = "hapax"
     force: bool = False
+    version: str = "1"
 
     def __post_init__(self) -> None:
         if not (self.name.isascii() and self.name.isidentifier()):
             raise HapaxError(f"{self.name!r} cannot begin the names of tasks. Use letters, digits and underscores.")
+        if not self.version.strip() or not self.version.isprintable():
+            raise HapaxError(f"{self.version!r} is no version. Use a text such as 1.0.")
 
 
 def build(
@@ -56,10 +58,13 @@ def build(
     formats = tuple(name for name in FORMATS if name in target.formats)
     with _new_folder(target.folder.resolve()) as folder:
         sinks = open_sinks(formats, folder, target.name)
-        counter = RowCounter()
-        total = len(source.selection.places)
+        counter, checksum = RowCounter(), Checksum()
+        total = len(source.selection.texts)
         for number, entry in enumerate(source.entries(), 1):
             counter.take(entry)
+            checksum.take_statement(entry.row)
+            for row in entry.probes:
+                checksum.take_question(row)
             for sink in sinks:
                 sink.take(entry)
             # Once per chunk is often enough for a display.
@@ -72,7 +77,7 @@ def build(
             notes += forms.notes
         for sink in sinks:
             notes += sink.notes
-        summary = DatasetSummary(target.name, options, source, counter, formats, tuple(notes))
+        summary = DatasetSummary(target, options, source, counter, checksum.hexdigest(), formats, tuple(notes))
         # Last, because a card states what the other steps counted.
         for sink in sinks:
             sink.describe(summary)

@@ -28,6 +28,7 @@ _REASONS = {
     "wrong_type": "have a value of a wrong type by people's votes",
     "harmful": "were marked as harmful by people",
     "shared": "are in head and long tail",
+    "not_fresh": "are in the frozen dataset from which this one is fresh",
     "blocked": "contain a term of the block list",
     "not_in_the_sample": "were not drawn",
 }
@@ -127,7 +128,10 @@ def _introduction(summary: DatasetSummary) -> str:
     for distribution, text in summary.tally.examples.items():
         # Four blanks make a block of code, in which Markdown of a model has no effect.
         examples.append(f"    {DISTRIBUTION_NAMES[distribution]}: {' '.join(text.split())}")
+    target = summary.target
     return (
+        f"Version {_cells((target.version,))[0]}, with the checksum `{summary.checksum}` of statements and questions, "
+        "which `hapax leaderboard` and `hapax.load_dataset` verify.\n\n"
         "Statements of the form *If premise, then conclusion*, each an instance of a logical rule, with the facts that "
         "it rests on. The split `head` holds statements that a language model finds likely, `long_tail` those that it "
         "finds unlikely, as in the dataset LINT (*In Search of the Long-Tail: Systematic Generation of Long-Tail "
@@ -143,9 +147,19 @@ def _counts(summary: DatasetSummary) -> str:
         "Delta is the mean log-likelihood of head statements less that of long-tail statements under the evaluator, in "
         "nats per token, averaged over rules, with a 95 % interval if there are several rules. `n/a`: no rule has "
         "scores in both distributions.\n\n"
-        f"{counted(shared, 'statement is', 'statements are')} in both splits (`in_both`): where values are few, the "
-        "search keeps those in the middle at both ends. Such statements say nothing about a difference between the "
-        "splits."
+        f"{_overlap(shared)} Each text is one row. "
+        f"{counted(summary.source.selection.repeats, 'further statement reads', 'further statements read')} like "
+        "another of the same split, with other values that the text does not mention; their proofs are in "
+        "`other_proofs`."
+    )
+
+
+def _overlap(shared: int) -> str:
+    if not shared:
+        return "The splits share no text, and no rule with the same values."
+    return (
+        f"{counted(shared, 'text is', 'texts are')} in both splits (`in_both`), which says nothing about a difference "
+        "between them; `--in-both leave-out` leaves such texts out."
     )
 
 
@@ -153,7 +167,7 @@ def _left_out(summary: DatasetSummary) -> str:
     lines = [f"- {count} {_REASONS[reason]}" for reason, count in summary.left_out.items() if count]
     if not lines:
         return "No statement of the knowledge base."
-    return "Statements, counted once per distribution:\n\n" + "\n".join(lines)
+    return "Texts, counted once per distribution:\n\n" + "\n".join(lines)
 
 
 def _models(summary: DatasetSummary) -> str:

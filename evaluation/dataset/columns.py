@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hapax.evaluation.link.probing.items import ProbeItem
 from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.kb.values import encode_decimal
 
@@ -36,10 +37,10 @@ class DatasetTable:
 
 STATEMENTS = DatasetTable(
     "statements",
-    "one row per statement and distribution",
+    "one row per text and distribution",
     (
         # Which statement it is.
-        Column("id", "id of the statement, the same in both distributions"),
+        Column("id", "id of the text, the same in both distributions; that of a statement which reads so"),
         Column("distribution", "`head` or `long_tail`, like the split"),
         Column("in_both", "whether the statement is in both head and long tail", "bool"),
         Column("rule", "name of the rule"),
@@ -49,6 +50,8 @@ STATEMENTS = DatasetTable(
         # What it says.
         Column("premise", "the premise in words"),
         Column("conclusion", "the conclusion in words"),
+        Column("negation", "the conclusion denied, as some questions put it"),
+        Column("question", "the conclusion as a question about its positive side, without a question mark"),
         Column("label", "`entailment`, or `contradiction` if people's votes say that the conclusion does not follow"),
         Column("label_source", "`votes`, or `rule` if nobody has judged the statement"),
         Column(
@@ -77,14 +80,20 @@ STATEMENTS = DatasetTable(
         # What it rests on.
         Column(
             "facts",
-            "facts of the proof with the critic's P(yes), which is null for facts given by a person",
+            "facts of all proofs with the critic's P(yes), which is null for facts given by a person",
             fields=(Column("id"), Column("fact"), Column("source"), Column("probability", kind="float64")),
             many=True,
         ),
-        Column("least_probability", "lowest P(yes) among them", "float64"),
+        Column("least_probability", "lowest P(yes) among those of a proof; of several proofs, the surest", "float64"),
         Column("rarest_word_zipf", "Zipf frequency of the rarest word of the values; not in the paper", "float64"),
         Column("proof", "the proof as a list of steps, the root first", "json"),
         Column("proof_text", "the proof in words, indented"),
+        Column(
+            "other_proofs",
+            "further derivations of the same text: statements with other values that it does not mention, or of "
+            "another rule, each with id, rule, run, substitution and proof",
+            "json",
+        ),
         Column(
             "sources",
             "kinds of the proof's steps: fact (from a model), given, computed, negation, assumption",
@@ -157,3 +166,19 @@ def flat(row: Row, table: DatasetTable) -> dict[str, Any]:
 def json_text(tree: object) -> str:
     """JSON without blanks and with sorted keys."""
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=encode_decimal)
+
+
+def probe_rows(probe: ProbeItem) -> Iterator[Row]:
+    """Rows of the questions about a statement, with the right answer to each."""
+    for template in TEMPLATES:
+        yield {
+            "id": f"{probe.statement_id}-{probe.distribution.value}-{template.number}",
+            "statement": probe.statement_id,
+            "distribution": probe.distribution.value,
+            "rule": probe.rule,
+            "domain": probe.domain,
+            "template": template.number,
+            "question": template.question(probe),
+            "answers": [template.pair.word(True), template.pair.word(False)],
+            "label": 0 if template.label(probe) else 1,
+        }

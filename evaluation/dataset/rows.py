@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
-from hapax.engine.run_memory import models_of
+from hapax.engine.run_memory import identities_of, models_of
 from hapax.engine.search.beams import ranked_text
-from hapax.evaluation.dataset.columns import Row
+from hapax.evaluation.dataset.columns import Row, probe_rows
 from hapax.evaluation.dataset.frequency import rarest_word
-from hapax.evaluation.dataset.selection import Selection, chunks
+from hapax.evaluation.dataset.frozen import CONTRADICTS, ENTAILS
+from hapax.evaluation.dataset.selection import SameText, Selection, chunks, records_of
 from hapax.evaluation.link.probing.forms import ConclusionForms
-from hapax.evaluation.link.probing.items import ProbeItem, probe_item, rule_forms
-from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.link.probing.items import probe_item, rule_forms
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.attributes import Polarity, default_principle
 from hapax.grammar.rules import Library, Rule
@@ -25,9 +26,7 @@ from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.kb.records import Assessment, FactRecord, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, LogLikelihood
-
-ENTAILS, CONTRADICTS = "entailment", "contradiction"
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, LogLikelihood, ModelIdentity
 
 RANKER = "ranker"
 """Role of the scores by which a search ranked; those of an evaluator have the role EVALUATOR."""
@@ -37,13 +36,23 @@ _MEASURE = "log_likelihood"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One statement of the dataset: its row, the questions about it, and the ids of the facts that it rests on."""
+    """One text of the dataset: its row, the questions about it, and the ids of the facts that its proofs rest on.
+
+    `record`: the first of the statements with this text.
+    """
 
     record: StatementRecord
     rule: Rule
     row: Row
     probes: tuple[Row, ...]
     fact_ids: tuple[str, ...]
+
+
+class _Derivation(NamedTuple):
+    """A statement with its proof as a tree."""
+
+    record: StatementRecord
+    proof: Proof
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,15 @@ class DatasetSource:
         runs = sorted(self.kb.runs(), key=lambda run: (run.started, run.id))
         return {run.id: run for run in runs if run.id in run_ids}
 
+    @property
+    def rankers(self) -> list[ModelIdentity]:
+        """Models that divided the chosen statements into head and long tail, each once."""
+        rankers: dict[str, ModelIdentity] = {}
+        for run in self.runs.values():
+            if ranker := identities_of(run).get(LIKELIHOOD):
+                rankers[ranker.name] = ranker
+        return list(rankers.values())
+
     @cached_property
     def _models(self) -> dict[str, dict[str, str]]:
         """Models by role, by run."""
@@ -77,14 +95,14 @@ class DatasetSource:
 
     def entries(self) -> Iterator[Entry]:
         """Make the entries of the chosen statements, in order."""
-        for part in chunks(self.selection.places):
-            records = self.kb.statements_at(part)
-            proofs = [proof_from_json(record.proof) for record in records]
+        for part in chunks(self.selection.texts):
+            groups = records_of(self.kb, part)
+            derivations = [[_Derivation(record, proof_from_json(record.proof)) for record in group] for group in groups]
             # One query per chunk instead of one per statement.
-            facts = self.kb.facts_by_id(chain.from_iterable(proof.fact_ids() for proof in proofs))
-            for record, proof, scores in zip(records, proofs, self._scores(records), strict=True):
-                used = [facts[fact_id] for fact_id in proof.fact_ids() if fact_id in facts]
-                yield self._entry(record, proof, used, scores)
+            facts = self.kb.facts_by_id(_fact_ids(chain.from_iterable(derivations)))
+            all_scores = self._scores([group[0] for group in groups])
+            for text, group, scores in zip(part, derivations, all_scores, strict=True):
+                yield self._entry(text, group, facts, scores)
 
     def facts(self, fact_ids: Iterable[str]) -> Iterator[Row]:
         """Rows of facts, in the order of their ids; ids without a fact are skipped."""
@@ -107,8 +125,11 @@ class DatasetSource:
 
     def annotations(self) -> Iterator[Row]:
         """Rows of the votes on the chosen statements, with numbers instead of the voters' names."""
-        chosen = {place.id for place in self.selection.places}
-        votes = [vote for vote in self.kb.votes() if vote.statement_id in chosen]
+        row_ids = self.selection.row_ids
+        votes = []
+        for vote in self.kb.votes():
+            if vote.statement_id in row_ids:
+                votes.append(replace(vote, statement_id=row_ids[vote.statement_id]))
         # Numbers follow the names' order, so that they do not depend on who voted first.
         voters = sorted({vote.voter for vote in votes})
         numbers = {voter: number for number, voter in enumerate(voters, 1)}
@@ -120,12 +141,22 @@ class DatasetSource:
                 "answer": vote.answer,
             }
 
-    def _entry(self, record: StatementRecord, proof: Proof, used: Sequence[FactRecord], scores: Sequence[Row]) -> Entry:
+    def _entry(
+        self,
+        text: SameText,
+        derivations: Sequence[_Derivation],
+        facts: Mapping[str, FactRecord],
+        scores: Sequence[Row],
+    ) -> Entry:
+        record, proof = derivations[0]
         rule, judgements = self.library.rule(record.rule), self.selection.judgements
         domain, polarity, forms = self.forms[record.rule]
-        entailed = record.id not in judgements.verdicts.contradicted
-        probe = probe_item(record, domain, polarity, forms, entailed=entailed)
-        probabilities = [fact.probability for fact in used if fact.probability is not None]
+        entailed = text.id not in judgements.verdicts.contradicted
+        item = replace(probe_item(record, domain, polarity, forms, entailed=entailed), statement_id=text.id)
+        fact_ids = tuple(dict.fromkeys(_fact_ids(derivations)))
+        used = [facts[fact_id] for fact_id in fact_ids if fact_id in facts]
+        # One proof suffices, so the text is as sure as the surest of its proofs.
+        lowest = [_least_probability(derivation.proof, facts) for derivation in derivations]
         models = self._models.get(record.run_id, {})
         searched = [str(value) for name, value in record.substitution if name not in rule.generic]
         fact_cells = []
@@ -137,25 +168,28 @@ class DatasetSource:
             return literal_text(goal, self.library, {}, rule.generic) if isinstance(goal, Literal) else str(goal)
 
         row = {
-            "id": record.id,
+            "id": text.id,
             "distribution": record.distribution.value,
-            "in_both": record.id in self.selection.in_both,
+            "in_both": text.in_both,
             "rule": record.rule,
             "domain": domain,
             "principle": (rule.principle or default_principle(polarity)).value,
             "polarity": polarity.value,
             "premise": record.premise,
             "conclusion": record.conclusion,
+            "negation": item.negation,
+            "question": item.question,
             "label": ENTAILS if entailed else CONTRADICTS,
-            "label_source": "votes" if record.id in judgements.judged else "rule",
+            "label_source": "votes" if text.id in judgements.judged else "rule",
             "substitution": _bindings(rule, record),
             "log_likelihood": _finite(record.log_likelihood),
             "log_likelihoods": scores,
             "facts": fact_cells,
-            "least_probability": min(probabilities, default=None),
+            "least_probability": max((least for least in lowest if least is not None), default=None),
             "rarest_word_zipf": rarest_word(searched),
             "proof": record.proof,
             "proof_text": proof_text(proof, goal_text),
+            "other_proofs": [self._other_proof(derivation) for derivation in derivations[1:]],
             # Every proof has steps by rule; their premises are what it rests on.
             "sources": sorted({part.by.value for part in proof.parts() if part.by not in (By.RULE, By.DECLARATION)}),
             "run": record.run_id,
@@ -164,7 +198,17 @@ class DatasetSource:
             "likelihood_model": models.get(LIKELIHOOD),
             "evaluator_model": models.get(EVALUATOR),
         }
-        return Entry(record, rule, row, tuple(_probe_rows(probe)), proof.fact_ids())
+        return Entry(record, rule, row, tuple(probe_rows(item)), fact_ids)
+
+    def _other_proof(self, derivation: _Derivation) -> Row:
+        record = derivation.record
+        return {
+            "id": record.id,
+            "rule": record.rule,
+            "run": record.run_id,
+            "substitution": _bindings(self.library.rule(record.rule), record),
+            "proof": record.proof,
+        }
 
     def _scores(self, records: Sequence[StatementRecord]) -> list[list[Row]]:
         """Stored log-likelihoods of each statement: the ranker's, then the evaluators' by name."""
@@ -193,20 +237,16 @@ class DatasetSource:
         return ranked_text(self.library.rule(record.rule), self.library, values, compat)
 
 
-def _probe_rows(probe: ProbeItem) -> Iterator[Row]:
-    """Rows of the questions about a statement, with the right answer to each."""
-    for template in TEMPLATES:
-        yield {
-            "id": f"{probe.statement_id}-{probe.distribution.value}-{template.number}",
-            "statement": probe.statement_id,
-            "distribution": probe.distribution.value,
-            "rule": probe.rule,
-            "domain": probe.domain,
-            "template": template.number,
-            "question": template.question(probe),
-            "answers": [template.pair.word(True), template.pair.word(False)],
-            "label": 0 if template.label(probe) else 1,
-        }
+def _fact_ids(derivations: Iterable[_Derivation]) -> Iterator[str]:
+    """Ids of the facts of all proofs."""
+    for derivation in derivations:
+        yield from derivation.proof.fact_ids()
+
+
+def _least_probability(proof: Proof, facts: Mapping[str, FactRecord]) -> float | None:
+    """The lowest P(yes) among the facts of a proof; None if none of them was judged."""
+    used = [facts[fact_id] for fact_id in proof.fact_ids() if fact_id in facts]
+    return min((fact.probability for fact in used if fact.probability is not None), default=None)
 
 
 def run_models(run: RunRecord) -> dict[str, str]:

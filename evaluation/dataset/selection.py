@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from hapax.engine.inference.proof import proof_from_json
 from hapax.evaluation.dataset.blocked import BlockList
+from hapax.evaluation.dataset.frozen import FrozenDataset
 from hapax.evaluation.shared.experiments import skipped_runs
 from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION, VoteVerdicts, vote_balance, vote_verdicts
@@ -31,15 +33,17 @@ class SelectionOptions:
     """Which statements to take.
 
     `rules`: names, or all if empty; `runs`: beginnings of ids, or whole searches and imports if empty; `sample`:
-    largest number per distribution; `shared`: False leaves out statements that are in both head and long tail.
+    largest number per distribution; `shared`: True keeps statements that are in both head and long tail; `fresh_from`:
+    a frozen dataset, of whose rules statements are taken that it does not contain.
     """
 
     rules: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     sample: int | None = None
     seed: int = 0
-    shared: bool = True
+    shared: bool = False
     blocked: BlockList = field(default_factory=BlockList)
+    fresh_from: FrozenDataset | None = None
 
 
 class Judgements(NamedTuple):
@@ -55,51 +59,115 @@ class Judgements(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The chosen statements in the order of the rows, and how many were left out by reason.
+class SameText:
+    """Statements of one distribution that read the same: one row of the dataset, with all their proofs.
 
-    Head comes before long tail. Within a distribution, statements stand in the order in which a sample is drawn, so
-    that the first rows of a split are a fair sample of it.
+    `id`: the smallest id of the statements of either distribution with this text. `in_both`: the text, or a statement
+    of it, is in both distributions.
     """
 
+    id: str
     places: tuple[StatementPlace, ...]
-    in_both: frozenset[str]
+    in_both: bool
+
+    @property
+    def distribution(self) -> Distribution:
+        return self.places[0].distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen texts in the order of the rows, and how many were left out by reason.
+
+    Head comes before long tail. Within a distribution, texts stand in the order in which a sample is drawn, so that
+    the first rows of a split are a fair sample of it. `judgements` are of texts, by the ids of their rows.
+    """
+
+    texts: tuple[SameText, ...]
     judgements: Judgements
     left_out: dict[str, int]
 
+    @property
+    def places(self) -> Iterator[StatementPlace]:
+        """The statements of all texts."""
+        return chain.from_iterable(text.places for text in self.texts)
+
+    @property
+    def row_ids(self) -> dict[str, str]:
+        """The id of the row of each statement."""
+        return {place.id: text.id for text in self.texts for place in text.places}
+
+    @property
+    def repeats(self) -> int:
+        """Number of statements beyond the first of each text."""
+        return sum(len(text.places) - 1 for text in self.texts)
+
     def count(self, distribution: Distribution) -> int:
-        """Number of chosen statements of a distribution."""
-        return sum(place.distribution is distribution for place in self.places)
+        """Number of chosen texts of a distribution."""
+        return sum(text.distribution is distribution for text in self.texts)
 
 
-REASONS = ("other_runs", "wrong_type", "harmful", "shared", "blocked", "not_in_the_sample")
-"""Reasons to leave a statement out. Only the first that applies is counted."""
+REASONS = ("other_runs", "wrong_type", "harmful", "shared", "not_fresh", "blocked", "not_in_the_sample")
+"""Reasons to leave a text (for other runs: a statement) out. Only the first that applies is counted."""
 
 
 def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
-    """Choose statements; each counts once per distribution, as the last run stored it.
+    """Choose statements, as the last run stored them; those of one text and distribution are one row.
 
     Raises HapaxError if no statement is left to write.
     """
     left_out: Counter[str] = Counter()
-    latest = _latest(kb, options, left_out)
-    judgements = judge(kb.votes())
-    # Before anything is left out: a statement is in both even if only one of its rows is written.
-    in_both = frozenset.intersection(*(frozenset(places) for places in latest.values()))
-    chosen: list[StatementPlace] = []
-    for places in latest.values():
-        in_order = sorted(places.values(), key=lambda place: draw_order_key(options.seed, place.id))
-        fitting = _fitting(in_order, options, judgements, in_both, left_out)
+    texts = _same_texts(_latest(kb, options, left_out))
+    row_ids = {place.id: text.id for text in texts for place in text.places}
+    # A voter saw the text alone, so a vote on one statement is a vote on all that read the same.
+    judgements = judge(replace(vote, statement_id=row_ids.get(vote.statement_id, "")) for vote in kb.votes())
+    chosen: list[SameText] = []
+    for distribution in Distribution:
+        of_distribution = [text for text in texts if text.distribution is distribution]
+        in_order = sorted(of_distribution, key=lambda text: draw_order_key(options.seed, text.id))
+        fitting = _fitting(in_order, options, judgements, left_out)
         # The sample is drawn last, so that it has its full size whatever else is left out.
         unblocked = list(_unblocked(kb, fitting, options.blocked, left_out))
         sampled = unblocked[: options.sample]
         chosen += sampled
         left_out["not_in_the_sample"] += len(unblocked) - len(sampled)
     if not chosen:
-        raise HapaxError(
-            f"{kb.place}: all {sum(left_out.values())} statements were left out. Relax the options that choose them."
+        raise HapaxError(_nothing_left(kb, left_out))
+    return Selection(tuple(chosen), judgements, {reason: left_out[reason] for reason in REASONS})
+
+
+def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:
+    if left_out["not_fresh"]:
+        return (
+            f"{kb.place}: the frozen dataset has all statements of its rules already. Search for more: `hapax search` "
+            "with another --seed, more --values or a wider --beam."
         )
-    return Selection(tuple(chosen), in_both, judgements, {reason: left_out[reason] for reason in REASONS})
+    if left_out["shared"]:
+        return (
+            f"{kb.place}: {left_out['shared']} of all {sum(left_out.values())} texts are in head and long tail, and "
+            "the others were left out, too. Use --in-both keep to have these, or search for more values."
+        )
+    return f"{kb.place}: all {sum(left_out.values())} statements were left out. Relax the options that choose them."
+
+
+def _same_texts(latest: Mapping[Distribution, Mapping[str, StatementPlace]]) -> list[SameText]:
+    """The statements by distribution and text, in the order of their first statements."""
+    by_text: dict[tuple[Distribution, str], list[StatementPlace]] = defaultdict(list)
+    row_ids: dict[str, str] = {}
+    for distribution, places in latest.items():
+        for place in places.values():
+            by_text[distribution, place.text_id].append(place)
+            row_ids[place.text_id] = min(place.id, row_ids.get(place.text_id, place.id))
+    # Taken before anything is left out: a text is in both even if only one of its rows is written. Templates may have
+    # changed between two runs, so the same values may read otherwise in the other distribution.
+    ids_in_both = frozenset.intersection(*(frozenset(places) for places in latest.values()))
+    texts = []
+    for (_, text_id), places_of_text in by_text.items():
+        in_both = all((distribution, text_id) in by_text for distribution in Distribution)
+        in_both = in_both or not ids_in_both.isdisjoint(place.id for place in places_of_text)
+        in_order = tuple(sorted(places_of_text, key=lambda place: place.id))
+        texts.append(SameText(row_ids[text_id], in_order, in_both))
+    return texts
 
 
 def judge(votes: Iterable[VoteRecord]) -> Judgements:
@@ -129,11 +197,14 @@ def _latest(
     for name in options.rules:
         if name not in names:
             raise HapaxError(f"{kb.place}: there is no rule {name!r}. Omit --rule to take the statements of all rules.")
+    chosen_rules = options.rules
+    if options.fresh_from is not None:
+        chosen_rules = tuple(name for name in options.fresh_from.rules if not chosen_rules or name in chosen_rules)
     skipped = skipped_runs(kb, options.runs)
     latest: dict[Distribution, dict[str, StatementPlace]] = {distribution: {} for distribution in Distribution}
     others: set[tuple[Distribution, str]] = set()
     for place in kb.statement_places():
-        if options.rules and place.rule not in options.rules:
+        if (chosen_rules or options.fresh_from) and place.rule not in chosen_rules:
             continue
         # In the order in which they were stored, so that a later run's statement replaces an earlier one's.
         if place.run_id in skipped:
@@ -151,41 +222,44 @@ def _latest(
 
 
 def _fitting(
-    places: Iterable[StatementPlace],
-    options: SelectionOptions,
-    judgements: Judgements,
-    in_both: frozenset[str],
-    left_out: Counter[str],
-) -> list[StatementPlace]:
-    """The places that neither votes nor options leave out; the others are counted."""
-    ids_by_reason = {
-        "wrong_type": judgements.verdicts.wrong_type,
-        "harmful": judgements.harmful,
-        "shared": frozenset() if options.shared else in_both,
-    }
+    texts: Iterable[SameText], options: SelectionOptions, judgements: Judgements, left_out: Counter[str]
+) -> list[SameText]:
+    """The texts that neither votes nor options leave out; the others are counted."""
+    frozen = options.fresh_from
     fitting = []
-    for place in places:
-        reason = next((reason for reason, ids in ids_by_reason.items() if place.id in ids), None)
-        if reason is None:
-            fitting.append(place)
+    for text in texts:
+        if text.id in judgements.verdicts.wrong_type:
+            left_out["wrong_type"] += 1
+        elif text.id in judgements.harmful:
+            left_out["harmful"] += 1
+        elif text.in_both and not options.shared:
+            left_out["shared"] += 1
+        elif frozen is not None and any(frozen.contains(place) for place in text.places):
+            left_out["not_fresh"] += 1
         else:
-            left_out[reason] += 1
+            fitting.append(text)
     return fitting
 
 
 def _unblocked(
-    kb: KnowledgeBase, places: Sequence[StatementPlace], blocked: BlockList, left_out: Counter[str]
-) -> Iterator[StatementPlace]:
-    """The places whose statements match no pattern of the block list; the others are counted."""
+    kb: KnowledgeBase, texts: Sequence[SameText], blocked: BlockList, left_out: Counter[str]
+) -> Iterator[SameText]:
+    """The texts whose statements match no pattern of the block list; the others are counted."""
     if not blocked.patterns:  # spares reading all statements
-        yield from places
+        yield from texts
         return
-    for part in chunks(places):
-        for place, record in zip(part, kb.statements_at(part), strict=True):
-            if blocked.blocks(_texts(record)):
+    for part in chunks(texts):
+        for text, records in zip(part, records_of(kb, part), strict=True):
+            if any(blocked.blocks(_texts(record)) for record in records):
                 left_out["blocked"] += 1
             else:
-                yield place
+                yield text
+
+
+def records_of(kb: KnowledgeBase, texts: Sequence[SameText]) -> list[list[StatementRecord]]:
+    """The statements of each text."""
+    records = iter(kb.statements_at([place for text in texts for place in text.places]))
+    return [[next(records) for _ in text.places] for text in texts]
 
 
 def _texts(record: StatementRecord) -> Iterator[str]:

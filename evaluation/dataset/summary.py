@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hapax.engine.search.gates import GateCount, Subject, VerdictCounts, gates_in_order
+from hapax.evaluation.dataset.frozen import LAYOUT
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.selection import SelectionOptions
 from hapax.evaluation.link.lint import DomainCount, table_16_json
 from hapax.evaluation.shared.domains import TOTAL, ordered_domains
 from hapax.evaluation.shared.estimates import Estimate, mean, share
 from hapax.kb.records import Distribution
+
+if TYPE_CHECKING:
+    from hapax.evaluation.dataset.build import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +100,17 @@ class RowCounter:
 class DatasetSummary:
     """A dataset in figures. `notes`: choices, and rows that a format cannot hold."""
 
-    name: str
+    target: Target
     wish: SelectionOptions
     source: DatasetSource
     tally: RowCounter
+    checksum: str
     formats: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.target.name
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -137,7 +146,7 @@ class DatasetSummary:
     @property
     def affirmed(self) -> Estimate:
         """Share of the judged statements whose entailment people affirmed."""
-        chosen = {place.id for place in self.source.selection.places}
+        chosen = {text.id for text in self.source.selection.texts}
         judgements = self.source.selection.judgements
         judged = sorted(chosen & judgements.judged)
         return share([statement not in judgements.verdicts.contradicted for statement in judged])
@@ -145,6 +154,7 @@ class DatasetSummary:
     def to_json(self) -> dict[str, Any]:
         """The content of `metadata.json`, which `--json` prints."""
         labels, runs = [], []
+        fresh = self.wish.fresh_from
         for (label, source), count in sorted(self.tally.labels.items()):
             labels.append({"label": label, "source": source, "statements": count})
         for run in self.source.runs.values():
@@ -152,12 +162,18 @@ class DatasetSummary:
             runs.append({**attributes, "settings": dict(run.settings)})
         return {
             "name": self.name,
+            "layout": LAYOUT,
+            "version": self.target.version,
+            "checksum": self.checksum,
+            "fresh_from": None if fresh is None else {"version": fresh.version, "checksum": fresh.checksum},
+            "rankers": [{"name": ranker.name, "taught_by": ranker.taught_by} for ranker in self.source.rankers],
             "formats": list(self.formats),
             "seed": self.wish.seed,
             "sample": self.wish.sample,
             "rules": sorted({place.rule for place in self.source.selection.places}),
             "table_16": table_16_json(self.tally.domains()),
             "in_both": self.tally.in_both,
+            "repeats": self.source.selection.repeats,
             "labels": labels,
             "left_out": self.left_out,
             "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],

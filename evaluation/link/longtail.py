@@ -18,6 +18,7 @@ import numpy as np
 from hapax.engine.search.ends import Ends, Values, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
+from hapax.evaluation.shared.circularity import is_circular
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, auc, mean, share, spearman
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
@@ -212,11 +213,6 @@ def study(
                 judged.append(_judged(split, pools, scorer, measure))
     statements = sum(len(pool.values) for pool in pools)
     return LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged), tuple(_correlations(pools, scorers)))
-
-
-def is_circular(judge: ModelIdentity, ranker: ModelIdentity) -> bool:
-    """True if the judge is the ranker, or one of them was trained on the other's scores."""
-    return judge.name == ranker.name or judge.name in ranker.taught_by or ranker.name in judge.taught_by
 
 
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:

@@ -28,7 +28,7 @@ _STATES = {
     "failed": "This search ended with an error. Run the same command again to continue.",
     "running": "This search is still running, or it was killed. Run the same command again to continue.",
 }
-_NOT_SETTINGS = ("models", "rules")
+_NOT_SETTINGS = ("models", "rules", "taught_by")
 """Settings that the page shows elsewhere."""
 
 

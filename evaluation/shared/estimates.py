@@ -109,6 +109,22 @@ def of_groups(statistic: Callable[[Any], float], groups: Sequence[Any]) -> Estim
     return _bootstrapped(of_resample, [range(len(groups))], paired=False)
 
 
+def signed_rank_test(differences: Sequence[float]) -> float:
+    """Two-sided p-value of Wilcoxon's signed-rank test of paired differences; 1 if none differs, nan without any."""
+    if not len(differences):
+        return math.nan
+    if not any(differences):
+        return 1.0
+    return float(stats.wilcoxon(differences).pvalue)
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """The p-values adjusted for their number (Benjamini and Hochberg 1995); nan stays nan."""
+    known = [value for value in p_values if not math.isnan(value)]
+    in_order = iter(stats.false_discovery_control(known) if known else ())
+    return [value if math.isnan(value) else float(next(in_order)) for value in p_values]
+
+
 def auc(positive: Any, negative: Any) -> float:
     """Probability that a positive case scores above a negative one, ties counting half; nan if a side is empty.
 

@@ -49,7 +49,7 @@ def checkpoint_identity(source: str | Path, name: str, revision: str, precision:
     if precision != "float32":
         revision = f"{revision} {precision}".strip()
     folder = Path(source)
-    return ModelIdentity(name, revision, *_abilities(folder), _teachers(folder))
+    return ModelIdentity(name, revision, *_abilities(folder), teachers_of(folder))
 
 
 def forecast_identity(source: str | Path, name: str, dtype: str, newest_revision: str | None) -> ModelIdentity:
@@ -89,7 +89,8 @@ def _abilities(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...] | 
         ) from fault
 
 
-def _teachers(folder: Path) -> tuple[str, ...]:
+def teachers_of(folder: Path) -> tuple[str, ...]:
+    """Names of the models that taught the model of a folder, by its TEACHERS_FILE; none without the file."""
     listing = folder / TEACHERS_FILE
     if not listing.is_file():
         return ()

@@ -26,7 +26,7 @@ _MODELS = (KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL)
 _SEARCH, _UNKNOWN = "search", "unknown"
 
 # Settings in which runs of one method may differ. "models" is replaced by one trait for each role.
-_NO_TRAITS = ("rules", "rules_together", "distributions", "models", "evaluator")
+_NO_TRAITS = ("rules", "rules_together", "distributions", "models", "evaluator", "taught_by")
 
 _TRAIT_NAMES = {
     ("critic", True): "with critic",

@@ -1,0 +1,70 @@
+"""`calibrate`: what a critic's scores are worth, learned from facts with known truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import hapax
+from hapax.api import calibration
+from hapax.commands.console import err, print_result
+from hapax.commands.options import (
+    open_journal,
+    open_kb,
+    opening_options,
+    read_library,
+    with_budget,
+    with_database,
+    with_json,
+    with_opening,
+    with_queue,
+    with_rules,
+)
+
+
+@click.command()
+@with_rules
+@click.option("--critic", default="embedded", show_default=True, help="Model whose scores are calibrated.")
+@click.option(
+    "--labels",
+    multiple=True,
+    metavar="SOURCE",
+    help="Labels of facts (repeatable; the first that labels a fact decides): votes, given, atlas, reference:NAME, or "
+    "a file with lines of true or false, predicate and arguments, separated by tabs.  [default: votes, given]",
+)
+@click.option(
+    "--reserve",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    show_default=True,
+    help="Share of labels to keep for certificates of calibrated scores.",
+)
+@click.option(
+    "--figure", type=click.Path(path_type=Path), help="Reliability diagram to write as FIGURE.png, .svg and .csv."
+)
+@with_opening
+@with_budget
+@with_queue
+@with_database
+@with_json
+def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
+    """Learn from labelled facts what a critic's scores are worth, and store it for `search --calibrated`.
+
+    Labels belong to facts that searches proposed, accepted or not; a file may label others. Measures come from labels
+    whose keys the map did not learn from.
+
+    \b
+    hapax calibrate --critic embedded --labels reference:all
+    hapax calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability
+    """
+    library = read_library(paths, database)
+    chosen = hapax.CalibrationOptions(
+        options["critic"], options["labels"] or ("votes", "given"), options["reserve"], options["figure"]
+    )
+    with open_kb(database, begun_by="hapax search") as kb:
+        opening = opening_options(library, options, open_journal(kb, options))
+        with err.status("Calibrating"):
+            evaluation = calibration.calibrate(library, kb, chosen, opening)
+    print_result(evaluation.result, options["as_json"])

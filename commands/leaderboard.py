@@ -1,0 +1,88 @@
+"""`leaderboard`: many models on one frozen dataset."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+import hapax
+from hapax.api import evaluations
+from hapax.api.whole_files import atomic_text_file
+from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
+from hapax.commands.options import (
+    Finite,
+    open_journal,
+    open_kb,
+    opening_options,
+    with_budget,
+    with_database,
+    with_json,
+    with_opening,
+    with_queue,
+)
+from hapax.grammar.words import counted
+
+
+@click.command()
+@click.argument("folder", metavar="DATASET", type=click.Path(path_type=Path))
+@with_database
+@click.option(
+    "-m",
+    "--model",
+    "models",
+    multiple=True,
+    default=("embedded",),
+    show_default=True,
+    help="Model to rank (repeatable).",
+)
+@click.option(
+    "--ask",
+    type=click.Choice(["critic", "text", "cot"]),
+    default="critic",
+    show_default=True,
+    help="How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.",
+)
+@click.option(
+    "--sample", type=click.IntRange(0), default=0, show_default=True, help="Statements per distribution; 0: all."
+)
+@click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
+@click.option("--html", help="HTML file to write; - for stdout.")
+@with_opening
+@with_budget
+@with_queue
+@with_json
+def leaderboard(folder: Path, database: str, models: tuple[str, ...], html: str | None, **options: Any) -> None:
+    """Ask models LINK's 13 questions about each statement of a frozen dataset, and compare head with long tail.
+
+    DATASET is a folder that `hapax dataset` wrote; its checksum is verified. Answers are kept in the knowledge base, so
+    that no question is asked twice and an interrupted command continues. docs/leaderboard.md explains the figures.
+
+    \b
+    hapax leaderboard lint-of-mine -m embedded -m smollm2
+    hapax leaderboard lint-of-mine -m openai:gpt-4.1 --ask text --max-cost 5 --html board.html
+    """
+    dataset = hapax.load_dataset(folder)
+    wish = hapax.LeaderboardOptions(
+        models, options["ask"], options["sample"] or None, options["temperature"], options["seed"]
+    )
+    with open_kb(database) as kb:
+        journal = open_journal(kb, options)
+        with err.status("Loading models") as status:
+            board = evaluations.leaderboard(
+                dataset,
+                wish,
+                opening_options(None, options, journal),
+                kb=kb,
+                progress=lambda name, done, total: status.update(
+                    f"Asking {name}: {done} of {counted(total, 'statement')}"
+                ),
+            )
+    if html is not None:
+        with atomic_text_file(html) as stream:
+            stream.write(board.value.html)
+    if html != "-":
+        print_result(board.result, options["as_json"])
+    sys.exit(BUDGET_REACHED if board.value.stopped else DONE)

@@ -1,0 +1,174 @@
+"""Promises on the precision of the facts that a search accepts, from labelled facts of its knowledge base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_by_group, score_shift
+from hapax.engine.search.score_maps import ScoreMaps
+from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.grammar.words import counted
+from hapax.kb.records import CertificateRecord, content_id
+from hapax.kb.store import KnowledgeBase
+
+Grouping = Literal["all", "predicate"]
+
+ALL_FACTS = "all facts"
+"""Group of a promise on all facts together."""
+
+BELOW_CERTAIN = 1.0 - 1e-9
+"""Largest score of a model, so that a threshold of 1 lets only what a source states pass."""
+
+UNPROMISED = 1.0
+"""Threshold of facts about which nothing is promised."""
+
+MUCH_SHIFT = 0.1
+"""Distance of the shift from 0.5 that is reported as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """The promise of a run by group, and the thresholds that follow from it."""
+
+    records: tuple[CertificateRecord, ...]
+
+    def threshold(self, indicator: str) -> float:
+        """The score that a fact of this predicate needs."""
+        for record in self.records:
+            if record.fact_group in (indicator, ALL_FACTS) and record.threshold is not None:
+                return record.threshold
+        return UNPROMISED
+
+    @property
+    def checksum(self) -> str:
+        """Changes with the promise, the sample and all on which they rest."""
+        return content_id("certificates", [record.id for record in self.records])
+
+    def of_run(self, run_id: str) -> list[CertificateRecord]:
+        """The records as the run stores them."""
+        return [replace(record, run_id=run_id) for record in self.records]
+
+
+class Certifier:
+    """Certifies the scores of a critic on the facts that the knowledge base's candidates make.
+
+    `critics`: NAME@REVISION of the critics of a chain; the last one is certified, and what the others decide is no part
+    of the promise. `maps`: calibrations by which the scores are changed; facts that taught them are no labels then.
+    """
+
+    def __init__(
+        self, kb: KnowledgeBase, library: Library, critics: Sequence[str], maps: ScoreMaps | None = None
+    ) -> None:
+        self._kb, self._maps, self._critic = kb, maps, critics[-1]
+        self._atoms = proposed_atoms(kb, library)
+        decided: set[str] = set()
+        for other in critics[:-1]:
+            decided.update(stored_scores(kb, self._atoms, other))
+        raw = stored_scores(kb, self._atoms, self._critic)
+        self._scores = {fact: self._score(fact, score) for fact, score in raw.items() if fact not in decided}
+        taught = kb.calibration(self._critic) if maps is not None else None
+        used = set(taught.sample) if taught else set()
+        truths = fact_truths(kb)
+        self._truths = {fact: truths[fact] for fact in self._scores if fact in truths and fact not in used}
+
+    def _score(self, fact: str, score: float) -> float:
+        indicator = self._atoms[fact].indicator
+        own = score if self._maps is None else self._maps.probability(self._critic, score, indicator)
+        return min(own, BELOW_CERTAIN)
+
+    def certify(self, promise: Promise, by: Grouping = "all") -> Certificates:
+        """A threshold, or a reason why there is none, for each group. Raises HapaxError if nothing can be promised."""
+        groups: dict[str, list[str]] = {}
+        for fact in self._scores:
+            groups.setdefault(ALL_FACTS if by == "all" else self._atoms[fact].indicator, []).append(fact)
+        pools = {group: [self._scores[fact] for fact in facts] for group, facts in sorted(groups.items())}
+        judged: dict[str, list[JudgedScore]] = {}
+        for group, facts in groups.items():
+            judged[group] = [self._judged(fact) for fact in facts if fact in self._truths]
+        choices = choose_by_group(judged, pools, promise)
+        if not any(choice.threshold is not None for choice in choices.values()):
+            raise HapaxError(self._refusal(choices, promise))
+        records = [self._record(group, groups[group], choice, promise) for group, choice in choices.items()]
+        return Certificates(tuple(records))
+
+    def _judged(self, fact: str) -> JudgedScore:
+        atom = self._atoms[fact]
+        return JudgedScore(self._scores[fact], self._truths[fact], f"{atom.indicator}|{atom.key}")
+
+    def _refusal(self, choices: Mapping[str, ThresholdChoice], promise: Promise) -> str:
+        if not choices:
+            return (
+                f"{self._kb.place}: nothing is promised yet, for {self._critic} has judged no proposed fact. Search "
+                "without --precision first, label facts by `hapax calibrate` or `hapax votes`, and run this again."
+            )
+        reasons = []
+        for group, choice in choices.items():
+            reasons.append(f"{group}: {describe(choice.reason, choice.more_labels)}")
+        listed = "\n".join(reasons[:10])
+        return (
+            f"Nothing can be promised: that {promise}.\n{listed}\nLabel more facts by `hapax calibrate` or `hapax "
+            "votes`, ask for less with --precision and --confidence, or choose another critic."
+        )
+
+    def _record(self, group: str, facts: Sequence[str], choice: ThresholdChoice, promise: Promise) -> CertificateRecord:
+        sample = sorted((fact, self._scores[fact], self._truths[fact]) for fact in facts if fact in self._truths)
+        others = [self._scores[fact] for fact in facts if fact not in self._truths]
+        shift = score_shift([score for _, score, _ in sample], others)
+        wording = content_id("claims", [self._atoms[fact].claim for fact, _, _ in sample])
+        basis = {"critic": self._critic, "wording": wording, "calibration": self._maps.checksum if self._maps else None}
+        return CertificateRecord(
+            group,
+            promise.precision,
+            promise.confidence,
+            promise.method,
+            basis,
+            choice.threshold,
+            choice.labels,
+            choice.false,
+            choice.bound,
+            choice.accepted,
+            choice.pool,
+            content_id("sample", [list(row) for row in sample]),
+            shift,
+            "" if choice.threshold is not None else describe(choice.reason, choice.more_labels),
+            datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+
+def describe(reason: str, more_labels: int | None) -> str:
+    """The reason why nothing is promised, and what would help."""
+    if more_labels is None:
+        return f"{reason}; by these labels no number of further ones would do."
+    return f"{reason}; about {counted(more_labels, 'more label')} would do if facts stay as true as the labelled ones."
+
+
+def certificate_lines(records: Sequence[CertificateRecord]) -> list[str]:
+    """The certificates of a run in words."""
+    lines = []
+    for record in records:
+        promise = Promise(record.precision, record.confidence, _method(record))
+        if record.threshold is None:
+            lines.append(f"{record.fact_group}: nothing is promised, and no model's value accepted: {record.reason}")
+            continue
+        share = record.accepted / record.pool
+        line = (
+            f"{record.fact_group}: {promise}. Threshold {record.threshold:.4g}, which {share:.0%} of {record.pool} "
+            f"proposed facts reach; {record.false} of {counted(record.labels, 'label')} there false, bound "
+            f"{record.bound:.3f} ({record.method})."
+        )
+        if record.shift is not None and abs(record.shift - 0.5) > MUCH_SHIFT:
+            line += (
+                f" The labelled facts differ from the others in their scores (AUC {record.shift:.2f}, 0.5 if alike): "
+                "the promise holds for facts like the labelled ones."
+            )
+        lines.append(line)
+    return lines
+
+
+def _method(record: CertificateRecord) -> Literal["learn-then-test", "conformal"]:
+    return "conformal" if record.method == "conformal" else "learn-then-test"

@@ -1,0 +1,133 @@
+"""Calibrated probabilities: what a critic's score is worth by the calibration that the knowledge base stores.
+
+A map is learned by `hapax calibrate` and applied here without NumPy, as every search and query needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hapax.kb.records import CalibrationRecord, FactRecord, Source, content_id
+from hapax.kb.store import KnowledgeBase
+
+EXTREME = 1e-6
+"""Scores nearer to 0 or 1 than this count as this near: their logits would be infinite."""
+
+
+def logit(probability: float) -> float:
+    """Log odds, finite for 0 and 1, too."""
+    inner = min(max(probability, EXTREME), 1.0 - EXTREME)
+    return math.log(inner / (1.0 - inner))
+
+
+def sigmoid(log_odds: float) -> float:
+    """The probability of these log odds."""
+    if log_odds >= 0:
+        return 1.0 / (1.0 + math.exp(-log_odds))
+    return math.exp(log_odds) / (1.0 + math.exp(log_odds))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMap:
+    """The probability that a claim is true, given a critic's score and the claim's predicate.
+
+    Either `points` of an isotonic regression (scores, probabilities), between which lines are drawn, or slope and
+    intercept on the logit. `shifts`: by predicate indicator, what is added to the logit of the common map.
+    """
+
+    slope: float = 1.0
+    intercept: float = 0.0
+    points: tuple[Sequence[float], Sequence[float]] | None = None
+    shifts: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: CalibrationRecord) -> ScoreMap:
+        """The map that a knowledge base stores."""
+        stored = record.parameters
+        points = stored.get("points")
+        return cls(
+            stored.get("slope", 1.0),
+            stored.get("intercept", 0.0),
+            (points[0], points[1]) if points else None,
+            stored.get("shifts", {}),
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The map as it is stored."""
+        own: dict[str, Any] = {"slope": self.slope, "intercept": self.intercept}
+        if self.points:
+            own = {"points": [list(axis) for axis in self.points]}
+        return {**own, "shifts": dict(self.shifts)}
+
+    def probability(self, score: float, indicator: str = "") -> float:
+        """P(true) of a claim with this score about a predicate."""
+        common = self._common(score)
+        shift = self.shifts.get(indicator)
+        return common if shift is None else sigmoid(logit(common) + shift)
+
+    def _common(self, score: float) -> float:
+        if self.points is None:
+            return sigmoid(self.slope * logit(score) + self.intercept)
+        scores, probabilities = self.points
+        place = bisect_right(scores, score)
+        if place == 0:
+            return probabilities[0]
+        if place == len(scores):
+            return probabilities[-1]
+        low, high = scores[place - 1], scores[place]
+        part = (score - low) / (high - low)
+        return probabilities[place - 1] + part * (probabilities[place] - probabilities[place - 1])
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMaps:
+    """The maps of the critics that a knowledge base has calibrated, by NAME@REVISION."""
+
+    maps: Mapping[str, ScoreMap]
+    checksum: str = ""
+
+    @classmethod
+    def stored(cls, kb: KnowledgeBase) -> ScoreMaps:
+        """All maps of a knowledge base."""
+        records = sorted(kb.calibrations(), key=lambda record: record.critic)
+        checksum = content_id("calibrations", [record.checksum for record in records])
+        return cls({record.critic: ScoreMap.of(record) for record in records}, checksum)
+
+    def probability(self, critic: str, score: float, indicator: str) -> float:
+        """P(true) by the critic's map; the score itself for a critic without one."""
+        known = self.maps.get(critic)
+        return score if known is None else known.probability(score, indicator)
+
+
+def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None]:
+    """A function that gives the calibrated probability of a stored fact; None where nothing is known about it.
+
+    A given fact has 1. A fact of a calibrated search has its stored probability; any other has that of the map of the
+    critic that judged in its run, or the critic's own score where that critic is not calibrated.
+    """
+    maps, runs = ScoreMaps.stored(kb), {run.id: run.settings for run in kb.runs()}
+
+    def probability(fact: FactRecord) -> float | None:
+        if fact.source is Source.GIVEN:
+            return 1.0
+        settings = runs.get(fact.run_id or "", {})
+        if fact.probability is None or fact.basis or settings.get("calibrated"):
+            return fact.probability
+        models = settings.get("models") or ("", "")
+        # A chain is named by all its critics; a fact without a source was judged by the last of them.
+        critic = next((name for name in maps.maps if name == models[1]), _last_critic(models[1]))
+        return maps.probability(critic, fact.probability, f"{fact.predicate}/{len(fact.arguments)}")
+
+    return probability
+
+
+def _last_critic(chain: str) -> str:
+    """NAME@REVISION of the last critic of a chain, whose own name lists the names and then the revisions."""
+    names, _, revisions = chain.partition("@")
+    revision = revisions.rpartition("; ")[2]
+    return f"{names.rpartition(',')[2]}@{revision}" if revision else names.rpartition(",")[2]

@@ -1,0 +1,115 @@
+"""The facts that models proposed in a knowledge base, with a critic's stored scores and the labels of their truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hapax.engine.search.inquiry import filled
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Value
+from hapax.grammar.verbalize import atom_text
+from hapax.kb.records import AtomPattern, FactLabel, content_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.prompts import sentence
+
+AUDIT_QUESTION = "audit Q3"
+"""Question of a vote on whether a fact is true (LINK, appendix C)."""
+
+VOTES = "votes"
+"""Source of labels that are people's votes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedAtom:
+    """A fact to be judged. `key`: the known argument of the question, by which held-out facts are kept apart."""
+
+    predicate: str
+    arguments: tuple[Value, ...]
+    claim: str
+    key: str = ""
+
+    @property
+    def id(self) -> str:
+        """Id of the fact."""
+        return content_id("fact", self.predicate, list(self.arguments))
+
+    @property
+    def indicator(self) -> str:
+        return f"{self.predicate}/{len(self.arguments)}"
+
+
+def fact_claim(atom: Atom, library: Library) -> str:
+    """The sentence by which a critic judges a fact."""
+    return sentence(atom_text(atom, library))
+
+
+def proposed_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]:
+    """The facts that the knowledge base's candidates would make, accepted or not, by fact id."""
+    known = {signature.indicator for signature in library.completed().signatures}
+    proposed: dict[str, ProposedAtom] = {}
+    questions = kb.questions()
+    candidates = kb.candidates_of(question.id for question in questions)
+    for question in questions:
+        if len(question.patterns) != 1:
+            continue
+        pattern = question.patterns[0]
+        if f"{pattern.predicate}/{len(pattern.arguments)}" not in known:
+            continue
+        for candidate in candidates.get(question.id, ()):
+            if candidate.rejected_by_parser is None:
+                atom = _proposed(pattern, candidate.value, library)
+                proposed[atom.id] = atom
+    return proposed
+
+
+def _proposed(pattern: AtomPattern, value: Value, library: Library) -> ProposedAtom:
+    atom = filled(pattern, value)
+    arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
+    return ProposedAtom(pattern.predicate, arguments, fact_claim(atom, library), entity_key(pattern.arguments))
+
+
+def entity_key(arguments: Iterable[Value | None]) -> str:
+    """The known arguments of a pattern as text: facts with equal keys are held out together."""
+    return "|".join(str(argument) for argument in arguments if argument is not None)
+
+
+def stored_scores(kb: KnowledgeBase, atoms: Mapping[str, ProposedAtom], critic: str) -> dict[str, float]:
+    """The critic's raw scores of these facts, by fact id; facts without a score are left out."""
+    assessments = kb.assessments((atom.claim for atom in atoms.values()), "probability", critic)
+    return {key: assessments[atom.claim].score for key, atom in atoms.items() if atom.claim in assessments}
+
+
+def fact_truths(kb: KnowledgeBase, sources: Iterable[str] = ()) -> dict[str, bool]:
+    """Truth by fact id, by people's votes and by the stored labels; without `sources`, by all of them.
+
+    Votes outweigh every other source. A fact on which sources or votes tie is left out.
+    """
+    wanted = set(sources)
+    balance: Counter[str] = Counter()
+    for label in kb.labels():
+        if not wanted or label.source in wanted:
+            balance[label.fact_id] += 1 if label.is_true else -1
+    truths = {fact: total > 0 for fact, total in balance.items() if total}
+    if not wanted or VOTES in wanted:
+        truths |= voted_truths(kb)
+    return truths
+
+
+def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:
+    """Truth by fact id, by the majority of people's votes in the audit of facts; ties are left out."""
+    balance: Counter[str] = Counter()
+    for vote in kb.votes():
+        if vote.question == AUDIT_QUESTION:
+            balance[vote.statement_id] += {"yes": 1, "no": -1}.get(vote.answer.strip().casefold(), 0)
+    return {fact: total > 0 for fact, total in balance.items() if total}
+
+
+def labels_of(truths: Mapping[str, bool], atoms: Mapping[str, ProposedAtom], source: str) -> list[FactLabel]:
+    """Labels of these facts, as the knowledge base stores them."""
+    return [
+        FactLabel(atoms[fact].predicate, atoms[fact].arguments, is_true, source)
+        for fact, is_true in truths.items()
+        if fact in atoms
+    ]

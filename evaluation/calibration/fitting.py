@@ -1,0 +1,222 @@
+"""Learn a map from a critic's scores to probabilities, chosen by the log loss on held-out keys.
+
+Candidates: the raw score, logistic regression on its logit (Platt 1999), and isotonic regression (Zadrozny and Elkan
+2002), each with and without shifts by predicate. A predicate's shift is the maximum a posteriori estimate under a
+normal prior around 0 (partial pooling; Gelman and Hill 2007, chapter 12): with few labels it stays near the common map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hapax.engine.search.score_maps import ScoreMap, logit, sigmoid
+from hapax.evaluation.shared.estimates import Estimate, auc, of_groups
+
+FOLDS = 5
+"""Parts of the keys, each of which is held out once (Kohavi 1995 for the number)."""
+
+PRIORS = (0.0, 0.5, 1.0, 2.0)
+"""Standard deviations of the shifts by predicate that are compared; 0: no shifts."""
+
+BINS = 10
+"""Bins of equal size of the calibration error and the reliability diagram."""
+
+LEAST_LABELS = 20
+"""Labels below which no map is learned: five folds would have fewer than four each."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledScore:
+    """A critic's score of a fact with known truth. `key`: facts of equal keys are never parted by a fold."""
+
+    score: float
+    is_true: bool
+    indicator: str
+    key: str
+    fact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedMap:
+    """A map with the name of its method, and the prior of its shifts."""
+
+    method: str
+    prior: float
+    map: ScoreMap
+
+    @property
+    def title(self) -> str:
+        return f"{self.method} with shifts by predicate" if self.map.shifts else self.method
+
+
+def folds(labels: Sequence[LabelledScore], count: int = FOLDS) -> Iterator[tuple[list[int], list[int]]]:
+    """Positions to learn from and positions held out, by key; where all labels have one key, by fact."""
+    from sklearn.model_selection import GroupKFold
+
+    keys = [label.key for label in labels]
+    if len(set(keys)) < 2:
+        keys = [f"{label.key} {place}" for place, label in enumerate(labels)]
+    parts = min(count, len(set(keys)))
+    for learned, held in GroupKFold(parts).split(keys, groups=keys):
+        yield learned.tolist(), held.tolist()
+
+
+def best_map(labels: Sequence[LabelledScore]) -> FittedMap:
+    """The map with the lowest log loss on held-out keys, learned again from all labels."""
+    truths = [label.is_true for label in labels]
+    if len(labels) < LEAST_LABELS or len(set(truths)) < 2:
+        return FittedMap("raw", 0.0, ScoreMap())
+    losses: dict[tuple[str, float], float] = {("raw", 0.0): 0.0}
+    for learned, held in folds(labels):
+        known = [labels[place] for place in learned]
+        losses["raw", 0.0] += sum(_loss(ScoreMap(), labels[place]) for place in held)
+        for method in ("logistic", "isotonic"):
+            common = _common(method, known)
+            for prior in PRIORS:
+                fitted = with_shifts(common, known, prior)
+                loss = sum(_loss(fitted, labels[place]) for place in held)
+                losses[method, prior] = losses.get((method, prior), 0.0) + loss
+    method, prior = min(losses, key=lambda choice: losses[choice])
+    if method == "raw":
+        return FittedMap("raw", 0.0, ScoreMap())
+    return FittedMap(method, prior, with_shifts(_common(method, labels), labels, prior))
+
+
+def held_out(labels: Sequence[LabelledScore]) -> list[float]:
+    """The calibrated probability of each label by a map, chosen and learned without its key."""
+    probabilities = [label.score for label in labels]
+    if len(labels) < LEAST_LABELS:
+        return probabilities
+    for learned, held in folds(labels):
+        fitted = best_map([labels[place] for place in learned]).map
+        for place in held:
+            probabilities[place] = fitted.probability(labels[place].score, labels[place].indicator)
+    return probabilities
+
+
+def _loss(fitted: ScoreMap, label: LabelledScore) -> float:
+    log_odds = logit(fitted.probability(label.score, label.indicator))
+    return math.log1p(math.exp(-log_odds if label.is_true else log_odds))
+
+
+def _common(method: str, labels: Sequence[LabelledScore]) -> ScoreMap:
+    truths = np.array([label.is_true for label in labels], dtype=int)
+    if len(set(truths.tolist())) < 2:  # a fold may hold true facts alone
+        share = (truths.sum() + 0.5) / (len(truths) + 1)
+        return ScoreMap(0.0, logit(float(share)))
+    return _logistic(labels, truths) if method == "logistic" else _isotonic(labels, truths)
+
+
+def _logistic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
+    from sklearn.linear_model import LogisticRegression
+
+    logits = np.array([[logit(label.score)] for label in labels])
+    model = LogisticRegression(C=100.0).fit(logits, truths)
+    # A higher score never makes a claim less likely, whatever chance says in a few labels.
+    slope = max(float(model.coef_[0, 0]), 0.0)
+    if slope == 0.0:
+        return ScoreMap(0.0, logit(float((truths.sum() + 0.5) / (len(truths) + 1))))
+    return ScoreMap(slope, float(model.intercept_[0]))
+
+
+def _isotonic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
+    from sklearn.isotonic import IsotonicRegression
+
+    least = 0.5 / (len(labels) + 1)  # nothing is certain by a sample
+    model = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip")
+    model.fit([label.score for label in labels], truths)
+    return ScoreMap(points=(model.X_thresholds_.tolist(), model.y_thresholds_.tolist()))
+
+
+def with_shifts(common: ScoreMap, labels: Sequence[LabelledScore], prior: float) -> ScoreMap:
+    """The map with a shift for each predicate with labels; `prior`: standard deviation of the shifts."""
+    if not prior:
+        return common
+    by_predicate: dict[str, list[LabelledScore]] = {}
+    for label in labels:
+        by_predicate.setdefault(label.indicator, []).append(label)
+    shifts = {name: _shift(common, members, prior) for name, members in sorted(by_predicate.items())}
+    return replace(common, shifts=shifts)
+
+
+def _shift(common: ScoreMap, labels: Sequence[LabelledScore], prior: float) -> float:
+    """The maximum a posteriori shift of a predicate, by Newton's method; the posterior is concave."""
+    bases = [(logit(common.probability(label.score)), label.is_true) for label in labels]
+    shift = 0.0
+    for _ in range(50):
+        odds = [(sigmoid(base + shift), is_true) for base, is_true in bases]
+        gradient = math.fsum(is_true - share for share, is_true in odds) - shift / prior**2
+        curvature = math.fsum(share * (1 - share) for share, _ in odds) + 1 / prior**2
+        step = max(-2.0, min(2.0, gradient / curvature))
+        shift += step
+        if abs(step) < 1e-9:
+            break
+    return shift
+
+
+def contextual_map(content_free: Sequence[float]) -> ScoreMap:
+    """The map without labels: a critic's P(yes) divided by that of claims about nothing, and normalised.
+
+    Contextual calibration (Zhao, Wallace, Feng, Klein, Singh 2021, arXiv 2102.09690, section 5): W = diag(p_cf)^-1 and
+    b = 0, which subtracts the logit of the content-free claims' mean P(yes).
+    """
+    return ScoreMap(1.0, -logit(float(np.mean(content_free))))
+
+
+# --- measures --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationMeasures:
+    """Distance of probabilities from the truth; lower is better but for the AUC. Whole keys are resampled."""
+
+    brier: Estimate
+    log_loss: Estimate
+    ece: Estimate
+    auc: Estimate
+
+
+def measures(labels: Sequence[LabelledScore], probabilities: Sequence[float]) -> CalibrationMeasures:
+    """Brier score, log loss, expected calibration error and AUC, with 95 % intervals."""
+    by_key: dict[str, list[tuple[float, float]]] = {}
+    for label, probability in zip(labels, probabilities, strict=True):
+        by_key.setdefault(label.key, []).append((probability, float(label.is_true)))
+    groups = [np.array(rows) for _, rows in sorted(by_key.items())]
+    return CalibrationMeasures(*(of_groups(measure, groups) for measure in (_brier, _log_loss, _ece, _auc)))
+
+
+def _brier(rows: Any) -> float:
+    return float(np.mean((rows[:, 0] - rows[:, 1]) ** 2))
+
+
+def _log_loss(rows: Any) -> float:
+    inner = np.clip(rows[:, 0], 1e-6, 1 - 1e-6)
+    return float(-np.mean(rows[:, 1] * np.log(inner) + (1 - rows[:, 1]) * np.log(1 - inner)))
+
+
+def _ece(rows: Any) -> float:
+    """Expected calibration error over bins of equal size (Naeini et al. 2015; Nixon et al. 2019 for the bins)."""
+    ordered = rows[np.argsort(rows[:, 0], kind="stable")]
+    parts = [part for part in np.array_split(ordered, BINS) if len(part)]
+    return float(sum(len(part) * abs(part[:, 0].mean() - part[:, 1].mean()) for part in parts) / len(rows))
+
+
+def _auc(rows: Any) -> float:
+    return auc(rows[rows[:, 1] == 1, 0], rows[rows[:, 1] == 0, 0])
+
+
+def reliability(labels: Sequence[LabelledScore], probabilities: Sequence[float]) -> list[tuple[float, float, int]]:
+    """Mean probability, share of true facts and number of facts in each bin of equal size."""
+    rows = sorted((probability, label.is_true) for label, probability in zip(labels, probabilities, strict=True))
+    points = []
+    for places in np.array_split(np.arange(len(rows)), BINS):
+        part = [rows[place] for place in places]
+        if part:
+            mean = math.fsum(probability for probability, _ in part) / len(part)
+            points.append((mean, sum(is_true for _, is_true in part) / len(part), len(part)))
+    return points

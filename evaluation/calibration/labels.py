@@ -1,0 +1,109 @@
+"""Labels of facts from their sources: people's votes, given facts, references, the atlas, and files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.search.scored_facts import VOTES, ProposedAtom, entity_key, fact_claim, voted_truths
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Constant, Value
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.protocols import CRITIC
+from hapax.llm_oracle.registry import open_model
+
+GIVEN, ATLAS = "given", "atlas"
+
+SOURCES = "votes, given, atlas, reference:NAME, or a file"
+"""Sources of labels in words."""
+
+TRUTHS = {"true": True, "false": False}
+
+
+class LabelReader:
+    """Reads labels of facts. `proposed`: the facts that a knowledge base's candidates would make, by fact id.
+
+    A file may label other facts, too; they are in `proposed` once it is read.
+    """
+
+    def __init__(
+        self, kb: KnowledgeBase, library: Library, proposed: dict[str, ProposedAtom], opening: OpeningOptions
+    ) -> None:
+        self.proposed = proposed
+        self._kb, self._library, self._opening = kb, library, opening
+
+    def truths(self, source: str) -> dict[str, bool]:
+        """Truth by fact id, by one source. Raises HapaxError for an unknown source, or a faulty file."""
+        readers: Mapping[str, Callable[[], dict[str, bool]]] = {
+            VOTES: lambda: voted_truths(self._kb),
+            GIVEN: self._given,
+            ATLAS: self._atlas,
+        }
+        if source in readers:
+            return readers[source]()
+        if source.startswith("reference:"):
+            return self._referenced(source)
+        if Path(source).is_file():
+            return self._listed(Path(source))
+        raise HapaxError(f"{source}: there is no such file and no such source of labels. Name {SOURCES}.")
+
+    def _given(self) -> dict[str, bool]:
+        known = KnownFacts(self._kb, self._library)
+        truths = {}
+        for key, proposed in self.proposed.items():
+            truth = known.truth(_atom(proposed))
+            if truth is not None:
+                truths[key] = truth == 1.0
+        return truths
+
+    def _atlas(self) -> dict[str, bool]:
+        """Truth by the atlas, where it has a complete line for the fact's key."""
+        from hapax.llm_oracle.embedded.atlas import load_atlas
+
+        atlas = load_atlas()
+        return {
+            key: atlas.holds(proposed.predicate, proposed.arguments)
+            for key, proposed in self.proposed.items()
+            if atlas.knows_key(proposed.predicate, proposed.arguments)
+        }
+
+    def _referenced(self, source: str) -> dict[str, bool]:
+        critic = open_model(source, CRITIC, self._opening)
+        keys = list(self.proposed)
+        scores = critic.probabilities([self.proposed[key].claim for key in keys])
+        return {key: score.probability >= 0.5 for key, score in zip(keys, scores, strict=True) if score.covered}
+
+    def _listed(self, path: Path) -> dict[str, bool]:
+        """Labels of a file: lines of `true` or `false`, a predicate and its arguments, separated by tabs."""
+        truths = {}
+        with path.open(encoding="utf-8", newline="") as stream:
+            for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
+                if row and not row[0].startswith("#"):
+                    proposed = self._labelled(row, f"{path}:{number}")
+                    self.proposed.setdefault(proposed.id, proposed)
+                    truths[proposed.id] = TRUTHS[row[0]]
+        return truths
+
+    def _labelled(self, row: list[str], place: str) -> ProposedAtom:
+        truth, predicate, *arguments = (*row, "", "")[: max(len(row), 2)]
+        indicator = f"{predicate}/{len(arguments)}"
+        signatures = {item.indicator: item for item in self._library.completed().signatures}
+        if truth not in TRUTHS or indicator not in signatures:
+            raise HapaxError(
+                f"{place}: not true or false, a predicate of the rules and its arguments, separated by tabs. "
+                "Correct the line, or name the rules with --rules."
+            )
+        values: list[Value] = []
+        for text, data_type in zip(arguments, signatures[indicator].argument_types, strict=True):
+            is_number = self._library.is_numeric(data_type) and text.lstrip("-").isdigit()
+            values.append(int(text) if is_number else text)
+        atom = Atom(predicate, tuple(map(Constant, values)))
+        return ProposedAtom(predicate, tuple(values), fact_claim(atom, self._library), entity_key(values[-1:]))
+
+
+def _atom(proposed: ProposedAtom) -> Atom:
+    return Atom(proposed.predicate, tuple(map(Constant, proposed.arguments)))

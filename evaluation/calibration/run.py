@@ -1,0 +1,310 @@
+"""`calibrate`: from labels and a critic's scores to a stored map, with measures on held-out labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
+from hapax.engine.search.certifying import describe
+from hapax.engine.search.oracle import model_name, short_model_name
+from hapax.engine.search.scored_facts import VOTES, ProposedAtom, labels_of, proposed_atoms
+from hapax.evaluation.calibration.fitting import (
+    LEAST_LABELS,
+    CalibrationMeasures,
+    FittedMap,
+    LabelledScore,
+    best_map,
+    contextual_map,
+    held_out,
+    measures,
+    reliability,
+)
+from hapax.evaluation.calibration.labels import LabelReader
+from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
+from hapax.evaluation.shared.estimates import Estimate
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.grammar.words import counted
+from hapax.kb.records import Assessment, CalibrationRecord, content_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.calls import JournaledCritic
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import CRITIC, Critic
+from hapax.llm_oracle.registry import open_model
+
+NOTHING_CLAIMED = ("N/A is an example of N/A.", "[MASK] is an example of [MASK].", "It is an example of it.")
+"""Claims without content, by which contextual calibration measures a critic's bias (Zhao et al. 2021, section 5)."""
+
+ALL, UNTAUGHT = "all labels", "facts that the critic was not trained on"
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class CalibrationOptions:
+    """Options of a calibration. `critic`: a model string; `labels`: sources, see `LabelReader`.
+
+    `reserve`: share of the labels that the map does not learn from, so that a certificate of calibrated scores can use
+    them. `figure`: path of the reliability diagram without its suffix.
+    """
+
+    critic: str = "embedded"
+    labels: tuple[str, ...] = (VOTES, "given")
+    reserve: float = 0.0
+    figure: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.reserve < 1.0:
+            raise HapaxError(f"reserve is {self.reserve:g}. Set it from 0 to below 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationResult:
+    """The learned map, and its measures on held-out labels by name of their part: raw, then calibrated."""
+
+    critic: str
+    fitted: FittedMap
+    sources: Mapping[str, int]
+    labels: int
+    true: int
+    reserved: int
+    measured: Mapping[str, tuple[int, CalibrationMeasures, CalibrationMeasures]]
+    points: Mapping[str, Sequence[tuple[float, float, int]]]
+    forecast: ThresholdChoice
+    written: tuple[Path, ...] = ()
+
+    def to_result(self) -> ExperimentResult:
+        """The table of measures, with all figures and the reliability diagram's data."""
+        columns = ("labels", "scores", "Brier", "log loss", "ECE", "AUC")
+        rows: list[tuple[str, ...]] = []
+        for part, (count, raw, calibrated) in self.measured.items():
+            for name, measure in (("raw", raw), ("calibrated", calibrated)):
+                cells = (measure.brier, measure.log_loss, measure.ece, measure.auc)
+                rows.append((f"{part} ({count})", name, *map(_text, cells)))
+        title = "Measures on labels of held-out keys, with 95 % intervals; lower is better but for the AUC"
+        figures = {
+            "critic": self.critic,
+            "method": self.fitted.title,
+            "map": self.fitted.map.parameters,
+            "labels": self.labels,
+            "true": self.true,
+            "reserved": self.reserved,
+            "sources": self.sources,
+            "measures": {
+                part: {"count": count, "raw": raw, "calibrated": calibrated}
+                for part, (count, raw, calibrated) in self.measured.items()
+            },
+            "reliability": self.points,
+            "forecast": self.forecast,
+            "figures": list(map(str, self.written)),
+        }
+        return ExperimentResult((ResultTable(title, columns, rows),), figures, notes=tuple(self._notes()))
+
+    def _foreseen(self) -> str:
+        choice = self.forecast
+        if choice.threshold is None:
+            reason = describe(choice.reason, choice.more_labels)
+            return f"For facts like these nothing can be promised: that {Promise()}. Of raw scores, {reason}"
+        share = choice.accepted / choice.pool
+        return f"For facts like these it can be promised that {Promise()}: {share:.0%} reach {choice.threshold:.4g}."
+
+    def _notes(self) -> Iterator[str]:
+        listed = ", ".join(f"{source}: {count}" for source, count in self.sources.items())
+        yield (
+            f"{short_model_name(self.critic)}: {counted(self.labels, 'label')}, {self.true} of them true ({listed}); "
+            f"{self.reserved} reserved. Chosen by held-out log loss: {self.fitted.title}. Use it with "
+            "`hapax search --calibrated`."
+        )
+        yield self._foreseen()
+        if self.fitted.method == "contextual":
+            yield (
+                f"Fewer than {LEAST_LABELS} labels, or none of one kind, teach no map. The scores were compared with "
+                "those of claims without content instead. Label more facts."
+            )
+        untaught = self.measured.get(UNTAUGHT)
+        if untaught is not None and untaught[1].auc.value < self.measured[ALL][1].auc.value - 0.1:
+            yield (
+                "The critic knows the facts it was trained on. On others its AUC is "
+                f"{untaught[1].auc.value:.2f}: the measures over all labels do not hold for them."
+            )
+        yield from map(str, self.written)
+
+
+def _text(estimate: Estimate) -> str:
+    return estimate.text(3, 3)
+
+
+class Calibrator:
+    """Calibrates one critic by the facts of a knowledge base, and stores labels, scores and map in it."""
+
+    def __init__(
+        self, kb: KnowledgeBase, library: Library, options: CalibrationOptions, opening: OpeningOptions
+    ) -> None:
+        self.kb, self.library, self.options = kb, library, options
+        self._opening = opening
+        journal = opening.journal or Journal(kb)
+        critic: Critic = open_model(options.critic, CRITIC, opening)
+        self._critic = JournaledCritic(critic, journal)
+        self.name = model_name(critic)
+        self._reader = LabelReader(kb, library, proposed_atoms(kb, library), opening)
+
+    def run(self) -> CalibrationResult:
+        """Read labels, score the labelled facts, learn, measure and store. Raises HapaxError without any label."""
+        truths, sources = self._truths()
+        labels = self._scored(truths)
+        reserved = {label.fact for label in labels if _is_reserved(label.fact, self.options.reserve)}
+        used = [label for label in labels if label.fact not in reserved]
+        fitted = best_map(used)
+        if fitted.method == "raw" and (len(used) < LEAST_LABELS or len({label.is_true for label in used}) < 2):
+            fitted = self._contextual()
+        probabilities = held_out(used)
+        measured, points = self._measured(used, probabilities)
+        written = self._figure(points)
+        result = CalibrationResult(
+            self.name,
+            fitted,
+            sources,
+            len(labels),
+            sum(label.is_true for label in labels),
+            len(reserved),
+            measured,
+            points,
+            _forecast(labels),
+            written,
+        )
+        self._store(fitted, used, tuple(sources), result)
+        return result
+
+    def _truths(self) -> tuple[dict[str, bool], dict[str, int]]:
+        """Truth by fact id, and the number of facts by source; the first source that labels a fact decides."""
+        truths: dict[str, bool] = {}
+        sources: dict[str, int] = {}
+        for source in self.options.labels:
+            labelled = self._reader.truths(source)
+            sources[source] = len(labelled)
+            truths = labelled | truths
+            if source != VOTES:  # stored as votes
+                self.kb.add_labels(labels_of(labelled, self._reader.proposed, source))
+        return {fact: truth for fact, truth in truths.items() if fact in self._reader.proposed}, sources
+
+    def _scored(self, truths: Mapping[str, bool]) -> list[LabelledScore]:
+        """The labelled facts with the critic's raw scores, which are stored; those not covered are left out."""
+        atoms = {fact: self._reader.proposed[fact] for fact in truths}
+        claims = list(dict.fromkeys(atom.claim for atom in atoms.values()))
+        scores = dict(zip(claims, self._critic.probabilities(claims), strict=True))
+        # A source that states a claim is no score to be calibrated, and a chain's last critic is calibrated by itself.
+        own = {
+            claim: score for claim, score in scores.items() if score.covered and not score.basis and not score.refused
+        }
+        self.kb.add_assessments(
+            Assessment(claim, "probability", score.judge or self.name, score.probability)
+            for claim, score in own.items()
+        )
+        labels = [
+            LabelledScore(own[atom.claim].probability, truths[fact], atom.indicator, _key(atom), fact)
+            for fact, atom in atoms.items()
+            if atom.claim in own
+        ]
+        if not labels and self.options.labels:
+            raise HapaxError(
+                f"{self.kb.place}: no proposed fact is labelled by {', '.join(self.options.labels)} and scored by "
+                f"{self.options.critic}. Name other sources with --labels, or search first."
+            )
+        return labels
+
+    def _contextual(self) -> FittedMap:
+        scores = [score.probability for score in self._critic.probabilities(NOTHING_CLAIMED)]
+        return FittedMap("contextual", 0.0, contextual_map(scores))
+
+    def _measured(
+        self, labels: Sequence[LabelledScore], probabilities: Sequence[float]
+    ) -> tuple[
+        dict[str, tuple[int, CalibrationMeasures, CalibrationMeasures]], dict[str, list[tuple[float, float, int]]]
+    ]:
+        raw = [label.score for label in labels]
+        measured = {ALL: (len(labels), measures(labels, raw), measures(labels, probabilities))}
+        points = {"raw": reliability(labels, raw), "calibrated": reliability(labels, probabilities)}
+        if self.options.critic == "embedded":
+            untaught = self._untaught(labels)
+            if untaught:
+                own = [labels[place] for place in untaught]
+                before = measures(own, [raw[place] for place in untaught])
+                after = measures(own, [probabilities[place] for place in untaught])
+                measured[UNTAUGHT] = (len(own), before, after)
+        return measured, points
+
+    def _untaught(self, labels: Sequence[LabelledScore]) -> list[int]:
+        """Positions of labels with a key that the atlas, from which the embedded critic was trained, does not have."""
+        from hapax.llm_oracle.embedded.atlas import load_atlas
+
+        atlas, places = load_atlas(), []
+        for place, label in enumerate(labels):
+            atom = self._reader.proposed[label.fact]
+            if not atlas.knows_key(atom.predicate, atom.arguments) and not atlas.holds(atom.predicate, atom.arguments):
+                places.append(place)
+        return places
+
+    def _figure(self, points: Mapping[str, Sequence[tuple[float, float, int]]]) -> tuple[Path, ...]:
+        if self.options.figure is None:
+            return ()
+        rows = [(name, *point) for name, line in points.items() for point in line]
+        table = ResultTable("", ("scores", "mean probability", "share true", "facts"), rows)
+
+        def draw(axes: Any) -> None:
+            axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8, linestyle="--", label="perfect")
+            for (name, line), colour in zip(points.items(), COLOURS, strict=False):
+                axes.plot([point[0] for point in line], [point[1] for point in line], "o-", color=colour, label=name)
+            axes.set(xlabel="probability that the critic gives", ylabel="share of true facts", xlim=(0, 1), ylim=(0, 1))
+            axes.legend()
+
+        return write_figure(self.options.figure, single((3.5, 3.5), draw), table)
+
+    def _store(
+        self, fitted: FittedMap, used: Sequence[LabelledScore], sources: tuple[str, ...], result: CalibrationResult
+    ) -> None:
+        metrics = {}
+        for part, (count, raw, calibrated) in result.measured.items():
+            metrics[part] = {"labels": count, "raw": _plain(raw), "calibrated": _plain(calibrated)}
+        self.kb.set_calibration(
+            CalibrationRecord(
+                self.name,
+                fitted.method,
+                fitted.map.parameters,
+                tuple(sorted(label.fact for label in used)),
+                sources,
+                metrics,
+                datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+
+
+def _forecast(labels: Sequence[LabelledScore]) -> ThresholdChoice:
+    """The threshold that raw scores would get for facts like the labelled ones."""
+    judged = [JudgedScore(label.score, label.is_true, label.key) for label in labels]
+    return choose_threshold(judged, [label.score for label in labels], Promise())
+
+
+def _plain(measured: CalibrationMeasures) -> dict[str, list[float] | None]:
+    plain: dict[str, list[float] | None] = {}
+    for name in ("brier", "log_loss", "ece", "auc"):
+        estimate: Estimate = getattr(measured, name)
+        ends = [estimate.value, estimate.low, estimate.high]
+        plain[name] = None if any(map(math.isnan, ends)) else ends
+    return plain
+
+
+def _is_reserved(fact: str, share: float) -> bool:
+    """True for this share of all facts, by their ids alone, so that the same facts are reserved every time."""
+    return int(content_id("reserved", fact)[:8], 16) < share * 16**8
+
+
+def _key(atom: ProposedAtom) -> str:
+    """The key by which labels are held out, apart for each predicate."""
+    return f"{atom.indicator}|{atom.key}"

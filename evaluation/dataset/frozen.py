@@ -1,0 +1,233 @@
+"""Frozen datasets: a written dataset, read back with its version, its checksum verified.
+
+The checksum is of what models are asked: the statements and the questions about them, whatever the files' format. So
+the JSON Lines and the Parquet files of one dataset have the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from hapax.evaluation.dataset.columns import PROBES, STATEMENTS, DatasetTable, Row, json_text, probe_rows
+from hapax.evaluation.link.probing.items import ProbeItem
+from hapax.grammar.attributes import Polarity
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Value
+from hapax.kb.records import Distribution, StatementPlace, statement_id, text_id
+from hapax.llm_oracle.protocols import ModelIdentity
+
+METADATA = "metadata.json"
+"""Written into every dataset; only a folder that has it may be replaced."""
+
+LAYOUT = 2
+"""Version of the files of a dataset. Since 2, a text is one row, and the dataset has a version and a checksum."""
+
+ENTAILS, CONTRADICTS = "entailment", "contradiction"
+
+_CONTENT = (
+    "id",
+    "distribution",
+    "rule",
+    "domain",
+    "polarity",
+    "premise",
+    "conclusion",
+    "negation",
+    "question",
+    "label",
+)
+
+
+@dataclass(slots=True)
+class Checksum:
+    """SHA-256 of statements and questions, each in the order of their files."""
+
+    _statements: Any = field(default_factory=hashlib.sha256)
+    _questions: Any = field(default_factory=hashlib.sha256)
+
+    def take_statement(self, row: Row) -> None:
+        content: dict[str, Any] = {name: row[name] for name in _CONTENT}
+        content["values"] = [[binding["variable"], binding["value"]] for binding in row["substitution"]]
+        self._statements.update(json_text(content).encode() + b"\n")
+
+    def take_question(self, row: Row) -> None:
+        self._questions.update(json_text(dict(row)).encode() + b"\n")
+
+    def hexdigest(self) -> str:
+        """64 hexadecimal digits."""
+        return hashlib.sha256(self._statements.digest() + self._questions.digest()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenStatement:
+    """A statement of a frozen dataset as models are asked about it. `values`: of all its variables, in order."""
+
+    item: ProbeItem
+    values: tuple[Value, ...]
+
+    @property
+    def cluster(self) -> tuple[str, tuple[Value, ...]]:
+        """Rule and values. Rows of one cluster are no independent cases."""
+        return self.item.rule, self.values
+
+
+@dataclass(frozen=True)
+class FrozenDataset:
+    """A verified dataset. `rankers`: models that divided it into head and long tail, with those that taught them."""
+
+    folder: Path
+    name: str
+    version: str
+    checksum: str
+    statements: tuple[FrozenStatement, ...]
+    rankers: tuple[ModelIdentity, ...]
+    _ids: frozenset[str]
+    _text_ids: frozenset[str]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules of its statements, sorted."""
+        return tuple(sorted({statement.item.rule for statement in self.statements}))
+
+    def contains(self, place: StatementPlace) -> bool:
+        """True if the dataset has the text, or the rule with these values."""
+        return place.id in self._ids or place.text_id in self._text_ids
+
+
+def load_dataset(folder: str | Path) -> FrozenDataset:
+    """Read a dataset that `hapax dataset` wrote in the format jsonl, parquet or hf, and verify its checksum.
+
+    Raises HapaxError for a folder without a dataset, for one of an older version, which has no checksum, and for one
+    whose statements or questions have changed since it was written.
+    """
+    place = Path(folder)
+    metadata = _metadata(place)
+    checksum = Checksum()
+    statements: list[FrozenStatement] = []
+    ids: set[str] = set()
+    text_ids: set[str] = set()
+    expected: list[Row] = []
+    try:
+        for row in _rows(place, STATEMENTS):
+            checksum.take_statement(row)
+            statement = _statement(row)
+            statements.append(statement)
+            expected += probe_rows(statement.item)
+            text_ids.add(text_id(row["premise"], row["conclusion"]))
+            ids.add(_id_of(row))
+            ids.update(other["id"] for other in row["other_proofs"])
+        questions = list(_rows(place, PROBES))
+    except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
+        raise HapaxError(
+            f"{place}: its tables cannot be read ({fault!r}). Restore the files that `hapax dataset` wrote, or write "
+            "the dataset again."
+        ) from fault
+    for row in questions:
+        checksum.take_question(row)
+    if checksum.hexdigest() != metadata["checksum"]:
+        raise HapaxError(
+            f"{place}: the statements or questions have changed since the dataset was written: their checksum is "
+            f"{checksum.hexdigest()[:12]}, not {metadata['checksum'][:12]}. Restore the files, or write the dataset "
+            "again under another --version."
+        )
+    if questions != expected:
+        raise HapaxError(
+            f"{place}: this version of Hapax words the questions about a statement otherwise. Use the version that "
+            "wrote the dataset, or write it again under another --version."
+        )
+    return FrozenDataset(
+        place,
+        metadata["name"],
+        metadata["version"],
+        metadata["checksum"],
+        tuple(statements),
+        _rankers(metadata),
+        frozenset(ids),
+        frozenset(text_ids),
+    )
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    """The dataset's `metadata.json`, of this layout."""
+    path = folder / METADATA
+    try:
+        metadata: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except OSError as fault:
+        raise HapaxError(f"{folder}: there is no dataset ({METADATA} is missing). Write one: hapax dataset.") from fault
+    except ValueError as fault:
+        raise HapaxError(f"{path}: this is not JSON ({fault}). Write the dataset again: hapax dataset.") from fault
+    layout = metadata.get("layout", 1) if isinstance(metadata, dict) else None
+    if layout == 1:
+        raise HapaxError(
+            f"{folder}: an older version of Hapax wrote this dataset, without a checksum and with repeated texts. "
+            "Write it again from its knowledge base, with --force."
+        )
+    if layout != LAYOUT:
+        raise HapaxError(f"{folder}: the dataset has layout {layout}; this version of Hapax reads {LAYOUT}. Update it.")
+    missing = [name for name in ("name", "version", "checksum") if not isinstance(metadata.get(name), str)]
+    if missing:
+        raise HapaxError(f"{path}: {missing[0]} is missing. Write the dataset again: hapax dataset.")
+    return metadata
+
+
+def _rankers(metadata: dict[str, Any]) -> tuple[ModelIdentity, ...]:
+    return tuple(
+        ModelIdentity(ranker["name"], taught_by=tuple(ranker["taught_by"])) for ranker in metadata.get("rankers", ())
+    )
+
+
+def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
+    """Rows of a table, head before long tail, from JSON Lines or else from Parquet."""
+    lines = [folder / "jsonl" / f"{table.name}-{distribution.value}.jsonl" for distribution in Distribution]
+    present = [path for path in lines if path.is_file()]
+    for path in present:
+        with path.open(encoding="utf-8") as stream:
+            for line in stream:
+                yield json.loads(line)
+    if present:
+        return
+    parts = folder / ("data" if table is STATEMENTS else table.name)
+    shards = [shard for distribution in Distribution for shard in sorted(parts.glob(f"{distribution.value}-*.parquet"))]
+    if not shards:
+        raise HapaxError(
+            f"{folder}: neither the format jsonl nor parquet is there. Write the dataset with --format jsonl or hf."
+        )
+    from hapax.evaluation.dataset.tables import read_parquet  # here, because it imports this module's importers
+
+    objects = [column.name for column in table.columns if column.kind == "json"]
+    for shard in shards:
+        for row in read_parquet(shard):
+            yield row | {name: json.loads(row[name]) for name in objects}
+
+
+def _statement(row: Row) -> FrozenStatement:
+    item = ProbeItem(
+        row["id"],
+        row["rule"],
+        row["domain"],
+        Distribution(row["distribution"]),
+        row["premise"],
+        row["conclusion"],
+        row["negation"],
+        row["question"],
+        Polarity(row["polarity"]),
+        entailed=row["label"] == ENTAILS,
+    )
+    return FrozenStatement(item, tuple(value for _, value in _substitution(row)))
+
+
+def _substitution(row: Row) -> list[tuple[str, Value]]:
+    """Variables and values of a row, with numbers as numbers."""
+    kinds = {"text": str, "integer": int, "decimal": Decimal}
+    return [(binding["variable"], kinds[binding["kind"]](binding["value"])) for binding in row["substitution"]]
+
+
+def _id_of(row: Row) -> str:
+    """The id of the first statement of the row, which differs from the row's if that is of the other distribution."""
+    return statement_id(row["rule"], _substitution(row))

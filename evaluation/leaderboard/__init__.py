@@ -1,0 +1,1 @@
+"""The leaderboard: many models on one frozen dataset, head against long tail."""

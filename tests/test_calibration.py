@@ -1,0 +1,259 @@
+"""Calibration of critics: maps are learned from labels, measured on held-out keys, stored and applied."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_fixture import invoke
+from click.testing import Result
+
+import hapax
+from hapax.engine.search.score_maps import ScoreMap, ScoreMaps, fact_probabilities
+from hapax.evaluation.calibration.fitting import (
+    LabelledScore,
+    best_map,
+    contextual_map,
+    held_out,
+    measures,
+    with_shifts,
+)
+from hapax.kb.records import CalibrationRecord, FactRecord, Source
+
+RULES = """
+oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow through [2]?".
+lives_in(Person X, Country A) & flows_through(River B, Country A) -> can_swim_in(Person X, River B).
+"""
+
+
+def timid(count: int, seed: int = 0) -> list[LabelledScore]:
+    """A critic that knows much and says yes to nothing: all its scores are below .11."""
+    rng = np.random.default_rng(seed)
+    labels = []
+    for number in range(count):
+        is_true = bool(rng.random() < 0.6)
+        score = 0.11 / (1 + math.exp(-rng.normal(1.5 if is_true else -1.5, 1)))
+        labels.append(LabelledScore(score, is_true, f"p{number % 3}/2", f"key {number // 2}", str(number)))
+    return labels
+
+
+def test_a_timid_critic_gets_probabilities() -> None:
+    """Scores that never reach .11 become probabilities near the truth, on keys that the map has not seen."""
+    labels = timid(400)
+    raw = measures(labels, [label.score for label in labels])
+    calibrated = measures(labels, held_out(labels))
+
+    assert raw.ece.value > 0.4
+    assert calibrated.ece.value < 0.08
+    assert calibrated.log_loss.high < raw.log_loss.low
+    assert calibrated.auc.value > 0.9
+
+
+def test_a_map_never_prefers_the_lower_score() -> None:
+    """Within a predicate a higher score has at least the probability of a lower one."""
+    fitted = best_map(timid(300)).map
+
+    probabilities = [fitted.probability(score / 1000, "p1/2") for score in range(120)]
+
+    assert probabilities == sorted(probabilities)
+    assert 0 < probabilities[0] < probabilities[-1] < 1
+
+
+def test_few_labels_of_a_predicate_move_its_map_little() -> None:
+    """The shift of a predicate with two false labels is smaller than that of one with forty."""
+    labels = [LabelledScore(0.5, False, "few/2", str(n)) for n in range(2)]
+    labels += [LabelledScore(0.5, False, "many/2", str(n)) for n in range(40)]
+
+    shifts = with_shifts(ScoreMap(), labels, 1.0).shifts
+
+    assert shifts["many/2"] < shifts["few/2"] < 0
+
+
+def test_without_labels_the_bias_is_that_of_claims_about_nothing() -> None:
+    """A critic that gives .1 to claims without content is as undecided at .1 as another at .5 (Zhao et al. 2021)."""
+    fitted = contextual_map([0.1, 0.1, 0.1])
+
+    assert fitted.probability(0.1) == pytest.approx(0.5)
+    # p / p_cf, normalised: (0.3 / 0.1) / (0.3 / 0.1 + 0.7 / 0.9)
+    assert fitted.probability(0.3) == pytest.approx(3 / (3 + 0.7 / 0.9))
+
+
+def test_a_map_is_the_same_after_storing() -> None:
+    """Maps of both kinds give the same probabilities from the knowledge base as before."""
+    fitted = best_map(timid(300)).map
+    with hapax.KnowledgeBase() as kb:
+        kb.set_calibration(CalibrationRecord("a@1", "isotonic", fitted.parameters, (), (), {}, "2026"))
+        stored = ScoreMaps.stored(kb)
+
+    for score in (0.0, 0.01, 0.05, 0.1, 1.0):
+        assert stored.probability("a@1", score, "p2/2") == fitted.probability(score, "p2/2")
+        assert stored.probability("other@1", score, "p2/2") == score
+
+
+def test_a_stored_fact_has_a_calibrated_probability() -> None:
+    """Given facts have 1, and facts of a critic without a map the critic's own score."""
+    with hapax.KnowledgeBase() as kb:
+        probability = fact_probabilities(kb)
+
+        assert probability(FactRecord("p", ("a", "b"), ("A", "B"), Source.GIVEN)) == 1.0
+        assert probability(FactRecord("p", ("a", "b"), ("A", "B"), Source.MODEL, 0.7)) == 0.7
+
+
+@pytest.fixture
+def rivers(tmp_path: Path) -> Path:
+    """Rules, a critic whose scores follow the truth in the file of labels, and an empty knowledge base."""
+    (tmp_path / "world.rules").write_text(RULES, "utf-8")
+    lines = [f"{'true' if n % 3 else 'false'}\tflows_through\tRiver {n}\tCountry {n // 2}" for n in range(60)]
+    (tmp_path / "labels.tsv").write_text("# truth, predicate, arguments\n" + "\n".join(lines) + "\n", "utf-8")
+    hapax.KnowledgeBase(tmp_path / "kb.db").close()
+    return tmp_path
+
+
+def calibrated(place: Path, *more: str) -> str:
+    result = invoke(
+        *("calibrate", "--rules", str(place / "world.rules"), "--db", str(place / "kb.db"), "--critic", "simulated:1"),
+        *("--labels", str(place / "labels.tsv"), *more),
+    )
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_command_stores_labels_and_map_and_draws(rivers: Path) -> None:
+    """A file of labels teaches a map, which the knowledge base keeps with its sample; the diagram has its data."""
+    output = calibrated(rivers, "--reserve", "0.5", "--figure", str(rivers / "diagram"))
+
+    assert "60 labels, 40 of them true" in output
+    assert "AUC" in output
+    assert "For facts like these nothing can be promised" in output
+    assert (rivers / "diagram.csv").read_text("utf-8").startswith("scores,mean probability,share true,facts")
+    with hapax.KnowledgeBase(rivers / "kb.db", read_only=True) as kb:
+        (record,) = kb.calibrations()
+        assert len(kb.labels()) == 60
+        assert 0 < len(record.sample) < 60
+        assert record.sources == (str(rivers / "labels.tsv"),)
+
+
+def test_a_faulty_label_is_named(rivers: Path) -> None:
+    """A line that is no label is refused with its number."""
+    (rivers / "labels.tsv").write_text("true\tflows_through\tRhine\tGermany\nmaybe\tflows_through\tA\tB\n", "utf-8")
+
+    result = invoke(
+        *("calibrate", "--rules", str(rivers / "world.rules"), "--db", str(rivers / "kb.db")),
+        *("--critic", "simulated:1", "--labels", str(rivers / "labels.tsv")),
+    )
+
+    assert result.exit_code == 1
+    assert "labels.tsv:2: not true or false" in result.output
+
+
+# --- promises of a search --------------------------------------------------------------------------------------------
+
+GEMS = [f"gem {number}" for number in range(120)]
+GEM_RULES = """
+oracle is_mined_in(Gem, Country): "[1] is mined in [2]" / "[1] is not mined in [2]" / "is [1] mined in [2]?"
+given visits(Person, Country): "[1] visits [2]" / "[1] does not visit [2]" / "does [1] visit [2]?"
+given can_buy(Person, Gem): "[1] can buy [2]" / "[1] cannot buy [2]" / "can [1] buy [2]?"
+@name gems
+visits(Person X, Country A) & is_mined_in(Gem B, Country A) -> can_buy(Person X, Gem B)
+"""
+
+
+def gem_script() -> dict[str, object]:
+    """A model that proposes 120 gems of one country; its critic says .5 to every second one and .3 to the others."""
+    scores = {f"{gem.capitalize()} is mined in Peru.": 0.5 if n % 2 else 0.3 for n, gem in enumerate(GEMS)}
+    values = {"'[A] is mined in [B]'": ["Peru"], "'[A] is mined in Peru'": GEMS, "'[B] is mined in Peru'": GEMS}
+    return {
+        "generate": values,
+        "critic": scores,
+        "defaults": {"critic": 0.9, "likelihood": -10.0, "generate": ["Peru"]},
+    }
+
+
+@pytest.fixture
+def gems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A search without a promise was done. Gems with a score of .5 are true, the others are false."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gems.rules").write_text(GEM_RULES, "utf-8")
+    (tmp_path / "gems.json").write_text(json.dumps(gem_script()), "utf-8")
+    lines = [f"{'true' if n % 2 else 'false'}\tis_mined_in\t{gem}\tPeru" for n, gem in enumerate(GEMS)]
+    (tmp_path / "labels.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    assert search_gems("--fact-threshold", "0.99").exit_code == 0
+    return tmp_path
+
+
+def search_gems(*more: str) -> Result:
+    # The values of one call suffice for a certificate only if there are many of them.
+    command = ("search", "gems.rules", "-m", "scripted:gems.json", "--likelihood", "scripted:gems.json")
+    return invoke(*command, "--values", "120", "--no-progress", "--db", "kb.db", *more)
+
+
+def label_gems(*more: str) -> None:
+    options = ("--rules", "gems.rules", "--critic", "scripted:gems.json", "--labels", "labels.tsv")
+    result = invoke("calibrate", *options, "--db", "kb.db", *more)
+    assert result.exit_code == 0, result.output
+
+
+def facts(place: Path) -> set[str]:
+    with hapax.KnowledgeBase(place / "kb.db", read_only=True) as kb:
+        return {str(fact.arguments[0]) for fact in kb.facts("is_mined_in")}
+
+
+def test_nothing_is_promised_without_labels(gems: Path) -> None:
+    """A promise without labels ends the command before anything is asked, and says how many are needed."""
+    result = search_gems("--precision", "0.95")
+
+    assert result.exit_code == 1
+    assert "nothing is labelled" in result.output
+    assert "more labels would do" in result.output
+
+
+def test_a_promise_accepts_what_its_labels_allow(gems: Path) -> None:
+    """The threshold lies where the labels are true, below Hapax's own; the certificate is kept with its run."""
+    label_gems()
+
+    result = search_gems("--precision", "0.9", "--confidence", "0.8")
+
+    assert result.exit_code == 0, result.output
+    assert "at least 0.9 of the accepted are true, with confidence 0.8" in result.output
+    assert facts(gems) == {gem for n, gem in enumerate(GEMS) if n % 2}
+    with hapax.KnowledgeBase(gems / "kb.db", read_only=True) as kb:
+        (certificate,) = kb.certificates()
+        assert certificate.threshold == 0.5
+        assert (certificate.false, certificate.labels) == (0, 60)
+        assert certificate.run_id in {run.id for run in kb.runs()}
+
+
+def test_facts_that_taught_the_map_do_not_certify_it(gems: Path) -> None:
+    """A promise on calibrated scores counts reserved labels alone."""
+    label_gems()
+    refused = search_gems("--precision", "0.9", "--calibrated")
+    label_gems("--reserve", "0.7")
+    promised = search_gems("--precision", "0.9", "--confidence", "0.8", "--calibrated")
+
+    assert "nothing is labelled" in refused.output
+    assert promised.exit_code == 0, promised.output
+    assert facts(gems) == {gem for n, gem in enumerate(GEMS) if n % 2}
+
+
+def test_a_calibrated_search_accepts_what_raw_scores_hide(gems: Path) -> None:
+    """A critic that never says more than .5 is useless to the usual threshold, and useful when it is calibrated."""
+    label_gems()
+    raw = search_gems("--fact-threshold", "0.85")
+    before = facts(gems)
+
+    result = search_gems("--calibrated", "--fact-threshold", "0.85")
+
+    assert raw.exit_code == result.exit_code == 0, result.output
+    assert before == set()
+    assert facts(gems) == {gem for n, gem in enumerate(GEMS) if n % 2}
+
+
+def test_a_critic_without_a_map_is_named(gems: Path) -> None:
+    """--calibrated without a calibration is an error with its remedy."""
+    result = search_gems("--calibrated")
+
+    assert result.exit_code == 1
+    assert "is not calibrated. Run `hapax calibrate` first" in result.output

@@ -1,0 +1,169 @@
+"""Thresholds with a promise on precision, in simulated worlds whose truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hapax.engine.certificates import (
+    JudgedScore,
+    Promise,
+    ThresholdChoice,
+    binomial_tail,
+    choose_by_group,
+    choose_threshold,
+    least_labels,
+    upper_bound,
+)
+from hapax.grammar.errors import HapaxError
+
+WORLDS = 1000
+BROKEN_AT_MOST = int(stats.binom.ppf(0.999, WORLDS, 0.1))
+"""Broken promises among the worlds that a method which breaks one in ten exceeds once in a thousand test runs."""
+
+
+def world(rng: np.random.Generator, size: int, auc: float, true_share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and truths of a pool in which true values score above false ones with probability `auc`."""
+    truths = rng.random(size) < true_share
+    distance = math.sqrt(2) * stats.norm.ppf(auc)
+    return stats.norm.cdf(rng.normal(size=size) + distance * truths), truths
+
+
+def labelled(rng: np.random.Generator, scores: np.ndarray, truths: np.ndarray, count: int) -> list[JudgedScore]:
+    drawn = rng.choice(len(scores), count, replace=False)
+    return [JudgedScore(float(scores[place]), bool(truths[place])) for place in drawn]
+
+
+def is_broken(choice: ThresholdChoice, scores: np.ndarray, truths: np.ndarray, precision: float) -> bool:
+    return choice.threshold is not None and truths[scores >= choice.threshold].mean() < precision
+
+
+def true_yield(threshold: float | None, scores: np.ndarray, truths: np.ndarray) -> float:
+    """Share of the true values that are accepted."""
+    return 0.0 if threshold is None else float(truths[scores >= threshold].sum() / truths.sum())
+
+
+def oracle_threshold(scores: np.ndarray, truths: np.ndarray, precision: float) -> float | None:
+    """The lowest threshold that has the precision, by all truths."""
+    order = np.argsort(-scores)
+    shares = np.cumsum(truths[order]) / np.arange(1, len(order) + 1)
+    reached = np.flatnonzero(shares >= precision)
+    return float(scores[order[reached[-1]]]) if len(reached) else None
+
+
+def test_the_bound_is_that_of_clopper_and_pearson() -> None:
+    """Tail and bound are those of the binomial distribution, as SciPy computes them."""
+    for false, count in ((0, 10), (3, 60), (40, 900), (7, 7)):
+        assert binomial_tail(false, count, 0.05) == pytest.approx(stats.binom.cdf(false, count, 0.05))
+        expected = stats.beta.ppf(0.9, false + 1, count - false) if false < count else 1.0
+        assert upper_bound(false, count, 0.9) == pytest.approx(expected)
+
+
+def test_forty_five_labels_without_a_fault_are_the_least() -> None:
+    """A precision of .95 with confidence .9 needs 45 labels that are all true: .95^45 is below .1, .95^44 is not."""
+    assert least_labels(0, 0.05, 0.1) == 45
+
+
+@pytest.mark.parametrize(
+    ("labels", "auc", "true_share"), [(60, 0.8, 0.94), (150, 0.507, 0.945), (300, 0.7, 0.9), (600, 0.95, 0.5)]
+)
+def test_the_promise_is_broken_in_one_world_of_ten_at_most(labels: int, auc: float, true_share: float) -> None:
+    """Of 1,000 worlds with a random labelled sample, at most a tenth accept more than 5 % false values."""
+    rng, promise, broken = np.random.default_rng(labels), Promise(0.95, 0.9), 0
+    for _ in range(WORLDS):
+        scores, truths = world(rng, 1000, auc, true_share)
+        choice = choose_threshold(labelled(rng, scores, truths, labels), scores.tolist(), promise)
+        broken += is_broken(choice, scores, truths, 0.95)
+
+    assert broken <= BROKEN_AT_MOST
+
+
+def test_all_groups_hold_at_once_where_each_has_its_own_shift() -> None:
+    """Head and long tail differ in truth and in the critic's skill; a world counts as broken if either end is."""
+    rng, promise, broken = np.random.default_rng(5), Promise(0.9, 0.9), 0
+    for _ in range(WORLDS):
+        ends = {"head": world(rng, 800, 0.9, 0.9), "long_tail": world(rng, 800, 0.7, 0.75)}
+        judged = {end: labelled(rng, *values, 300) for end, values in ends.items()}
+        pools = {end: scores.tolist() for end, (scores, _) in ends.items()}
+        choices = choose_by_group(judged, pools, promise)
+        broken += any(is_broken(choices[end], *values, 0.9) for end, values in ends.items())
+
+    assert broken <= BROKEN_AT_MOST
+
+
+def test_labels_of_the_head_alone_do_not_certify_the_tail() -> None:
+    """Labels of one end break the promise at the other end, which is why they are drawn for each end."""
+    rng, promise, broken = np.random.default_rng(6), Promise(0.9, 0.9), 0
+    for _ in range(100):
+        head, tail = world(rng, 1500, 0.9, 0.9), world(rng, 1500, 0.6, 0.6)
+        choice = choose_threshold(labelled(rng, *head, 300), tail[0].tolist(), promise)
+        broken += is_broken(choice, *tail, 0.9)
+
+    assert broken > 50
+
+
+def test_a_modest_critic_gives_half_of_what_the_truth_would() -> None:
+    """With an AUC of .8 and 600 labels the promise of .95 gives at least half the yield of the best threshold."""
+    rng, promise, ours, best = np.random.default_rng(7), Promise(0.95, 0.9), [], []
+    for _ in range(100):
+        scores, truths = world(rng, 4000, 0.8, 0.9)
+        choice = choose_threshold(labelled(rng, scores, truths, 600), scores.tolist(), promise)
+        ours.append(true_yield(choice.threshold, scores, truths))
+        best.append(true_yield(oracle_threshold(scores, truths, 0.95), scores, truths))
+
+    assert float(np.mean(ours)) > 0.5 * float(np.mean(best))
+
+
+def test_a_critic_by_chance_gets_no_threshold_and_no_hope() -> None:
+    """Where a third is false at every score, nothing is promised, and no number of labels is said to do."""
+    rng = np.random.default_rng(8)
+    scores, truths = world(rng, 2000, 0.5, 0.67)
+
+    choice = choose_threshold(labelled(rng, scores, truths, 400), scores.tolist(), Promise())
+
+    assert (choice.threshold, choice.more_labels) == (None, None)
+    assert "are false" in choice.reason
+
+
+def test_too_few_labels_say_how_many_more() -> None:
+    """Thirty true labels promise nothing yet; the estimate of the lacking ones suffices when it is followed."""
+    scores = [number / 1000 for number in range(1000)]
+    judged = [JudgedScore(score, True) for score in scores[::33]]
+
+    few = choose_threshold(judged, scores, Promise())
+    assert few.threshold is None
+    assert few.more_labels is not None
+    more = [JudgedScore(scores[number % 1000], True) for number in range(0, 2000, 2)][: 31 + 2 * few.more_labels]
+
+    assert choose_threshold([*judged, *more], scores, Promise()).threshold is not None
+
+
+def test_conformal_risk_control_keeps_the_expectation() -> None:
+    """Over many samples the share of false values of an average question is at most the risk."""
+    rng, promise, losses = np.random.default_rng(9), Promise(0.9, method="conformal"), []
+    for _ in range(200):
+        scores, truths = world(rng, 1200, 0.85, 0.85)
+        blocks = np.arange(1200) // 4  # questions with four values each
+        drawn = rng.choice(300, 120, replace=False)
+        judged = [
+            JudgedScore(float(scores[place]), bool(truths[place]), str(blocks[place]))
+            for place in np.flatnonzero(np.isin(blocks, drawn))
+        ]
+        choice = choose_threshold(judged, scores.tolist(), promise)
+        for block in range(300):
+            if block in drawn or choice.threshold is None:
+                continue
+            members = (blocks == block) & (scores >= choice.threshold)
+            losses.append(1 - truths[members].mean() if members.any() else 0.0)
+
+    assert float(np.mean(losses)) <= 0.1
+
+
+@pytest.mark.parametrize("number", [0.0, 1.0, math.nan, 95])
+def test_a_promise_is_a_share(number: float) -> None:
+    """A precision outside 0 to 1 is refused."""
+    with pytest.raises(HapaxError, match="between 0 and 1"):
+        Promise(precision=number)
