@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hapax.grammar.assemble import VARIABLE_NAME
+from hapax.grammar.assemble import is_variable_name
 from hapax.llm_oracle.answers import without_numbering
 
 MAX_REPLY_CHARACTERS = 20_000
@@ -91,7 +91,7 @@ def _type_name(line: str) -> str | None:
     singular = _singular(" ".join(words)).split()
     name = " ".join(word if word in _SMALL_WORDS else word[0].upper() + word[1:] for word in singular)
     # `Vitamin C` would be read as a variable C of the type Vitamin.
-    return None if VARIABLE_NAME.fullmatch(name.rpartition(" ")[2]) else name
+    return None if is_variable_name(name.rpartition(" ")[2]) else name
 
 
 def _singular(noun: str) -> str:
@@ -142,7 +142,7 @@ def is_sentence(words: str, arguments: Sequence[str]) -> bool:
         if f" {' '.join(filter(None, [*type_words, name]))} " in f" {' '.join(lower)} ":
             return True
     for place, word in enumerate(lower):
-        is_capital = place > 0 and VARIABLE_NAME.fullmatch(plain[place]) is not None
+        is_capital = place > 0 and is_variable_name(plain[place]) is not None
         if is_capital or (word in variables and word not in ("a", "")):
             return True
     return False
