@@ -36,6 +36,7 @@ GROUP = "hapax.models"
 BACKENDS: Mapping[str, str] = {
     "embedded": "hapax.llm_oracle.backends.checkpoints:EMBEDDED",
     "smollm2": "hapax.llm_oracle.backends.checkpoints:SMOLLM2",
+    "smollm2-critic": "hapax.llm_oracle.backends.checkpoints:SMOLLM2_CRITIC",
     "hf": "hapax.llm_oracle.backends.checkpoints:HUGGING_FACE",
     "gguf": "hapax.llm_oracle.backends.checkpoints:GGUF",
     "openai": "hapax.llm_oracle.backends.servers:OPENAI",

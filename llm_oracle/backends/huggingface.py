@@ -203,11 +203,11 @@ class HuggingFaceCritic:
     def __init__(self, loaded: LoadedModel, room: int = ROOM) -> None:
         self.identity = loaded.identity
         self._loaded = loaded
-        self._yes, self._no = answer_tokens(loaded)
+        self._yes, self._no = self._answers()
         self._scorer = _EncodedPrompts(loaded, room) if loaded.is_seq2seq else CausalScorer(loaded, room)
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        prompts = [tuple(self._loaded.prompt_tokens(critic_prompt(claim))) for claim in claims]
+        prompts = [self._prompt(claim) for claim in claims]
         for tokens in prompts:
             if len(tokens) > self._loaded.context:
                 raise _too_long(self._loaded, "claim", len(tokens))
@@ -216,6 +216,14 @@ class HuggingFaceCritic:
             CriticScore(yes_probability(logits[:count], logits[count:]), Usage(len(tokens), 1))
             for logits, tokens in zip(self._scorer.next_logits(prompts, self._yes + self._no), prompts, strict=True)
         ]
+
+    def _prompt(self, claim: str) -> Tokens:
+        """Tokens of the question about a claim."""
+        return tuple(self._loaded.prompt_tokens(critic_prompt(claim)))
+
+    def _answers(self) -> tuple[list[int], list[int]]:
+        """The tokens of yes and of no."""
+        return answer_tokens(self._loaded)
 
 
 class _EncodedPrompts:

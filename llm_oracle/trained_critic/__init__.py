@@ -1,0 +1,1 @@
+"""The adapter of the critic `smollm2-critic` and its card."""
