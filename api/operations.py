@@ -154,10 +154,14 @@ def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[
 
 
 def refuse_faulty(rules: Library) -> None:
-    """Raises RulesRejected if a rule has errors: half of its statements would be wrong."""
+    """Raises RulesRejected if a rule has errors: half of its statements would be wrong.
+
+    Stored entailments that were added as rules are not refused: their types are a parser's, and their scores decide.
+    """
+    from hapax.engine.entailment.graph import ENTAILS
     from hapax.grammar.checks import library_errors
 
-    errors = library_errors(rules)
+    errors = [error for error in library_errors(rules) if error.place.file != ENTAILS]
     if errors:
         raise RulesRejected(errors)
 

@@ -10,9 +10,10 @@ from cli_fixture import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hapax
 from hapax.engine.entailment.checks import entailment_faults
 from hapax.engine.entailment.closure import EntailmentGraph
-from hapax.engine.entailment.graph import Edge, edges, read_edges, store_edges
+from hapax.engine.entailment.graph import Edge, edges, read_edges, store_edges, with_entailments
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.pair_checks import duplicate_and_subsumed_rules
 from hapax.grammar.parser import parse_library
@@ -457,3 +458,14 @@ def test_a_weak_way_back_does_not_silence_a_strong_direction() -> None:
 
     assert "HPX413" in codes(0.5)
     assert "HPX413" not in codes(0.9)
+
+
+def test_goals_use_entailments_whose_types_differ_from_the_declarations() -> None:
+    """Goals refuse faulty rules, but not stored entailments, whose types no author of rules has written."""
+    rules = hapax.parse_rules("given went_to(Person, Shop)\n")
+    entailing = with_entailments(rules, [Edge.of("went_to(Human A, Place B)", "visited(Human A, Place B)", 0.9)])
+
+    with hapax.KnowledgeBase() as kb:
+        hapax.add_facts(kb, "went_to", [("ann", "baker")], rules)
+
+        assert hapax.query("visited(ann, X)", entailing, kb).result.rows == [("baker",)]
