@@ -26,6 +26,7 @@ RESULTS = {
         "Evaluation",
         "Examination",
         "Explanation",
+        "FactChange",
         "Library",
     ),
     *("ModelListings", "ProposedRules", "ReportPage", "Rule", "RulesKept", "SearchAccount", "SearchResult"),

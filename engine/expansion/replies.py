@@ -142,7 +142,7 @@ def is_sentence(words: str, arguments: Sequence[str]) -> bool:
         if f" {' '.join(filter(None, [*type_words, name]))} " in f" {' '.join(lower)} ":
             return True
     for place, word in enumerate(lower):
-        is_capital = place > 0 and is_variable_name(plain[place]) is not None
+        is_capital = place > 0 and is_variable_name(plain[place])
         if is_capital or (word in variables and word not in ("a", "")):
             return True
     return False
