@@ -33,6 +33,7 @@ from hapax.grammar.declarations import (
 )
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.hints import hint
+from hapax.grammar.prolog_text import UNSTORABLE
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
 from hapax.grammar.syntax import (
     AttributeLine,
@@ -526,7 +527,12 @@ def is_variable_name(text: str) -> bool:
 
 
 def unquoted(source: str) -> str:
-    """The text inside quotes with its escapes replaced. Raises ValueError with an unknown escape."""
+    """The text inside quotes with its escapes replaced.
+
+    Raises ValueError with an unknown escape, or with the escape of a character that Prolog and SQLite cannot hold.
+    """
+    if found := UNSTORABLE.search(source):
+        raise ValueError(f"\\u{{{ord(found[0]):x}}}")
     return _ESCAPE.sub(_unescaped, source[1:-1])
 
 

@@ -604,9 +604,9 @@ MEANING_HINTS: tuple[Hint, ...] = (
     Hint(
         "unknown escape",
         "HPX054",
-        'the escape "{escape}" in a quoted text is not known',
+        'the character or escape "{escape}" cannot stand in a quoted text',
         'Use \\" \\\\ \\n \\t or \\u{{hexadecimal}}, and write a backslash as \\\\.',
-        ('fact p("a\\q")', 'fact p("\\u{110000}")', 'fact p("\\u{0}")', 'fact p("\\u{d800}")'),
+        ('fact p("a\\q")', 'fact p("\\u{110000}")', 'fact p("\\u{0}")', 'fact p("\\u{d800}")', 'fact p("\0")'),
     ),
     Hint(
         "number too large",

@@ -32,7 +32,7 @@ MAXIMUM_POWER = 1000
 """Largest power of ten of a decimal: beyond it the exact rational would fill memory."""
 
 _PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 _SYSTEM_NAMES = """
     abolish/1 acyclic_term/1 arg/3 asserta/1 assertz/1 at_end_of_stream/1 atom/1 atom_chars/2 atom_codes/2
@@ -59,7 +59,7 @@ def prolog_atom(text: str) -> str:
     """The text as a Prolog atom. Raises HapaxError for NUL and lone surrogates, which Prolog cannot hold."""
     if _PLAIN_ATOM.fullmatch(text):
         return text
-    unstorable = _UNSTORABLE.search(text)
+    unstorable = UNSTORABLE.search(text)
     if unstorable:
         raise HapaxError(
             f"The text {text[:40]!r} contains U+{ord(unstorable[0]):04X}, which Prolog cannot store. Remove it."

@@ -20,12 +20,15 @@ from hapax.kb import rows
 from hapax.kb.records import (
     Assessment,
     AtomPattern,
+    CalibrationRecord,
     CallRecord,
     Candidate,
+    CertificateRecord,
     ConflictRecord,
     Decision,
     DenialRecord,
     Distribution,
+    FactLabel,
     FactRecord,
     PredicateRecord,
     ProfileRecord,
@@ -132,6 +135,15 @@ RECORDS = [
         st.builds(
             Withdrawal, TEXT, st.lists(VALUE).map(tuple), NAMES, st.sampled_from(Source), TEXT, TEXT, TEXT, SCORE,
             st.none() | TEXT, st.none() | TEXT, st.none() | TEXT, st.none() | TEXT,
+        ),
+    ),
+    (rows.LABELS, st.builds(FactLabel, TEXT, st.lists(VALUE).map(tuple), st.booleans(), TEXT)),
+    (rows.CALIBRATIONS, st.builds(CalibrationRecord, TEXT, TEXT, PLAIN, NAMES, NAMES, PLAIN, TEXT)),
+    (
+        rows.CERTIFICATES,
+        st.builds(
+            CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT,
+            TEXT, SCORE, TEXT, TEXT, TEXT,
         ),
     ),
     (rows.PROFILES, st.builds(ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),

@@ -190,7 +190,8 @@ class _Writer:
     def facts(self, known: Sequence[FactRecord], assumed: Sequence[Atom]) -> Iterator[str]:
         given = [(atom.predicate, _values(atom)) for atom in (*self.library.facts, *assumed)]
         # The same fact may be stored, stated in a rule file and assumed at once; a dictionary keeps the first.
-        every = {(f.predicate, f.arguments): None for f in known if is_sayable(f.arguments)} | dict.fromkeys(given)
+        # Stated facts come first, as they do where stored ones are fetched, so that answers have one order.
+        every = dict.fromkeys(given) | {(f.predicate, f.arguments): None for f in known if is_sayable(f.arguments)}
         lines: dict[str, list[str]] = {}
         for predicate, arguments in every:
             indicator = f"{predicate}/{len(arguments)}"
