@@ -405,7 +405,9 @@ def _print_cuts(report: SearchReport) -> None:
 
     lines = []
     for rule in report.searched:
-        cuts = list(filter(None, map(cut_text, rule.account)))
+        # In the last step of disjoint ends the middle is cut, which every rule has.
+        steps = rule.account[:-1] if rule.pool else rule.account
+        cuts = list(filter(None, map(cut_text, steps)))
         lines += [f"  {rule.rule}, {cut}" for cut in cuts]
     if lines:
         out.print("\nCut by --beam or --keep-share in both distributions (--beam all cuts nothing):")
@@ -460,12 +462,13 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
         f"\n{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} "
         f"in {escape(options['database'])}{both}; mean delta {number_text(report.mean_delta)}"
     )
+    settings = search_settings(options)
     if counts["in_both"] and options["beam"] is not None:
         out.print(
-            f"A statement is in both where a step has few values: each distribution keeps "
-            f"{100 * options['keep_share']:g}% of them (--keep-share; LINK's paper: 75%), at most {options['beam']} "
-            "(--beam)."
+            f"A statement is in both where a step has few values: each distribution keeps {100 * settings.share:g}% of "
+            f"them (--keep-share; LINK's paper: 75%), at most {options['beam']} (--beam)."
         )
+    _print_ends(report)
     _print_conflicts(report)
     out.print(
         f"{_requests_text(report, options)} "
@@ -479,6 +482,28 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
         err.print(
             f"[yellow]refused[/] {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
             "`hapax stats` shows the reasons.",
+            soft_wrap=True,
+        )
+
+
+def _print_ends(report: SearchReport) -> None:
+    """Say how the disjoint ends were cut, and of which rules there are too few statements for ends that mean much."""
+    from hapax.engine.search.ends import SMALL_POOL
+
+    divided = [rule for rule in report.searched if rule.pool]
+    if not divided:
+        return
+    pool, crowded, matched = (sum(counts) for counts in zip(*(rule.end_counts for rule in divided), strict=True))
+    out.print(
+        f"The ends are cut from {counted(pool, 'statement')} and share none; the middle is at neither. "
+        f"{counted(crowded, 'more is', 'more are')} left out where one value would fill an end, and "
+        f"{counted(matched, 'pair')} of head and long tail {'differs' if matched == 1 else 'differ'} in one name only."
+    )
+    small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
+    if small:
+        out.print(
+            f"[yellow]small[/] fewer than {SMALL_POOL} statements, too few for ends that mean much: "
+            f"{escape(', '.join(small))}",
             soft_wrap=True,
         )
 
