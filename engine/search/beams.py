@@ -457,7 +457,10 @@ class RuleSearch:
         if self.settings.likelihood == "model":
             ranked = {texts[beam]: scores[texts[beam]] for beam in pool}
             account.texts += len(ranked)
-            account.equal += equal_texts(ranked)
+            # `A is like B` and `B is like A` have the same names: their equal sums are no weakness of the ranker.
+            values = {texts[beam]: frozenset(beam.values) for beam in pool}
+            distinct = {values[text]: score for text, score in ranked.items()} if measures else ranked
+            account.equal += equal_texts(distinct)
         if self.settings.has_disjoint_ends:
             self.beams = pool
             ranked_beams = {beam: self._common_score(beam, scores[texts[beam]]) for beam in pool}
@@ -515,7 +518,6 @@ class RuleSearch:
             {text: measures[beam] for text, beam in first.items() if beam in measures},
             lambda text: self._chance(first[text]),
             self.settings.end_size,
-            self.settings.measure,
         )
         left: _Kept = {}
         for distribution in self.settings.distributions:

@@ -51,12 +51,16 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class EndSize:
-    """Share of a pool at each end, and the most statements. `splits_ties`: chance divides what the ranker cannot tell
-    apart; otherwise it is at no end."""
+    """Share of a pool at each end, and the most statements.
+
+    `splits_ties`: chance divides what the ranker cannot tell apart; otherwise it is at no end. `by_pairs`: the scores
+    are those of `pair`, so that the pool is the half with the commoner names.
+    """
 
     share: float = END_SHARE
     most: int | None = None
     splits_ties: bool = False
+    by_pairs: bool = False
 
     def of(self, count: int) -> int:
         """Statements at each end of a pool, before crowded ones leave."""
@@ -179,17 +183,12 @@ class Division:
         measures: Mapping[str, TextMeasures],
         chance: Callable[[str], float],
         size: EndSize,
-        measure: str | None,
     ) -> Division:
-        """Divide statements by their scores. A single statement, which nothing is likelier than, is long tail.
+        """Divide statements by their scores. A single statement is long tail.
 
         `measures`: all that the ranker says of them; without the numbers of tokens, no pairs are matched.
         """
-        pool = (
-            pair_pool({text: measures[text] for text in scores})
-            if measure == Measure.PAIR and measures
-            else list(scores)
-        )
+        pool = pair_pool(measures) if size.by_pairs and measures else list(scores)
         if len(scores) == 1:
             return cls(Ends((), tuple(scores), pool=1))
         split = ends({text: scores[text] for text in pool}, values, chance, size)

@@ -133,7 +133,7 @@ class SearchSettings:
     @property
     def end_size(self) -> EndSize:
         """Size of disjoint ends."""
-        return EndSize(self.share, self.width, splits_ties=True)
+        return EndSize(self.share, self.width, splits_ties=True, by_pairs=self.measure == Measure.PAIR)
 
     @property
     def pool(self) -> int:
