@@ -459,11 +459,21 @@ with_search_settings = together(
         help="Partial substitutions kept at each step; all: neither the beam nor --keep-share cuts anything.",
     ),
     click.option(
+        "--measure",
+        type=click.Choice(["paper", "total", "slor", "span", "prior", "pair"]),
+        help="Measure by which the likelihood model ranks (docs/long_tail.md).  [default: prior, or paper for a model "
+        "that scores whole texts alone, and with --compat]",
+    ),
+    click.option(
+        "--ends",
+        type=click.Choice(["disjoint", "overlapping"]),
+        help="Head and long tail without a common statement, cut from all complete substitutions, or, as in LINK, cut "
+        "at each step.  [default: disjoint; with --compat overlapping]",
+    ),
+    click.option(
         "--keep-share",
         type=Finite(0, 1, min_open=True),
-        default=0.75,
-        show_default=True,
-        help="Share that the likelihood gate keeps.",
+        help="Share at each end.  [default: a third; 0.75 of overlapping ends]",
     ),
     click.option(
         "--calls",
@@ -596,6 +606,8 @@ def search_settings(options: dict[str, Any]) -> Any:
         "values_per_call",
         "temperature",
         "answer_tokens",
+        "measure",
+        "ends",
         "compat",
         "seed",
         "profile",

@@ -49,10 +49,14 @@ from hapax.grammar.words import counted
 if TYPE_CHECKING:
     from hapax.engine.search.plan import Range, RunEstimate
     from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
+    from hapax.engine.search.settings import SearchSettings
     from hapax.grammar.dependencies import SearchPlan
     from hapax.grammar.rules import Library, Rule
     from hapax.llm_oracle.protocols import Models
 
+
+DEFAULT_RANKER = "smollm2"
+"""Model that ranks what the embedded model finds: the embedded one has read no texts."""
 
 ACCOUNTS = 10
 """Rules without a statement whose accounts are printed without --account."""
@@ -163,6 +167,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         _print_withdrawn(library, rules)
     settings = search_settings(options)
     options["critic"] = _default_critic(library, options)
+    options["likelihood"] = _default_ranker(options)
     executor = Executor(library, options)
     _explain_default(options)
     with open_kb(options["database"]) as kb:
@@ -188,6 +193,7 @@ def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any
 
     # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
     options["critic"] = _default_critic(library, options)
+    options["likelihood"] = _default_ranker(options)
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
         models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
@@ -288,7 +294,7 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     print_skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
     _print_empty(report, library, options)
     _print_accounts(report, options)
-    _print_cuts(report)
+    _print_cuts(report, search_settings(options))
     _warn_of_equal_scores(report, options)
     for line in report.certificates:
         out.print(f"promise: {escape(line)}", soft_wrap=True)
@@ -317,6 +323,19 @@ def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
     return f"reference:{','.join(references)},{options['knowledge']}" if references else None
 
 
+def _default_ranker(options: dict[str, Any]) -> str | None:
+    """The ranker of the default model: a language model that has read of the world, if it is installed."""
+    from hapax.llm_oracle.registry import find_backend
+
+    ranker: str | None = options["likelihood"]
+    # With every beam kept nothing is ranked.
+    unranked = options["no_likelihood"] or options["beam"] is None
+    if ranker or unranked or options["compat"] or not _is_default_model():
+        return ranker
+    backend = find_backend(DEFAULT_RANKER)
+    return DEFAULT_RANKER if backend is not None and not backend.missing() else None
+
+
 def _explain_default(options: dict[str, Any]) -> None:
     """Say what the embedded model is if it searches because no model was named, and what judges beside it."""
     if not _is_default_model():
@@ -331,6 +350,12 @@ def _explain_default(options: dict[str, Any]) -> None:
         )
     elif options["critic"].startswith("reference:"):
         lines.append(f"Critics: {options['critic']}. What the tables cover, they decide.")
+    if options["likelihood"] is None and not options["compat"] and options["beam"] is not None:
+        lines.append(
+            f"It also ranks, and hardly knows what is rare; {DEFAULT_RANKER} does: `pip install 'hapax-kb[smollm2]'`."
+        )
+    elif options["likelihood"] == DEFAULT_RANKER:
+        lines.append(f"Ranker: {DEFAULT_RANKER}, by how common it finds the names.")
     err.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
@@ -404,13 +429,16 @@ def _print_accounts(report: SearchReport, options: dict[str, Any]) -> None:
         out.print(f"\n{counted(len(rules) - len(shown), 'more rule')} without a statement; --account prints all.")
 
 
-def _print_cuts(report: SearchReport) -> None:
+def _print_cuts(report: SearchReport, settings: SearchSettings) -> None:
     """Print for each rule and step how many values the beam and the share cut in all distributions."""
     from hapax.engine.search.account import cut_text
 
     lines = []
     for rule in report.searched:
-        cuts = list(filter(None, map(cut_text, rule.account)))
+        # In the last step of disjoint ends the middle is cut, which every rule has, unless the beam cuts more.
+        has_middle = rule.pool and settings.end_size.of(rule.pool) < settings.width
+        steps = rule.account[:-1] if has_middle else rule.account
+        cuts = list(filter(None, map(cut_text, steps)))
         lines += [f"  {rule.rule}, {cut}" for cut in cuts]
     if lines:
         out.print("\nCut by --beam or --keep-share in both distributions (--beam all cuts nothing):")
@@ -465,12 +493,13 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
         f"\n{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} "
         f"in {escape(options['database'])}{both}; mean delta {number_text(report.mean_delta)}"
     )
+    settings = search_settings(options)
     if counts["in_both"] and options["beam"] is not None:
         out.print(
-            f"A statement is in both where a step has few values: each distribution keeps "
-            f"{100 * options['keep_share']:g}% of them (--keep-share; LINK's paper: 75%), at most {options['beam']} "
-            "(--beam)."
+            f"A statement is in both where a step has few values: each distribution keeps {100 * settings.share:g}% of "
+            f"them (--keep-share; LINK's paper: 75%), at most {options['beam']} (--beam)."
         )
+    _print_ends(report)
     _print_conflicts(report)
     out.print(
         f"{_requests_text(report, options)} "
@@ -484,6 +513,28 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
         err.print(
             f"[yellow]refused[/] {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
             "`hapax stats` shows the reasons.",
+            soft_wrap=True,
+        )
+
+
+def _print_ends(report: SearchReport) -> None:
+    """Say how the disjoint ends were cut, and of which rules there are too few statements for ends that mean much."""
+    from hapax.engine.search.ends import SMALL_POOL
+
+    divided = [rule for rule in report.searched if rule.pool]
+    if not divided:
+        return
+    pool, crowded, matched = (sum(counts) for counts in zip(*(rule.end_counts for rule in divided), strict=True))
+    out.print(
+        f"The ends are cut from {counted(pool, 'statement')} and share none; the middle is at neither. "
+        f"{counted(crowded, 'more is', 'more are')} left out where one value would fill an end, and "
+        f"{counted(matched, 'pair')} of head and long tail {'differs' if matched == 1 else 'differ'} in one name only."
+    )
+    small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
+    if small:
+        out.print(
+            f"[yellow]small[/] fewer than {SMALL_POOL} statements, too few for ends that mean much: "
+            f"{escape(', '.join(small))}",
             soft_wrap=True,
         )
 

@@ -42,6 +42,7 @@ from hapax.kb.records import (
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.story import CandidateStory, FactStory, fact_story
 from hapax.llm_oracle.journal import REFUSED
+from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD
 
 PROMPT_CHARACTERS = 600
@@ -218,7 +219,7 @@ class _Explainer:
             return story
         text = ranked_text(rule, self.library, bound, run.settings.get("compat")) if rule else ""
         texts = ranked_parts(text) if text else []
-        scores = self.kb.assessments(texts, "log_likelihood", model).values()
+        scores = self.kb.assessments(texts, _ranking_measure(run), model).values()
         ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
         return replace(story, children=tuple(_assessment_story(self.kb, score) for score in scores) or (ranked,))
 
@@ -332,6 +333,9 @@ def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
         tokens = counted(assessment.token_count or 0, "token")
         score = f"log-likelihood {assessment.score:.3f} nats over {tokens}{mean}"
         model = "likelihood model"
+    elif assessment.measure in list(Measure):
+        score = f"{assessment.measure} {assessment.score:.3f} nats"
+        model = "likelihood model"
     else:
         score = f"P({'type' if assessment.measure == 'type_probability' else 'yes'}) {assessment.score:.3f}"
         model = "critic"
@@ -342,6 +346,16 @@ def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
     if assessment.basis:
         refusal += f": {assessment.basis}"
     return Story(f"{score} for {_quote(assessment.text)} by the {model}{refusal}", "assessment")
+
+
+def _has_disjoint_ends(run: RunRecord) -> bool:
+    # Runs of older versions have overlapping ends and do not say so.
+    return run.settings.get("ends") == "disjoint"
+
+
+def _ranking_measure(run: RunRecord) -> str:
+    """The measure under which the scores are stored that ranked a run's beams."""
+    return str(run.settings.get("measure") or Measure.PAPER) if _has_disjoint_ends(run) else "log_likelihood"
 
 
 def _quote(text: object) -> str:
@@ -516,8 +530,11 @@ class _Replay:
             bound = {name: Constant(values[name]) for name in order[: number + 1]}
             text = ranked_text(self.rule, library, bound, settings.get("compat"))
             model = models_of(self.run)[LIKELIHOOD]
-            assessed = self.theory.kb.assessments(ranked_parts(text), "log_likelihood", model)
-            scores = {part: item.score / (item.token_count or 1) for part, item in assessed.items()}
+            measure = _ranking_measure(self.run)
+            assessed = self.theory.kb.assessments(ranked_parts(text), measure, model)
+            # Of the plain log-likelihood the total is stored, by whose mean LINK ranks.
+            is_total = measure == "log_likelihood"
+            scores = {part: item.score / ((is_total and item.token_count) or 1) for part, item in assessed.items()}
             score = joined_scores([text], scores).get(text)
             if score is None:
                 return f"{named}: step {step.step} did not rank it"
@@ -531,7 +548,7 @@ class _Replay:
     ) -> tuple[bool, str]:
         """True if the distribution cut the beam for certain, and the comparison of its score with the limit."""
         is_head = distribution == Distribution.HEAD.value
-        if is_head and self.run.settings.get("compat") is None:
+        if is_head and self.run.settings.get("compat") is None and not _has_disjoint_ends(self.run):
             *earlier, newest = (constant.value for constant in bound.values())
             score -= repetition_penalty(newest, earlier)
         side, bounds = ("likeliest", "down to") if is_head else ("least likely", "up to")

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import CallRecord, content_id
@@ -25,6 +25,8 @@ from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
     ModelIdentity,
+    PopularityModel,
+    Scored,
     SpanLikelihoodModel,
     SpannedText,
     Stream,
@@ -208,8 +210,7 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
         super().__init__(model, journal, batch_size, role)
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        calls = [self.prepared(text) for text in texts]
-        return self._journaled(calls, texts, self.model.log_likelihoods)
+        return self.scores(texts)
 
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
         """As `log_likelihoods`, with a score for each span. Raises HapaxError for a model that scores no spans."""
@@ -218,15 +219,36 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
                 f"{self.identity.name} scores whole sentences only, not the values in them. "
                 "Choose another model for this measure."
             )
-        calls = [self._prepare({"text": text.text, "spans": text.spans}, _reservation(text.text)) for text in texts]
-        return self._journaled(calls, texts, self.model.span_log_likelihoods)
+        return self.scores(texts)
 
-    def call_ids(self, texts: Sequence[str]) -> list[str]:
-        """Ids of these texts in the journal."""
-        return [self.prepared(text).id for text in texts]
+    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+        """As `PopularityModel.counts`. Raises HapaxError for a model that counts no names."""
+        if not isinstance(self.model, PopularityModel):
+            raise HapaxError(f"{self.identity.name} counts no names. Choose another model for this measure.")
+        return [answer.total for answer in self.scores(names)]
 
-    def prepared(self, text: str) -> PreparedCall:
-        return self._prepare({"text": text}, _reservation(text))
+    def scores(self, asked: Sequence[Scored]) -> list[LogLikelihood]:
+        """The scores of texts, of texts with spans, or of names, all of one kind. A count of names is the total."""
+        return self._journaled([self.prepared(request) for request in asked], asked, self._score)
+
+    def _score(self, asked: Sequence[Any]) -> Sequence[LogLikelihood]:
+        if isinstance(asked[0], SpannedText):
+            answers: Sequence[LogLikelihood] = cast(SpanLikelihoodModel, self.model).span_log_likelihoods(asked)
+            return answers
+        if isinstance(asked[0], tuple):
+            return [LogLikelihood(count, 0) for count in cast(PopularityModel, self.model).counts(asked)]
+        return self.model.log_likelihoods(asked)
+
+    def call_ids(self, asked: Sequence[Scored]) -> list[str]:
+        """Ids of these requests in the journal."""
+        return [self.prepared(request).id for request in asked]
+
+    def prepared(self, asked: Scored) -> PreparedCall:
+        if isinstance(asked, SpannedText):
+            return self._prepare({"text": asked.text, "spans": asked.spans}, _reservation(asked.text))
+        if isinstance(asked, tuple):
+            return self._prepare({"names": asked}, Usage())
+        return self._prepare({"text": asked}, _reservation(asked))
 
     def _stored(self, answer: LogLikelihood) -> StoredAnswer:
         if not math.isfinite(answer.total):
@@ -234,12 +256,15 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
         response = {"total": answer.total, "token_count": answer.token_count, **_refusal(answer)}
         if answer.spans:
             response["spans"] = answer.spans
+        if answer.first is not None:
+            response["first"] = answer.first
         return StoredAnswer(response, Usage(answer.token_count, 0))  # scoring generates nothing
 
     def _read(self, record: CallRecord) -> LogLikelihood:
         response = record.response
         spans = tuple((total, count) for total, count in response.get("spans", ()))
-        return LogLikelihood(response["total"], response["token_count"], response.get(REFUSED, ""), spans)
+        refused, first = response.get(REFUSED, ""), response.get("first")
+        return LogLikelihood(response["total"], response["token_count"], refused, spans, first)
 
 
 def _refusal(answer: Generation | CriticScore | LogLikelihood) -> dict[str, str]:

@@ -56,6 +56,12 @@ OF_NAMES = frozenset({Measure.SPAN, Measure.PRIOR, Measure.PAIR})
 OF_COUNTS = OF_NAMES
 """Measures that counts of names give. Their `span` is the logarithm of how often all names occur together."""
 
+OF_LISTS = OF_NAMES - {Measure.PAIR}
+"""Measures that the popularity of listed names gives: a list does not tell which names go together."""
+
+PREFERRED = (Measure.PRIOR, Measure.PAPER)
+"""Measures by which a search ranks, the first that its ranker gives: names tell what is rare (docs/long_tail.md)."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankedText:
@@ -75,27 +81,55 @@ class TextMeasures:
 
 def measures_of(model: Any) -> frozenset[Measure]:
     """The measures that a model can give. A model behind a journal has those of the model itself."""
-    inner = getattr(model, "model", model)
+    inner = _inner(model)
     if isinstance(inner, PopularityModel):
-        return OF_COUNTS
-    return frozenset(Measure) if isinstance(inner, SpanLikelihoodModel) else frozenset(Measure) - OF_NAMES
+        return OF_LISTS if lists_names(inner) else OF_COUNTS
+    gives_spans = isinstance(inner, SpanLikelihoodModel) and getattr(inner, "locates_tokens", True)
+    return frozenset(Measure) if gives_spans else frozenset(Measure) - OF_NAMES
+
+
+def counts_names(model: Any) -> bool:
+    """True for a model that counts names, behind a journal or not."""
+    return isinstance(_inner(model), PopularityModel)
+
+
+def lists_names(model: Any) -> bool:
+    """True for a popularity model to which a name without a count is unknown, and not rare."""
+    return bool(getattr(_inner(model), "lists_names", False))
+
+
+def chosen_measure(model: Any, wanted: Measure | None) -> Measure:
+    """The measure by which a model ranks: the wanted one, or the first of `PREFERRED` that it gives.
+
+    Raises HapaxError for a measure that the model cannot give.
+    """
+    own = measures_of(model)
+    if wanted is None:
+        return next((measure for measure in PREFERRED if measure in own), Measure.PAPER)
+    if wanted not in own:
+        able = ", ".join(measure for measure in Measure if measure in own)
+        raise HapaxError(
+            f"{model.identity.name} does not give the measure {wanted}. Its measures are {able}; choose one of "
+            "these or another likelihood model."
+        )
+    return wanted
 
 
 def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure]) -> list[TextMeasures | None]:
     """The measures of each text by a likelihood model or a popularity model; None for a text that the model refused.
 
-    Raises HapaxError for a measure that the model cannot give.
+    A model that lists names has none for a text without a listed name. Raises HapaxError for a measure that the model
+    cannot give.
     """
-    missing = [measure for measure in measures if measure not in measures_of(model)]
-    if missing:
-        able = ", ".join(measure for measure in Measure if measure in measures_of(model))
-        raise HapaxError(
-            f"{model.identity.name} does not give the measure {missing[0]}. Its measures are {able}; choose one of "
-            "these or another likelihood model."
-        )
-    if isinstance(getattr(model, "model", model), PopularityModel):
-        return [*_by_counts(model, texts)]
+    for measure in measures:
+        chosen_measure(model, measure)
+    if counts_names(model):
+        return _by_counts(model, texts)
     return _by_likelihood(model, texts, frozenset(measures))
+
+
+def _inner(model: Any) -> Any:
+    return getattr(model, "model", model)
 
 
 def mentions(text: str, values: Sequence[str]) -> tuple[tuple[int, int] | None, ...]:
@@ -123,16 +157,20 @@ def _whole_words(value: str) -> re.Pattern[str]:
 def _by_likelihood(
     model: LikelihoodModel, texts: Sequence[RankedText], measures: frozenset[Measure]
 ) -> list[TextMeasures | None]:
-    """Texts are scored once for `paper` and once for all other measures; a value's prior once for all texts."""
+    """A text is scored once for all measures, and a value's prior once for all texts.
+
+    Where `paper` alone is wanted, or the model does not tell the first token's score, texts are scored without `START`.
+    """
     spanned = [_spanned(text) for text in texts]
     plain: Sequence[LogLikelihood | None] = [None] * len(texts)
     parts: Sequence[LogLikelihood | None] = [None] * len(texts)
     of_sentence = measures & {Measure.TOTAL, Measure.SLOR}
     tells_spans = measures_of(model) >= OF_NAMES
-    if Measure.PAPER in measures or (of_sentence and not tells_spans):
-        plain = model.log_likelihoods([text.text for text in texts])
     if measures & {Measure.SPAN, Measure.PAIR} or (of_sentence and tells_spans):
         parts = _span_scores(model, [asked for asked, _ in spanned])
+    tells_first = all(part is not None and (part.first is not None or part.refused) for part in parts)
+    if (Measure.PAPER in measures and not tells_first) or (of_sentence and not tells_spans):
+        plain = model.log_likelihoods([text.text for text in texts])
     priors: dict[str, LogLikelihood] = {}
     if measures & {Measure.PRIOR, Measure.PAIR}:
         names = list(dict.fromkeys(name for _, mentioned in spanned for name in mentioned))
@@ -161,6 +199,9 @@ class _Scores:
         text = self.parts or self.whole
         if self.whole is not None:
             found[Measure.PAPER] = self.whole.per_token
+        elif self.parts is not None and self.parts.first is not None:
+            later = self.parts.token_count - 1
+            found[Measure.PAPER] = (self.parts.total - self.parts.first) / later if later else float("-inf")
         if text is not None:
             found[Measure.TOTAL] = text.total
             if Measure.SLOR in measures:
@@ -174,8 +215,8 @@ class _Scores:
             found[Measure.PRIOR] = math.fsum(priors)
         if self.parts is not None and Measure.PAIR in measures:
             # The first value has no other value before it. Where there is no second, nothing is known of pairs: 0.
-            later = [total - prior for (total, _), prior in zip(self.parts.spans, priors, strict=True)][1:]
-            found[Measure.PAIR] = math.fsum(later)
+            gains = [total - prior for (total, _), prior in zip(self.parts.spans, priors, strict=True)]
+            found[Measure.PAIR] = math.fsum(gains[1:])
         names = self.parts.spans if self.parts is not None else [score.spans[0] for score in self.alone]
         return TextMeasures(found, sum(count for _, count in names))
 
@@ -198,13 +239,18 @@ def _span_scores(model: Any, texts: Sequence[SpannedText]) -> list[LogLikelihood
     return scores
 
 
-def _by_counts(model: PopularityModel, texts: Sequence[RankedText]) -> list[TextMeasures]:
+def _by_counts(model: Any, texts: Sequence[RankedText]) -> list[TextMeasures | None]:
     """Measures from how often names occur: one is added to each count, so that what never occurs is ranked, too."""
     named = [tuple(dict.fromkeys(text.values)) for text in texts]
-    pairs = {pair for names in named for pair in _pairs(names)}
-    asked = list(dict.fromkeys([*((name,) for names in named for name in names), *pairs, *named, ()]))
+    is_list = lists_names(model)
+    asked: list[tuple[str, ...]] = [(name,) for names in named for name in names]
+    if not is_list:
+        asked += [*(pair for names in named for pair in _pairs(names)), *named, ()]
+    asked = list(dict.fromkeys(asked))
     counts = dict(zip(asked, model.counts(asked), strict=True))
-    answers: list[TextMeasures] = []
+    if is_list:
+        return [_by_popularity(counts, names) for names in named]
+    answers: list[TextMeasures | None] = []
     for names in named:
         together = [_pair_information(counts, left, right) for left, right in _pairs(names)]
         scores = {
@@ -214,6 +260,15 @@ def _by_counts(model: PopularityModel, texts: Sequence[RankedText]) -> list[Text
         }
         answers.append(TextMeasures(scores, sum(len(name.split()) for name in names)))
     return answers
+
+
+def _by_popularity(counts: Mapping[tuple[str, ...], float], names: Sequence[str]) -> TextMeasures | None:
+    """Measures from the popularity of the listed names; None without any."""
+    listed = [math.log1p(counts[(name,)]) for name in names if counts[(name,)]]
+    if not listed:
+        return None
+    scores = {Measure.SPAN: min(listed), Measure.PRIOR: math.fsum(listed)}
+    return TextMeasures(scores, sum(len(name.split()) for name in names))
 
 
 def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:

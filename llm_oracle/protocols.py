@@ -132,13 +132,15 @@ class LogLikelihood:
     """Natural log of a text's probability, and the number of tokens that it sums over.
 
     The first token is not counted, because nothing predicts it. A refused text has no tokens and must not be ranked.
-    `spans`: of each span of a SpannedText, the sum over the tokens that touch it, and their number.
+    `spans`: of each span of a SpannedText, the sum over the tokens that touch it, and their number. `first`: ln P of
+    the first token of a SpannedText that is scored; None if the model does not tell.
     """
 
     total: float
     token_count: int
     refused: str = ""
     spans: tuple[tuple[float, int], ...] = ()
+    first: float | None = None
 
     @classmethod
     def of_tokens(
@@ -149,7 +151,7 @@ class LogLikelihood:
         for start, end in spans:
             inside = [score for score, place in zip(scores, places, strict=True) if place[0] < end and place[1] > start]
             sums.append((math.fsum(inside), len(inside)))
-        return cls(math.fsum(scores), len(scores), spans=tuple(sums))
+        return cls(math.fsum(scores), len(scores), spans=tuple(sums), first=scores[0] if scores else None)
 
     @property
     def per_token(self) -> float:
@@ -259,6 +261,10 @@ class PopularityModel(Model, Protocol):
     def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
         """Number of places where all names of each tuple occur together; for the empty tuple, of all places."""
         ...
+
+
+Scored: TypeAlias = "str | SpannedText | tuple[str, ...]"
+"""A request to a likelihood model: a text, a text with spans, or names to be counted together."""
 
 
 @runtime_checkable

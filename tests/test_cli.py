@@ -215,9 +215,9 @@ def search_with(tmp_path: Path, text: str, *options: str) -> Result:
 
 
 def test_search_counts_what_head_and_long_tail_share(tmp_path: Path) -> None:
-    """Statements in both distributions are counted by rule and in all, and a sentence says why there are any."""
-    result = search_with(tmp_path, RULES, "--no-progress")
-    told = json.loads(search_with(tmp_path, RULES, "--json").stdout)
+    """Statements in both overlapping ends are counted by rule and in all, and a sentence says why there are any."""
+    result = search_with(tmp_path, RULES, "--ends", "overlapping", "--no-progress")
+    told = json.loads(search_with(tmp_path, RULES, "--ends", "overlapping", "--json").stdout)
 
     header, line = (row.split() for row in result.stdout.splitlines() if row.startswith(("rule ", "currency ")))
     assert header[:6] == ["rule", "head", "long", "tail", "in", "both"]
@@ -225,6 +225,25 @@ def test_search_counts_what_head_and_long_tail_share(tmp_path: Path) -> None:
     assert f"3 head and 3 long-tail statements in {tmp_path / 'kb.db'}, 3 of them in both;" in result.stdout
     assert "each distribution keeps 75% of them (--keep-share; LINK's paper: 75%)" in result.stdout
     assert told["statements"] == {"head": 3, "long_tail": 3, "in_both": 3}
+
+
+def test_search_says_how_the_ends_were_cut(tmp_path: Path) -> None:
+    """The closing lines count the statements that were divided, and name the rules that have few of them."""
+    shown = search_with(tmp_path, RULES, "--no-progress")
+
+    assert shown.exit_code == 0
+    assert "1 head and 1 long-tail statement in" in shown.stdout
+    assert "0 of them in both" in shown.stdout
+    assert "The ends are cut from 3 statements and share none" in shown.stdout
+    assert "too few for ends that mean much: currency (3)" in shown.stdout
+
+
+def test_a_measure_that_the_ranker_lacks_is_refused(tmp_path: Path) -> None:
+    """The error names the ranker's measures, and comes before anything is asked."""
+    shown = search_with(tmp_path, RULES, "--measure", "span", "--no-progress")
+
+    assert shown.exit_code == 1
+    assert "does not give the measure span. Its measures are paper, total, slor" in " ".join(shown.stderr.split())
 
 
 def test_search_of_one_end_says_nothing_of_both(tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ def test_a_run_stays_below_the_upper_bound(text):
     wanted=st.builds(
         SearchSettings,
         beam=st.integers(1, 6),
-        keep_share=st.sampled_from([0.3, 0.75, 1.0]),
+        keep_share=st.sampled_from([None, 0.3, 0.5]),
+        ends=st.sampled_from([None, "overlapping"]),
         calls_per_question=st.integers(1, 3),
         values_per_call=st.integers(1, 8),
         compat=st.sampled_from([None, "paper", "released"]),

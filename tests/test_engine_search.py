@@ -437,10 +437,10 @@ def test_tally_tells_the_time_left_by_the_rules_that_are_over():
 
 
 def test_statements_in_both_distributions_are_counted():
-    """Where a pool is small, both ends keep its middle: the report says how many statements they share."""
-    small, _, _ = searched(ALLERGY, beam=12)
-    whole, _, _ = searched(ALLERGY, beam=1000, keep_share=1.0)
-    parted, _, _ = searched(ALLERGY, beam=1000, keep_share=1.0, distributions=(Distribution.HEAD,))
+    """Where a pool is small, overlapping ends keep its middle: the report says how many statements they share."""
+    small, _, _ = searched(ALLERGY, beam=12, ends="overlapping")
+    whole, _, _ = searched(ALLERGY, beam=1000, keep_share=1.0, ends="overlapping")
+    parted, _, _ = searched(ALLERGY, beam=1000, keep_share=1.0, ends="overlapping", distributions=(Distribution.HEAD,))
 
     head, long_tail = (
         {statement.id for statement in small.statements if statement.distribution is distribution}
@@ -506,10 +506,13 @@ def test_compat_ranking_text_is_links():
 
 
 def test_head_is_penalised_for_repeated_words():
-    """Of two equally likely beams, the head prefers the one whose values share no word; the long tail does not care."""
+    """Of two equally likely beams, an overlapping head prefers the one whose values share no word; the long tail does not care."""
     library = library_of(ALLERGY)
     rule_search = RuleSearch(
-        plan(library.rules[0], library, "premise-first"), library, SearchSettings(keep_share=0.5), "run"
+        plan(library.rules[0], library, "premise-first"),
+        library,
+        SearchSettings(keep_share=0.5, ends="overlapping"),
+        "run",
     )
     rule_search.extend({beam: QuestionAnswer({"peanut": 0.9}) for beam in rule_search.beams})
     rule_search.advance_unranked()
@@ -601,7 +604,13 @@ def test_scripted_models_make_a_search_that_can_be_followed():
     library, model = library_of(ALLERGY), ScriptedModel(script)
     models = Models(model, model, model, model)
     report = search(
-        SearchJob(library, library.rules, KnowledgeBase(), models, SearchSettings(keep_share=1.0, plan="premise-first"))
+        SearchJob(
+            library,
+            library.rules,
+            KnowledgeBase(),
+            models,
+            SearchSettings(keep_share=1.0, ends="overlapping", plan="premise-first"),
+        )
     )
 
     assert {(statement.distribution, statement.text) for statement in report.statements} == {

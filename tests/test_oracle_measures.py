@@ -164,7 +164,7 @@ def test_a_server_that_echoes_scores_names() -> None:
         (scores,) = measured(opened(fake).likelihood(), [RankedText("Milk is in naan.", ("naan",))], [Measure.SPAN])
 
     assert scores is not None
-    assert scores.scores == {Measure.TOTAL: -9.0, Measure.SPAN: -3.0}
+    assert scores.scores == {Measure.PAPER: -3.0, Measure.TOTAL: -9.0, Measure.SPAN: -3.0}
 
 
 def test_a_server_without_places_names_the_remedy() -> None:

@@ -256,8 +256,8 @@ def _asking(models: Models, role: str) -> tuple[Any, Callable[..., Sequence[Any]
         return models.knowledge, models.knowledge.generate
     if role == CRITIC:
         return models.critic, models.critic.probabilities
-    ranker = {LIKELIHOOD: models.likelihood, EVALUATOR: models.evaluator}[role]
-    return ranker, ranker.log_likelihoods
+    ranker: Any = {LIKELIHOOD: models.likelihood, EVALUATOR: models.evaluator}[role]
+    return ranker, ranker.scores
 
 
 def _delete(shard: Path) -> None:

@@ -13,6 +13,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb.records import CallRecord
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood, TokenReserving
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.measures import lists_names
 from hapax.llm_oracle.protocols import (
     CRITIC,
     EVALUATOR,
@@ -25,6 +26,9 @@ from hapax.llm_oracle.protocols import (
     LogLikelihood,
     ModelIdentity,
     Models,
+    PopularityModel,
+    SpanLikelihoodModel,
+    SpannedText,
     Stream,
     Usage,
     in_request_order,
@@ -179,13 +183,40 @@ class RoutedLikelihood(Routed):
         return JournaledLikelihood(self, Journal(Nothing())).call_ids(asked)
 
 
+class RoutedSpanLikelihood(RoutedLikelihood):
+    """A ranker or evaluator of the workers that also scores the values in a text."""
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        return in_request_order(self.stream(texts), len(texts))
+
+
+class RoutedPopularity(RoutedLikelihood):
+    """A ranker of the workers that counts names."""
+
+    def __init__(self, identity: ModelIdentity, owners: Owners, role: str, lists_names: bool) -> None:
+        super().__init__(identity, owners, role)
+        self.lists_names = lists_names
+
+    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+        return [answer.total for answer in in_request_order(self.stream(names), len(names))]
+
+
+def _routed_likelihood(model: Any, owners: Owners, role: str) -> RoutedLikelihood:
+    """The routed model with the abilities of the opened one."""
+    inner = getattr(model, "model", model)
+    if isinstance(inner, PopularityModel):
+        return RoutedPopularity(model.identity, owners, role, lists_names(inner))
+    is_spanned = isinstance(inner, SpanLikelihoodModel)
+    return (RoutedSpanLikelihood if is_spanned else RoutedLikelihood)(model.identity, owners, role)
+
+
 def routed(models: Models, owners: Owners) -> Models:
     """Models of the same identities that the workers answer for, in this process or another."""
     return Models(
         RoutedGenerator(models.knowledge.identity, owners),
         RoutedCritic(models.critic.identity, owners),
-        RoutedLikelihood(models.likelihood.identity, owners, LIKELIHOOD),
-        RoutedLikelihood(models.evaluator.identity, owners, EVALUATOR),
+        _routed_likelihood(models.likelihood, owners, LIKELIHOOD),
+        _routed_likelihood(models.evaluator, owners, EVALUATOR),
         models.names,
     )
 

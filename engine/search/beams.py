@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
 from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
+from hapax.engine.search.ends import Division
 from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
 from hapax.engine.search.origin import Origin, origin_of
@@ -31,9 +32,10 @@ from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Substitution, Term, Value, Variable
-from hapax.grammar.verbalize import literal_text
+from hapax.grammar.verbalize import literal_text, statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.kb.values import encode_value
+from hapax.llm_oracle.measures import RankedText, TextMeasures
 from hapax.llm_oracle.prompts import sentence, type_claim
 
 
@@ -69,6 +71,8 @@ POOL = 10_000
 _Kept = dict[tuple[Value, ...], list[Distribution]]
 """Distributions that keep a beam, by its values."""
 
+_SIDES = {Distribution.HEAD: "likeliest", Distribution.LONG_TAIL: "least likely"}
+
 
 @dataclass(eq=False)
 class RuleSearch:
@@ -95,6 +99,8 @@ class RuleSearch:
     facts: DecidableFacts | None = None
     capped: dict[Distribution, int] = field(default_factory=dict)
     """By distribution, the substitutions that the rule's `@most` left out."""
+    division: Division | None = None
+    """The disjoint ends of the complete substitutions, by the statements' texts, once the last step is ranked."""
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
     _orders: dict[Distribution, list[tuple[Value, ...]]] = field(default_factory=dict)
     """By distribution, the values of the beams that the last step kept, in the order of LINK's released code."""
@@ -348,14 +354,30 @@ class RuleSearch:
         """True if the likelihood gate ranks the beams of this step."""
         if self.settings.beam is None:
             return False  # nothing is cut, so nothing has to be ranked
-        if self.settings.compat or self.step_number + 1 == len(self.plan.steps):
+        return self.ranks(len(self.beams))
+
+    def ranks(self, count: int) -> bool:
+        """True if the likelihood gate would rank this number of beams after this step."""
+        if self.settings.compat or self.is_last:
             return True
+        if self.settings.has_disjoint_ends and count <= self.settings.pool:
+            return False  # all of them stay, so the last step alone ranks them
         if self._next_is_free():
             return False
         # If the next step only adds a number to each beam (the year of an invention), ranking waits for it: the
         # comparisons that the number decides should choose among all beams, not among those that a cut has left.
         following = self.plan.steps[self.step_number + 1]
         return not (following.functional and self.library.is_numeric(following.variable.data_type))
+
+    @property
+    def is_last(self) -> bool:
+        """True in the last step of the plan."""
+        return self.step_number + 1 == len(self.plan.steps)
+
+    @property
+    def divides(self) -> bool:
+        """True if the ranking of this step gives the disjoint ends."""
+        return self.is_last and self.settings.has_disjoint_ends
 
     def _next_is_free(self) -> bool:
         """True if the next step asks no model, and leaves few enough beams to rank them after it.
@@ -408,8 +430,25 @@ class RuleSearch:
             self._texts[key] = literal_text(literal, self.library, bound, self.plan.rule.generic)
         return self._texts[key]
 
-    def rank(self, texts: Mapping[Beam, str], scores: Mapping[str, float]) -> None:
-        """Keep each distribution's share of its beams. Beams whose text has no score are dropped."""
+    def ranked_texts(self, texts: Mapping[Beam, str]) -> dict[str, RankedText]:
+        """By part of the beams' texts that is measured apart, the part with the values that it may mention."""
+        ranked: dict[str, RankedText] = {}
+        for beam, text in texts.items():
+            for part in ranked_parts(text):
+                if part not in ranked:
+                    ranked[part] = RankedText(part, tuple(map(str, beam.values)))
+        return ranked
+
+    def rank(
+        self,
+        texts: Mapping[Beam, str],
+        scores: Mapping[str, float],
+        measures: Mapping[str, TextMeasures] | None = None,
+    ) -> None:
+        """Keep each distribution's share of its beams. Beams whose text has no score are dropped.
+
+        `measures`: all measures of the texts, for disjoint ends.
+        """
         # The budget left these texts without a score.
         pool = [beam for beam in self.beams if texts[beam] in scores]
         self.cut = self.cut or len(pool) < len(self.beams)
@@ -418,7 +457,16 @@ class RuleSearch:
         if self.settings.likelihood == "model":
             ranked = {texts[beam]: scores[texts[beam]] for beam in pool}
             account.texts += len(ranked)
-            account.equal += equal_texts(ranked)
+            # `A is like B` and `B is like A` have the same names: their equal sums are no weakness of the ranker.
+            values = {texts[beam]: frozenset(beam.values) for beam in pool}
+            distinct = {values[text]: score for text, score in ranked.items()} if measures else ranked
+            account.equal += equal_texts(distinct)
+        if self.settings.has_disjoint_ends:
+            self.beams = pool
+            ranked_beams = {beam: self._common_score(beam, scores[texts[beam]]) for beam in pool}
+            by_beam = {beam: measures[texts[beam]] for beam in pool} if measures else {}
+            self._advance(self._divided(ranked_beams, by_beam) if self.divides else self._narrowed(ranked_beams))
+            return
         pools: dict[Distribution, dict[Beam, float]] = {}
         for distribution in self.settings.distributions:
             own = [beam for beam in pool if distribution in beam.distributions]
@@ -435,6 +483,54 @@ class RuleSearch:
             self._orders[distribution] = order[::-1] if is_reversed else order
         self._advance(left)
 
+    def _common_score(self, beam: Beam, score: float) -> float:
+        """The beam's score for both ends."""
+        if self.settings.likelihood == "random":
+            return random_score(self.settings.seed, self.plan.rule.name, beam.values)
+        return score
+
+    def _narrowed(self, scores: Mapping[Beam, float]) -> _Kept:
+        """The beams of a wide pool from which both ends can still be cut: its likeliest and its least likely."""
+        sides = kept_at_ends(dict.fromkeys(Distribution, scores), self._chance, 1.0, self.settings.width)
+        by_side = {beam: side for side, chosen in sides.items() for beam in chosen}
+        for side, chosen in sides.items():
+            limit = scores[chosen[-1]] if chosen else None
+            self.account_now.cuts[side.value] = DistributionCut(len(scores), len(chosen), limit)
+        self.count(LIKELIHOOD.name, GateCount(len(by_side), len(scores)))
+        for distribution in self.settings.distributions:
+            for beam, side in by_side.items():
+                reason = f"among the {len(sides[side])} {_SIDES[side]} of {len(scores)}"
+                self._keep_ranked(distribution, beam, scores[beam], self.account_now.cuts[side.value].limit, reason)
+        rejected = [beam for beam in scores if beam not in by_side]
+        widths = " nor ".join(f"among the {len(chosen)} {_SIDES[side]}" for side, chosen in sides.items())
+        self._note_rejected(rejected, scores, f"neither {widths} of {len(scores)}")
+        return {beam.values: list(self.settings.distributions) for beam in by_side}
+
+    def _divided(self, scores: Mapping[Beam, float], measures: Mapping[Beam, TextMeasures]) -> _Kept:
+        """Cut the disjoint ends from the complete substitutions; those with one text of the statement stay together."""
+        groups: dict[str, list[Beam]] = {}
+        for beam in scores:
+            groups.setdefault(self._statement_text(beam), []).append(beam)
+        first = {text: beams[0] for text, beams in groups.items()}
+        self.division = Division.of(
+            {text: max(scores[beam] for beam in beams) for text, beams in groups.items()},
+            {text: beam.values for text, beam in first.items()},
+            {text: measures[beam] for text, beam in first.items() if beam in measures},
+            lambda text: self._chance(first[text]),
+            self.settings.end_size,
+        )
+        left: _Kept = {}
+        for distribution in self.settings.distributions:
+            chosen = [beam for text in self.division.ends.of(distribution) for beam in groups[text]]
+            self._judge_ranked(distribution, scores, chosen)
+            self._orders[distribution] = [beam.values for beam in chosen]
+            left |= {beam.values: [distribution] for beam in chosen}
+        return left
+
+    def _statement_text(self, beam: Beam) -> str:
+        bound = {name: Constant(value) for name, value in zip(self.names, beam.values, strict=True)}
+        return statement_text(self.plan.rule, self.library, bound).sentence
+
     def advance_unranked(self) -> None:
         """Keep the first beams of each distribution, as many as the beam is wide; all of them if ranking waits.
 
@@ -444,7 +540,9 @@ class RuleSearch:
         left: _Kept = {}
         for distribution in self.settings.distributions:
             own = [beam for beam in self.beams if distribution in beam.distributions]
-            kept_beams = own if waits else own[: self.settings.width]
+            # Disjoint ends come from a common pool.
+            room = self.settings.pool if self.settings.has_disjoint_ends else self.settings.width
+            kept_beams = own if waits else own[:room]
             if len(kept_beams) < len(own):
                 self.account_now.cuts[distribution.value] = DistributionCut(len(own), len(kept_beams))
             for beam in kept_beams:
@@ -463,7 +561,7 @@ class RuleSearch:
 
     def _chosen(self, pools: Mapping[Distribution, Mapping[Beam, float]]) -> dict[Distribution, list[Beam]]:
         """The beams that the likelihood gate keeps in each distribution, best first."""
-        share, width = self.settings.keep_share, self.settings.width
+        share, width = self.settings.share, self.settings.width
         if self.settings.is_released and self.step_number == 0:
             share = 1.0  # the two ends of one list, each as wide as the beam
         if self.settings.compat is None:
@@ -484,13 +582,9 @@ class RuleSearch:
         self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
         limit = scores[chosen[-1]] if chosen else None
         self.account_now.cuts[distribution.value] = DistributionCut(len(scores), len(chosen), limit)
-        side = "likeliest" if distribution is Distribution.HEAD else "least likely"
-        reason = f"among the {len(chosen)} {side} of {len(scores)}"
+        reason = f"among the {len(chosen)} {_SIDES[distribution]} of {len(scores)}"
         for beam in chosen:
-            decision = self._decision(LIKELIHOOD, beam, distribution, True, reason)
-            self._kept_decisions.append(
-                (distribution, beam.values, replace(decision, score=scores[beam], threshold=limit))
-            )
+            self._keep_ranked(distribution, beam, scores[beam], limit, reason)
         accepted = set(chosen)
         rejected = [beam for beam in scores if beam not in accepted]
         # Of the others those nearest to the limit; the limit and the stored likelihoods tell of the rest.
@@ -499,6 +593,19 @@ class RuleSearch:
             tied = "; chance chose among equal scores" if scores[beam] == limit else ""
             decision = self._decision(LIKELIHOOD, beam, distribution, False, f"not {reason}{tied}")
             self.decisions.append(replace(decision, score=scores[beam], threshold=limit))
+
+    def _keep_ranked(
+        self, distribution: Distribution, beam: Beam, score: float, limit: float | None, reason: str
+    ) -> None:
+        decision = self._decision(LIKELIHOOD, beam, distribution, True, reason)
+        self._kept_decisions.append((distribution, beam.values, replace(decision, score=score, threshold=limit)))
+
+    def _note_rejected(self, rejected: Sequence[Beam], scores: Mapping[Beam, float], reason: str) -> None:
+        """Note the verdicts on some of the beams that no end keeps."""
+        for beam in rejected[:EXAMPLES]:
+            for distribution in self.settings.distributions:
+                decision = self._decision(LIKELIHOOD, beam, distribution, False, reason)
+                self.decisions.append(replace(decision, score=scores[beam]))
 
     def finish(self) -> None:
         """Add the decisions that led to the complete substitutions, for `why`."""
@@ -636,6 +743,18 @@ def _type_claims(values: Sequence[Value], types: Sequence[str]) -> str:
 def ranked_parts(text: str) -> list[str]:
     """The sentences of a ranked text that a model scores apart, so that each value's claim is scored once."""
     return text.split(CLAIMS)
+
+
+def joined_measures(texts: Iterable[str], measures: Mapping[str, TextMeasures]) -> dict[str, TextMeasures]:
+    """Measures of ranked texts by those of their parts: the mean of each. A text with an unmeasured part has none."""
+    joined: dict[str, TextMeasures] = {}
+    for text in texts:
+        parts = [measures[part] for part in ranked_parts(text) if part in measures]
+        if len(parts) == len(ranked_parts(text)):
+            common = set.intersection(*(set(part.scores) for part in parts))
+            means = {measure: sum(part.scores[measure] for part in parts) / len(parts) for measure in common}
+            joined[text] = TextMeasures(means, sum(part.name_tokens for part in parts))
+    return joined
 
 
 def joined_scores(texts: Iterable[str], scores: Mapping[str, float]) -> dict[str, float]:

@@ -1,17 +1,18 @@
 """The two ends of a ranking: disjoint, with nothing of the middle, and not filled by one value.
 
-Pure functions of scores and values. The ends of a search's steps, where LINK keeps 75 % for each end (section 2.3), are
-in `ranking.py`.
+Pure functions of scores and values. LINK's overlapping ends, 75 % of each step (section 2.3), are in `ranking.py`.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hapax.kb.records import Distribution
+from hapax.llm_oracle.measures import Measure, TextMeasures
 
 END_SHARE = 1 / 3
 """Share of a rule's statements at each end; the rest is the middle."""
@@ -48,27 +49,61 @@ class Ends:
         return self.head if distribution is Distribution.HEAD else self.long_tail
 
 
+@dataclass(frozen=True, slots=True)
+class EndSize:
+    """Share of a pool at each end, and the most statements.
+
+    `splits_ties`: chance divides what the ranker cannot tell apart; otherwise it is at no end. `by_pairs`: the scores
+    are those of `pair`, so that the pool is the half with the commoner names.
+    """
+
+    share: float = END_SHARE
+    most: int | None = None
+    splits_ties: bool = False
+    by_pairs: bool = False
+
+    def of(self, count: int) -> int:
+        """Statements at each end of a pool, before crowded ones leave."""
+        third = max(1, math.floor(count * self.share + 1e-9))
+        return min(count // 2, third, count if self.most is None else self.most)
+
+
 def ends(
     scores: Mapping[str, float],
     values: Mapping[str, Values],
     chance: Callable[[str], float],
-    share: float = END_SHARE,
+    size: EndSize | None = None,
 ) -> Ends:
     """Split the statements of a rule by their scores; higher is likelier.
 
-    `chance` gives a statement's number in [0, 1), by which equal scores are ordered. Statements that share the score at
-    which one end stops with the other end are in neither, because the ranker cannot tell them apart.
+    `chance` gives a statement's number in [0, 1), by which equal scores are ordered. Unless ties are split, statements
+    that share the score at which one end stops with the other end are in neither.
     """
+    wanted = size or EndSize()
     order = sorted(scores, key=lambda text: (scores[text], chance(text)))
-    size = min(len(order) // 2, max(1, math.floor(len(order) * share + 1e-9)))
-    tail, head = order[:size], order[::-1][:size]
-    if size and scores[tail[-1]] == scores[head[-1]]:
+    count = wanted.of(len(order))
+    tail, head = order[:count], order[::-1][:count]
+    if count and not wanted.splits_ties and scores[tail[-1]] == scores[head[-1]]:
         limit = scores[tail[-1]]
         tail, head = [[text for text in end if scores[text] != limit] for end in (tail, head)]
     distinct = [len(set(column)) for column in zip(*(values[text] for text in order), strict=True)]
     chosen_head, chosen_tail = _SpreadStatements(values, head, distinct), _SpreadStatements(values, tail, distinct)
     crowded = (*chosen_head.crowded, *chosen_tail.crowded)
     return Ends(tuple(chosen_head.texts), tuple(chosen_tail.texts), crowded, len(order))
+
+
+def pair_pool(measures: Mapping[str, TextMeasures]) -> list[str]:
+    """The half of a pool whose names are the commoner: among them `pair` tells rare combinations, not rare names.
+
+    All statements, if the names' rarity is unknown.
+    """
+    priors = {
+        text: measure.scores[Measure.PRIOR] for text, measure in measures.items() if Measure.PRIOR in measure.scores
+    }
+    if len(priors) < len(measures) or not priors:
+        return list(measures)
+    middle = statistics.median(priors.values())
+    return [text for text in measures if priors[text] >= middle]
 
 
 @dataclass
@@ -127,6 +162,39 @@ def matched_pairs(split: Ends, values: Mapping[str, Values], tokens: Mapping[str
             taken.add(partner)
             pairs.append(MatchedPair(text, partner))
     return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The disjoint ends of a rule's statements, and the pairs of a head and a long-tail statement that match.
+
+    `rarer_names`: statements that the measure `pair` leaves out, because their names are the rarer half.
+    """
+
+    ends: Ends
+    pairs: tuple[MatchedPair, ...] = ()
+    rarer_names: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        scores: Mapping[str, float],
+        values: Mapping[str, Values],
+        measures: Mapping[str, TextMeasures],
+        chance: Callable[[str], float],
+        size: EndSize,
+    ) -> Division:
+        """Divide statements by their scores. A single statement is long tail.
+
+        `measures`: all that the ranker says of them; without the numbers of tokens, no pairs are matched.
+        """
+        pool = pair_pool(measures) if size.by_pairs and measures else list(scores)
+        if len(scores) == 1:
+            return cls(Ends((), tuple(scores), pool=1))
+        split = ends({text: scores[text] for text in pool}, values, chance, size)
+        tokens = {text: measures[text].name_tokens for text in scores} if len(measures) == len(scores) else {}
+        pairs = matched_pairs(split, values, tokens) if tokens else []
+        return cls(split, tuple(pairs), len(scores) - len(pool))
 
 
 def _frames(values: Values) -> list[tuple[int, Values]]:

@@ -176,14 +176,17 @@ class ExpectedBeams:
             if isinstance(item, Comparison) and step.assignment is None:
                 self.pass_through(COMPARED.get(item.operator, 0.5))
 
-    def rank(self, beam: int, ranked: bool) -> None:
-        """Keep each distribution's share of the beams."""
+    def rank(self, beam: int, ranked: bool, divides: bool = False) -> None:
+        """Keep each distribution's share of the beams. `divides`: this step cuts the disjoint ends."""
         if not self.together:
+            return
+        if self.settings.has_disjoint_ends and ranked:
+            self._divide(beam) if divides else self._narrow(2 * beam)
             return
         # Ranked, the distributions keep different ends of the pool; unranked, they keep the same first beams.
         apart = len(self.settings.distributions) if ranked else max(1.0, self.together / self.each_distribution)
         before = self.together
-        self.each_distribution = min(beam, self.each_distribution * (self.settings.keep_share if ranked else 1.0))
+        self.each_distribution = min(beam, self.each_distribution * (self.settings.share if ranked else 1.0))
         self.together = min(self.together, self.each_distribution * apart)
         if not ranked and self.together < before:
             # The first beams are kept: all new values of the first beams before, and of these only their share.
@@ -193,6 +196,18 @@ class ExpectedBeams:
                 name: count if name == newest else max(min(count, apart), count * share)
                 for name, count in self.distinct.items()
             }
+        self._limit()
+        self.after[list(self.distinct)[-1]] = self.together
+
+    def _divide(self, beam: int) -> None:
+        self.each_distribution = min(beam, self.together * self.settings.share)
+        self.together = self.each_distribution * len(self.settings.distributions)
+        self._limit()
+        self.after[list(self.distinct)[-1]] = self.together
+
+    def _narrow(self, pool: int) -> None:
+        """Keep both sides of a common pool."""
+        self.together = self.each_distribution = min(pool, self.together)
         self._limit()
         self.after[list(self.distinct)[-1]] = self.together
 

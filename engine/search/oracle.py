@@ -7,10 +7,11 @@ thresholds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hapax.engine.search.certifying import BELOW_CERTAIN, Certificates
 from hapax.engine.search.consistency import Consistency, ProposedFact
@@ -51,6 +52,7 @@ from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.critic_probing import CriticProbe, probe_claims, probe_result, reads_any_words
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, measured
 from hapax.llm_oracle.profile_probing import general_examples
 from hapax.llm_oracle.profiles import HAPAX, Profile
 from hapax.llm_oracle.prompts import sentence
@@ -64,7 +66,11 @@ from hapax.llm_oracle.protocols import (
     GenerationRequest,
     Generator,
     LikelihoodModel,
+    LogLikelihood,
+    ModelIdentity,
     Models,
+    Scored,
+    SpannedText,
 )
 from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read_strictly
 
@@ -172,6 +178,38 @@ def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolera
     asked = AskedQuestion(inquiry, gates, calls, tolerance, TRIES if settings.released else 1)
     asked.samples = settings.samples
     return asked
+
+
+@dataclass(frozen=True, slots=True)
+class _WithinBudget:
+    """The oracle's ranker as long as the budget lasts. What it stops counts as refused."""
+
+    oracle: Oracle
+
+    @property
+    def identity(self) -> ModelIdentity:
+        return self.oracle.models.likelihood.identity
+
+    @property
+    def model(self) -> Any:
+        """The ranker behind the journal, by whose abilities measures are chosen."""
+        ranker = self.oracle.models.likelihood
+        return getattr(ranker, "model", ranker)
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return self._scores(texts)
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        return self._scores(texts)
+
+    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+        return [math.nan if answer.refused else answer.total for answer in self._scores(names)]
+
+    def _scores(self, asked: Sequence[Scored]) -> list[LogLikelihood]:
+        ranker = self.oracle.models.likelihood
+        assert isinstance(ranker, JournaledLikelihood)  # noqa: S101  `journaled` made it
+        answers = self.oracle.within_budget(lambda: ranker.scores(asked), len(asked))
+        return [answer or LogLikelihood(0.0, 0, refused="the budget was reached") for answer in answers]
 
 
 class Oracle:
@@ -347,13 +385,32 @@ class Oracle:
         """Mean token log-likelihood of each text, in nats. Texts that the budget or the model refused are missing."""
         model = self.models.evaluator if evaluator else self.models.likelihood
         unique = list(dict.fromkeys(texts))
-        scores = self._within_budget(lambda: model.log_likelihoods(unique), len(unique))
+        scores = self.within_budget(lambda: model.log_likelihoods(unique), len(unique))
         name = model_name(model)
         known = [(text, score) for text, score in zip(unique, scores, strict=True) if score and not score.refused]
         self.kb.add_assessments(
             Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in known
         )
         return {text: score.per_token for text, score in known}
+
+    def measures(self, texts: Iterable[RankedText], measures: Sequence[Measure]) -> dict[str, TextMeasures]:
+        """The ranker's measures of each text. Texts that the budget or the model refused are missing.
+
+        Every measure is stored, so that a search by another one asks nothing again.
+        """
+        unique = list({text.text: text for text in texts}.values())
+        answers = measured(_WithinBudget(self), unique, measures) if unique else []
+        known: dict[str, TextMeasures] = {}
+        for text, answer in zip(unique, answers, strict=True):
+            if answer is not None and all(map(math.isfinite, answer.scores.values())):
+                known[text.text] = answer
+        name = model_name(self.models.likelihood)
+        self.kb.add_assessments(
+            Assessment(text, measure.value, name, score, answer.name_tokens)
+            for text, answer in known.items()
+            for measure, score in answer.scores.items()
+        )
+        return known
 
     # -- one round of calls
 
@@ -403,7 +460,7 @@ class Oracle:
         if self.critic_probe is None:
             truths, falsehoods = probe_claims()
             claims = [*truths, *falsehoods]
-            scores = self._within_budget(lambda: self.models.critic.probabilities(claims), len(claims))
+            scores = self.within_budget(lambda: self.models.critic.probabilities(claims), len(claims))
             known = [score.probability for score in scores if score is not None]
             if len(known) < len(claims):  # the budget ended the probe
                 return False
@@ -432,7 +489,7 @@ class Oracle:
         knowledge, parameters = self.models.knowledge, self.settings.parameters
         assert isinstance(knowledge, JournaledGenerator)  # noqa: S101  `journaled` saw to it
         calls = [knowledge.prepared(request, parameters) for request in requests]
-        generations = self._within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
+        generations = self.within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
         replies: dict[AskedQuestion, list[ParsedGeneration]] = {question: [] for question in asked}
         for asker, call, generation in zip(askers, calls, generations, strict=True):
             if generation is None:
@@ -541,7 +598,7 @@ class Oracle:
         critic, name = self.models.critic, model_name(self.models.critic)
         assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
         batch = list(chain.from_iterable(claims.values()))
-        replies = iter(self._within_budget(lambda: critic.probabilities(batch), len(batch)))
+        replies = iter(self.within_budget(lambda: critic.probabilities(batch), len(batch)))
         found: dict[str, dict[str, float]] = {}
         for measure, texts in claims.items():
             # `zip` takes from its first argument first, so that no reply is lost at the end of a measure.
@@ -573,7 +630,7 @@ class Oracle:
         is_bounded = settings.maps is not None or settings.certificates is not None
         return min(probability, BELOW_CERTAIN) if is_bounded else probability
 
-    def _within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
+    def within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
         """The answers, with None where the budget stopped them; the journal's answers come in any case."""
         if not count:
             return []

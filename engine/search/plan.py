@@ -12,7 +12,7 @@ from math import ceil
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search import gates
-from hapax.engine.search.beams import Beam, RuleSearch, joined_scores, ranked_literals, ranked_parts
+from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, ranked_literals, ranked_parts
 from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.expectation import (
     FUNCTIONAL,
@@ -30,7 +30,7 @@ from hapax.engine.search.inquiry import Inquiry
 from hapax.engine.search.oracle import Oracle, journaled, model_name
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.report import Unanswerable
-from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, unanswerable
+from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, settled_measure, unanswerable
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
 from hapax.grammar.rules import Library, Rule
@@ -40,6 +40,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.calls import TokenReserving
 from hapax.llm_oracle.journal import PROBE, Journal
+from hapax.llm_oracle.measures import Measure, TextMeasures, measures_of
 from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.profile_probing import PROBED_TOKENS, PROBED_VALUES
 from hapax.llm_oracle.profiles import PROFILES
@@ -161,7 +162,7 @@ def plan_run(
     prices: Mapping[str, Price] | None = None,
 ) -> RunEstimate:
     """Estimate a search of these rules, given the answers in `kb`. `prices` by model name, per million tokens."""
-    settings = settings or SearchSettings()
+    settings = settled_measure(settings or SearchSettings(), models)
     # With no calls allowed the journal answers what it knows and cuts everything else.
     journal = Journal(kb, Budget(max_calls=0))
     with KnowledgeBase(None) as scratch:
@@ -251,7 +252,7 @@ class _RuleEstimator:
         self.rows = ExpectedBeams(self.settings)
         # Every search begins with one beam without values.
         self.most, self.unknown = 1, False
-        self.width = self.settings.width * len(self.settings.distributions)
+        self.width = self.settings.pool
 
     def estimate(self) -> RuleEstimate:
         steps = tuple(self._step(number, step) for number, step in enumerate(self.plan.steps))
@@ -462,13 +463,14 @@ class _RuleEstimator:
 
     def _rank(self, step: SearchStep, counts: _StepCounts) -> None:
         """Rank known beams by known scores; if a score is missing, keep the first beams."""
-        search, ranks = self.search, self.search.is_ranked and self.settings.likelihood != "none"
-        pool = self.most
+        search, pool = self.search, self.most
+        expected_beams = len(search.beams) + round(self.rows.together)
+        ranks = self.settings.beam is not None and search.ranks(expected_beams) and self.settings.likelihood != "none"
         if ranks and self.settings.likelihood == "model":
             texts = search.texts()
+            measures = self._known_measures(texts)
             parts = {part for text in set(texts.values()) for part in ranked_parts(text)}
-            scores = self.oracle.log_likelihoods(parts)
-            missing = {part for part in parts if part not in scores}
+            missing = {part for part in parts if part not in measures}
             ranked = ranked_literals(self.plan.rule, self.oracle.library, search.names, self.settings.compat)
             if ranked:
                 expected = self.rows.keys(set().union(*map(_names, ranked)))
@@ -481,7 +483,9 @@ class _RuleEstimator:
             self.common.texts |= missing
             self.unknown = self.unknown or bool(missing)
             if not missing and not self.rows.together:
-                search.rank(texts, joined_scores(texts.values(), scores))
+                joined = joined_measures(texts.values(), measures)
+                wanted = Measure(self.settings.measure or Measure.PAPER)
+                search.rank(texts, {text: found.scores[wanted] for text, found in joined.items()}, joined)
             else:
                 search.advance_unranked()
         elif ranks:
@@ -490,9 +494,25 @@ class _RuleEstimator:
             self.unknown = self.unknown or len(texts) > 1
             search.rank(texts, dict.fromkeys(texts.values(), 0.0))
         else:
+            may_rank = self.settings.likelihood == "model" and self.settings.beam is not None
+            if may_rank and self.unknown and search.ranks(pool):
+                counts.texts = Range(0, pool)
             search.advance_unranked()
-        self.rows.rank(max(0, self.settings.width - len(search.beams) // len(self.settings.distributions)), ranks)
+        sides = self.settings.pool // self.settings.width if self.settings.beam else 1
+        divides = search.step_number == len(self.plan.steps)  # the search has gone on to the next step
+        self.rows.rank(max(0, self.settings.width - len(search.beams) // sides), ranks, divides)
         self.most = min(self.width, self.most) if self.unknown else len(search.beams)
+
+    def _known_measures(self, texts: Mapping[Beam, str]) -> dict[str, TextMeasures]:
+        """The measures of the texts' parts that the journal has, as the search will rank by them."""
+        wanted = Measure(self.settings.measure or Measure.PAPER)
+        if not self.settings.has_disjoint_ends:
+            parts = {part for text in set(texts.values()) for part in ranked_parts(text)}
+            scores = self.oracle.log_likelihoods(parts)
+            return {part: TextMeasures({Measure.PAPER: score}, 0) for part, score in scores.items()}
+        own = measures_of(self.oracle.models.likelihood)
+        measures = [measure for measure in Measure if measure in own] if self.search.divides else [wanted]
+        return self.oracle.measures(self.search.ranked_texts(texts).values(), measures)
 
 
 @dataclass

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hapax.grammar.terms import Value
 from hapax.kb.records import Distribution
@@ -92,7 +92,7 @@ class _RankedEnd(Generic[K]):
         return [*self.sure, *tied[: self._places]]
 
 
-def equal_texts(scores: Mapping[str, float]) -> int:
+def equal_texts(scores: Mapping[Any, float]) -> int:
     """Number of texts whose score another text has, too."""
     counts = Counter(scores.values())
     return sum(count for count in counts.values() if count > 1)

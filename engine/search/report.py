@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hapax.engine.search.account import Shortage, StepAccount, equal_scores, shortage
+from hapax.engine.search.ends import SMALL_POOL
 from hapax.engine.search.gates import GateCount
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
@@ -27,6 +28,14 @@ class Unanswerable:
     model: str
     unknown: tuple[str, ...]
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Ids of a head and a long-tail statement that match: one value differs, and names have about as many tokens."""
+
+    head: str
+    long_tail: str
 
 
 class PackedStatements:
@@ -60,7 +69,9 @@ class RuleReport:
     rule of this run answered. Requests to the models that judge are counted for the whole run only. `in_both`:
     statements in head and long tail, which share the middle of a small pool. `skipped`: the reason why the rule was not
     searched. `cut`: the budget ended it before it was complete. `capped`: substitutions of each end that the rule's
-    `@most` left out. `account`: a row for each step that was reached.
+    `@most` left out. `account`: a row for each step that was reached. `pool`: statements of which disjoint ends were
+    cut, 0 for other ends; `crowded`: those that an end left out because it has enough with one of their values;
+    `matched`: pairs of a head and a long-tail statement that differ in one value.
     """
 
     rule: str
@@ -75,6 +86,19 @@ class RuleReport:
     cut: bool = False
     capped: Mapping[Distribution, int] = field(default_factory=dict)
     account: tuple[StepAccount, ...] = ()
+    pool: int = 0
+    crowded: int = 0
+    matched: tuple[Pairing, ...] = ()
+
+    @property
+    def end_counts(self) -> tuple[int, int, int]:
+        """Statements of which the ends were cut, those crowded out, and matched pairs."""
+        return self.pool, self.crowded, len(self.matched)
+
+    @property
+    def is_small(self) -> bool:
+        """True if the rule has too few statements for ends that mean much."""
+        return 0 < self.pool < SMALL_POOL
 
     def mean_log_likelihood(self, distribution: Distribution) -> float | None:
         """Mean over the distribution's statements of the evaluator's mean token log-likelihood, in nats."""
@@ -123,6 +147,11 @@ class RuleReport:
             "capped": {distribution.value: count for distribution, count in self.capped.items()},
             "account": [step.to_json() for step in self.account],
             "equal_scores": self.equal_scores,
+            **(
+                {"pool": self.pool, "crowded": self.crowded, "matched": list(map(asdict, self.matched))}
+                if self.pool
+                else {}
+            ),
         }
 
     def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:

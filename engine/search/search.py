@@ -17,7 +17,7 @@ from itertools import chain
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive_statements, relevant_library
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, run_query
-from hapax.engine.search.beams import RuleSearch, joined_scores, ranked_parts
+from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, joined_scores, ranked_parts
 from hapax.engine.search.certifying import Certifier, certificate_lines
 from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.demand import DemandBudget, run_demand
@@ -38,8 +38,9 @@ from hapax.engine.search.oracle import (
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter, SearchProgress
-from hapax.engine.search.report import PackedStatements, RuleReport, SearchReport, Unanswerable
+from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, SearchReport, Unanswerable
 from hapax.engine.search.score_maps import ScoreMaps
+from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import Preset, SearchPlan, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
@@ -54,6 +55,7 @@ from hapax.kb.records import (
     content_id,
 )
 from hapax.llm_oracle.journal import BatchReport, Journal
+from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, counts_names, measures_of
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
 from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
 
@@ -83,7 +85,7 @@ def search(job: SearchJob) -> SearchReport:
     cut. Ctrl-C marks the run as interrupted and is raised again.
     """
     journal = job.journal or Journal(job.kb)
-    job = settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal)
+    job = with_measure(settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal))
     kb, settings = job.kb, worthy_settings(job)
     run = run_record(job, settings)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
@@ -118,6 +120,19 @@ def _rare_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def with_measure(job: SearchJob) -> SearchJob:
+    """The job with the measure by which its ranker ranks. Raises HapaxError for one that the ranker does not give."""
+    return replace(job, settings=settled_measure(job.settings, job.models))
+
+
+def settled_measure(settings: SearchSettings, models: Models) -> SearchSettings:
+    """The settings with the measure that the ranker gives, as `chosen_measure` says."""
+    if settings.likelihood != "model" or (settings.compat and not counts_names(models.likelihood)):
+        return settings  # LINK's ways rank by the plain likelihood, whatever else a model gives
+    measure = chosen_measure(models.likelihood, settings.wanted_measure)
+    return settings if settings.compat else replace(settings, measure=measure.value)
 
 
 def worthy_settings(job: SearchJob) -> OracleSettings:
@@ -433,17 +448,36 @@ class _SearchRun:
         texts = {
             rule_search: rule_search.texts() for rule_search in active if rule_search.is_ranked and ranker != "none"
         }
+        measures = self._measures(texts) if ranker == "model" and self.job.settings.has_disjoint_ends else {}
         batch: dict[str, None] = {}
-        for by_beam in texts.values():
-            for text in dict.fromkeys(by_beam.values()):
-                batch.update(dict.fromkeys(ranked_parts(text)))
+        for rule_search, by_beam in texts.items():
+            if rule_search not in measures:
+                for text in dict.fromkeys(by_beam.values()):
+                    batch.update(dict.fromkeys(ranked_parts(text)))
         scores = dict.fromkeys(batch, 0.0) if ranker == "random" else self.oracle.log_likelihoods(batch)
         for rule_search in active:
-            if rule_search in texts:
+            if rule_search in measures:
+                own = texts[rule_search]
+                joined = joined_measures(dict.fromkeys(own.values()), measures[rule_search])
+                wanted = Measure(self.job.settings.measure or Measure.PAPER)
+                rule_search.rank(own, {text: found.scores[wanted] for text, found in joined.items()}, joined)
+            elif rule_search in texts:
                 own = texts[rule_search]
                 rule_search.rank(own, joined_scores(dict.fromkeys(own.values()), scores))
             else:
                 rule_search.advance_unranked()
+
+    def _measures(self, texts: Mapping[RuleSearch, Mapping[Beam, str]]) -> dict[RuleSearch, dict[str, TextMeasures]]:
+        """The ranker's measures of the texts: all that it gives where ends are cut, elsewhere the one that ranks."""
+        wanted = Measure(self.job.settings.measure or Measure.PAPER)
+        able = measures_of(self.oracle.models.likelihood)
+        found: dict[RuleSearch, dict[str, TextMeasures]] = {}
+        for divides, measures in ((True, [measure for measure in Measure if measure in able]), (False, [wanted])):
+            parts = {search: search.ranked_texts(own) for search, own in texts.items() if search.divides == divides}
+            batch = {part: text for own in parts.values() for part, text in own.items()}
+            known = self.oracle.measures(batch.values(), measures)
+            found |= {search: {part: known[part] for part in own if part in known} for search, own in parts.items()}
+        return found
 
     # -- derived predicates
 
@@ -553,6 +587,9 @@ class _SearchRun:
             cut=rule_search.cut,
             capped=dict(rule_search.capped),
             account=tuple(rule_search.account),
+            pool=0 if rule_search.division is None else rule_search.division.ends.pool,
+            crowded=0 if rule_search.division is None else len(rule_search.division.ends.crowded),
+            matched=_matched(rule_search, kept),
         )
 
     def _statements(self, rule_search: RuleSearch) -> list[StatementRecord]:
@@ -566,6 +603,19 @@ class _SearchRun:
         statements = derive_statements(self.session, self.job.library, facts, kept, denied)
         scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
+
+
+def _matched(rule_search: RuleSearch, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> tuple[Pairing, ...]:
+    """The matched pairs whose statements were derived, by ids."""
+    if rule_search.division is None:
+        return ()
+    ids = {(distribution, statement.text): statement.id for distribution, own in kept.items() for statement in own}
+    pairings = []
+    for pair in rule_search.division.pairs:
+        head, tail = ids.get((Distribution.HEAD, pair.head)), ids.get((Distribution.LONG_TAIL, pair.long_tail))
+        if head is not None and tail is not None:
+            pairings.append(Pairing(head, tail))
+    return tuple(pairings)
 
 
 class _Uses:

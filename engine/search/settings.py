@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
 from hapax.engine.search.certifying import Grouping
+from hapax.engine.search.ends import END_SHARE, EndSize
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
 from hapax.engine.search.oracle import OracleSettings
 from hapax.engine.search.ranking import KEEP_SHARE
@@ -19,11 +20,13 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
+from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters
 
 Ranker = Literal["model", "random", "none"]
 Compat = Literal["paper", "released"]
+EndKind = Literal["disjoint", "overlapping"]
 
 ANSWER_TOKENS = GenerationParameters().max_tokens
 
@@ -39,8 +42,11 @@ class SearchSettings:
     """Settings of a search. The defaults are Hapax's own; `compat` follows LINK's paper or LINK's released code.
 
     `beam`: partial substitutions kept at each step and distribution; None: all, and then the share cuts nothing either.
-    `keep_share`: share of a step's beams that the
-    likelihood gate keeps. `likelihood`: who ranks; `random` and `none` are for ablations. `max_statements`: limit per
+    `likelihood`: who ranks; `random` and `none` are for ablations. `measure`: by which it ranks (`Measure`); None: the
+    first of `PREFERRED` that the ranker gives, and LINK's under `compat`. `ends`: None: `disjoint`, where head and long
+    tail are cut once from the complete substitutions and share none; LINK's `overlapping` ones are cut at each step,
+    and are the default under `compat`. `keep_share`: share at each end; None: a third, or 75 % of overlapping ends.
+    `max_statements`: limit per
     rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
     `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
     `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `fact_threshold`,
@@ -52,7 +58,7 @@ class SearchSettings:
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
     beam: int | None = BEAM
-    keep_share: float = KEEP_SHARE
+    keep_share: float | None = None
     calls_per_question: int = 4
     values_per_call: int = 50
     critic: bool = True
@@ -71,10 +77,19 @@ class SearchSettings:
     calibrated: bool = False
     promise: Promise | None = None
     certify_by: Grouping = "all"
+    measure: str | None = None
+    ends: EndKind | None = None
 
     def __post_init__(self) -> None:
         self._check_numbers()
-        for name, kind in (("likelihood", Ranker), ("compat", Compat), ("plan", Preset), ("certify_by", Grouping)):
+        choices = (
+            ("likelihood", Ranker),
+            ("compat", Compat),
+            ("plan", Preset),
+            ("certify_by", Grouping),
+            ("ends", EndKind),
+        )
+        for name, kind in choices:
             choice = getattr(self, name)
             if choice is not None and choice not in get_args(kind):
                 raise HapaxError(f"{name} is {choice!r}. Choose {' or '.join(get_args(kind))}.")
@@ -82,6 +97,7 @@ class SearchSettings:
             find_profile(self.profile)  # raises for an unknown name
         if not self.distributions:
             raise HapaxError("There is no distribution to search. Set distributions to head, long_tail or both.")
+        self._check_ranking()
         self._check_thresholds()
 
     def _check_numbers(self) -> None:
@@ -91,8 +107,21 @@ class SearchSettings:
                 raise HapaxError(f"{name} is {number!r}. Set it to a whole number from 1.")
         if not 0.0 <= self.temperature < math.inf:  # refuses nan, too
             raise HapaxError(f"temperature is {self.temperature:g}. Set it to a number from 0.")
-        if not 0.0 < self.keep_share <= 1.0:
-            raise HapaxError(f"keep_share is {self.keep_share:g}. Set it above 0 and at most to 1.")
+        if not 0.0 < self.share <= 1.0:
+            raise HapaxError(f"keep_share is {self.share:g}. Set it above 0 and at most to 1.")
+        if self.has_disjoint_ends and self.share > 0.5:
+            raise HapaxError(
+                f"keep_share is {self.share:g}, but ends that share nothing have half of the statements each at most. "
+                "Set it to at most 0.5, or ends to overlapping."
+            )
+
+    def _check_ranking(self) -> None:
+        if self.measure is not None and self.measure not in list(Measure):
+            raise HapaxError(f"measure is {self.measure!r}. Choose {' or '.join(Measure)}.")
+        if self.compat and self.measure not in (None, Measure.PAPER):
+            raise HapaxError(f"compat {self.compat} ranks by LINK's own measure. Leave out either it or the measure.")
+        if self.compat and self.ends == "disjoint":
+            raise HapaxError(f"compat {self.compat} has LINK's own ends. Leave out either it or the disjoint ends.")
 
     def _check_thresholds(self) -> None:
         if self.compat and (self.fact_threshold or self.type_threshold):
@@ -112,6 +141,37 @@ class SearchSettings:
     def width(self) -> int:
         """Partial substitutions kept at most at each step and distribution."""
         return sys.maxsize if self.beam is None else self.beam
+
+    @property
+    def has_disjoint_ends(self) -> bool:
+        """True if head and long tail are cut from the complete substitutions and share none."""
+        return (self.ends or ("overlapping" if self.compat else "disjoint")) == "disjoint"
+
+    @property
+    def share(self) -> float:
+        """Share of the substitutions at each end."""
+        return self.keep_share if self.keep_share is not None else END_SHARE if self.has_disjoint_ends else KEEP_SHARE
+
+    @property
+    def end_size(self) -> EndSize:
+        """Size of disjoint ends."""
+        return EndSize(self.share, self.width, splits_ties=True, by_pairs=self.measure == Measure.PAIR)
+
+    @property
+    def pool(self) -> int:
+        """Partial substitutions kept at most at each step.
+
+        For disjoint ends both sides of the ranking are kept whatever distributions are wanted, so that the long tail of
+        a search for the long tail alone is that of a search for both.
+        """
+        if self.beam is None:
+            return sys.maxsize
+        return self.beam * (2 if self.has_disjoint_ends else len(self.distributions))
+
+    @property
+    def wanted_measure(self) -> Measure | None:
+        """The measure of the ranker; None: the search chooses it by the ranker."""
+        return Measure.PAPER if self.compat else None if self.measure is None else Measure(self.measure)
 
     @property
     def is_released(self) -> bool:
@@ -160,6 +220,7 @@ class SearchSettings:
         # The run stores the checksums of what they mean for its knowledge base.
         for name in ("calibrated", "promise", "certify_by"):
             del settings[name]
+        settings["keep_share"] = self.share
         # Runs of versions without these settings had what is now the default, and stay the same runs.
         for name in THRESHOLDS:
             rule = getattr(self, name)
@@ -171,4 +232,9 @@ class SearchSettings:
             del settings["profile"]
         if self.answer_tokens == ANSWER_TOKENS:
             del settings["answer_tokens"]
+        del settings["ends"]
+        if self.has_disjoint_ends:
+            settings["ends"] = "disjoint"
+        if self.wanted_measure in (None, Measure.PAPER):
+            del settings["measure"]
         return settings

@@ -25,6 +25,7 @@ from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import Distribution, Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import Models
 
 
@@ -134,8 +135,13 @@ def search_variant(
 ) -> SearchReport:
     """Search with the variant's settings; facts go to a temporary store that begins with the given facts of `kb`."""
     # "random" keeps as many beams as the likelihood gate would, so that the variants' statements can be compared.
+    # The tables compare LINK's ends by LINK's measure, unless others are asked for.
     settings = replace(
-        experiment.settings, critic=variant.critic, likelihood="model" if variant.likelihood else "random"
+        experiment.settings,
+        critic=variant.critic,
+        likelihood="model" if variant.likelihood else "random",
+        ends=experiment.settings.ends or "overlapping",
+        measure=experiment.settings.measure or Measure.PAPER.value,
     )
     with KnowledgeBase(None) as temporary:
         temporary.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)

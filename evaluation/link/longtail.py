@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hapax.engine.run_memory import models_of
 from hapax.engine.search.ends import Ends, Values, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
@@ -26,8 +27,8 @@ from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, measured, measures_of
-from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel, ModelIdentity, PopularityModel
+from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, counts_names, measured, measures_of
+from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD, LikelihoodModel, ModelIdentity
 
 COMMON_NAMES = 5_000
 """A name is common if it is at least as frequent as the word of this rank in the `wordfreq` list."""
@@ -198,7 +199,8 @@ def study(
         raise HapaxError("A split needs a judge that did not rank it. Name two models or more, by --judge.")
     pools = _pools(kb, rules)
     scorers = [_scorer(model, pools, journal or Journal(kb)) for model in models]
-    splits = [_Split(STORED, "", None, {pool.rule: _stored_ends(pool) for pool in pools})]
+    searched = _searched_by(kb, [scorer.identity for scorer in scorers])
+    splits = [_Split(STORED, "", searched, {pool.rule: _stored_ends(pool) for pool in pools})]
     for scorer in scorers:
         for measure in scorer.measures:
             made = {pool.rule: _ends(pool, scorer, measure, seed) for pool in pools}
@@ -216,9 +218,18 @@ def study(
 
 
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
+    """The statements of each rule's latest search: searches by other measures divide the same statements otherwise."""
+    latest = latest_statements(kb, rules)
+    started = {run.id: run.started for run in kb.runs()}
+    last: dict[tuple[str, Distribution], tuple[str, str]] = {}
+    for statement in latest:
+        place, run = (statement.rule, statement.distribution), statement.run_id
+        last[place] = max(last.get(place, ("", run)), (started.get(run, ""), run))
     values: dict[str, dict[str, Values]] = defaultdict(dict)
     stored: dict[str, dict[str, set[Distribution]]] = defaultdict(lambda: defaultdict(set))
-    for statement in latest_statements(kb, rules):
+    for statement in latest:
+        if statement.run_id != last[statement.rule, statement.distribution][1]:
+            continue
         values[statement.rule][statement.text] = tuple(value for _, value in statement.substitution)
         stored[statement.rule][statement.text].add(statement.distribution)
     return [
@@ -227,14 +238,23 @@ def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
     ]
 
 
+def _searched_by(kb: KnowledgeBase, known: Sequence[ModelIdentity]) -> ModelIdentity | None:
+    """The ranker of the latest search, with what is known of its teachers; None if no model ranked."""
+    searches = [run for run in kb.runs() if run.command == "search" and run.settings.get("likelihood") == "model"]
+    if not searches:
+        return None
+    name = models_of(max(searches, key=lambda run: run.started)).get(LIKELIHOOD, "").partition("@")[0]
+    return next((identity for identity in known if identity.name == name), ModelIdentity(name))
+
+
 def _scorer(model: LikelihoodModel, pools: Sequence[_Pool], journal: Journal) -> _Scorer:
     wanted = [measure for measure in Measure if measure in measures_of(model)]
-    is_counter = isinstance(model, PopularityModel)
+    is_counter = counts_names(model)
     asked: dict[str, RankedText] = {}
     for pool in pools:
         for text, values in pool.values.items():
             asked[text] = RankedText(text, tuple(map(str, values)))
-    journaled: Any = model if is_counter else JournaledLikelihood(model, journal, role=EVALUATOR)
+    journaled = model if isinstance(model, JournaledLikelihood) else JournaledLikelihood(model, journal, role=EVALUATOR)
     answers = measured(journaled, list(asked.values()), wanted)
     known = {text: answer for text, answer in zip(asked, answers, strict=True) if answer is not None}
     judged_by = Measure.PRIOR if is_counter else Measure.SPAN if Measure.SPAN in wanted else Measure.TOTAL

@@ -269,8 +269,13 @@ class HuggingFaceLikelihood:
         scores = self._scored([self._encoded(self._loaded.harmless(text)) for text in texts])
         return [LogLikelihood(math.fsum(tokens), len(tokens)) for tokens in scores]
 
+    @property
+    def locates_tokens(self) -> bool:
+        """True if the tokenizer tells where in a text its tokens are, which scores of spans need."""
+        return bool(self._loaded.tokenizer.is_fast)
+
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
-        if not self._loaded.tokenizer.is_fast:
+        if not self.locates_tokens:
             raise HapaxError(
                 f"The tokenizer of {self.identity.name} does not tell where in a text its tokens are. "
                 "Choose another model, or a checkpoint with a tokenizer.json."

@@ -37,6 +37,9 @@ class ForecastModel:
     def log_likelihoods(self, *_: object) -> NoReturn:
         self._refuse()
 
+    def span_log_likelihoods(self, *_: object) -> NoReturn:
+        self._refuse()
+
     def _refuse(self) -> NoReturn:
         raise HapaxError(f"{self.identity.name} was opened for a forecast. Open it without `forecast` to ask it.")
 

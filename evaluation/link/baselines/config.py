@@ -25,6 +25,7 @@ from pydantic import (
     ValidationInfo,
 )
 
+from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.ablation import VARIANTS, AblationVariant
 from hapax.grammar.dependencies import BEAM
@@ -152,7 +153,7 @@ class SearchOptions(_Part):
         serialization_alias="values_per_call",
         description="a whole number from 1 to 1000",
     )
-    keep_share: Number = Field(default=_SEARCH.keep_share, gt=0, le=1, description="a number above 0, at most 1")
+    keep_share: Number = Field(default=KEEP_SHARE, gt=0, le=1, description="a number above 0, at most 1")
     plan: Literal["cheapest", "premise-first", "conclusion-first", "link"] = Field(
         default="cheapest", description="one of cheapest, premise-first, conclusion-first, link"
     )

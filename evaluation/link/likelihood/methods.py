@@ -18,6 +18,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.shared.experiments import INSTRUCT
 from hapax.kb.records import RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.measures import Measure
 
 KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL = "knowledge model", "critic model", "likelihood model"
 """Traits that name a model; the other traits are named as in `SearchSettings`."""
@@ -114,8 +115,10 @@ def _traits(run: RunRecord) -> dict[str, Any]:
     settings = {name: value for name, value in run.settings.items() if name not in _NO_TRAITS}
     if run.command != _SEARCH:
         return {"command": run.command, **settings}
-    # Runs of older versions lack settings that were added since: they ran with the defaults.
-    defaults = {name: value for name, value in SearchSettings().to_json().items() if name not in _NO_TRAITS}
+    # Runs of older versions lack settings that were added since: they ran with what were the defaults then.
+    legacy = {**SearchSettings(ends="overlapping", measure=Measure.PAPER).to_json(), "ends": "overlapping"}
+    legacy["measure"] = Measure.PAPER.value
+    defaults = {name: value for name, value in legacy.items() if name not in _NO_TRAITS}
     models = dict(zip(_MODELS, run.settings.get("models", ()), strict=False))
     return {"command": _SEARCH, **models, **defaults, **settings}
 
