@@ -8,6 +8,9 @@ from click.testing import CliRunner, Result
 
 from hapax import cli
 
+EVERY_END = ("--ends", "overlapping", "--measure", "paper")
+"""Options of a search whose ends hold most of what it finds: LINK's."""
+
 
 def invoke(*arguments: object, answers: str = "", environment: Mapping[str, str] | None = None) -> Result:
     """Run a command line, with `answers` on its standard input, and return its exit code and output."""

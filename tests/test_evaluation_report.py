@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 
 import html5lib
 import pytest
-from cli_fixture import invoke
+from cli_fixture import EVERY_END, invoke
 from hypothesis import given
 from hypothesis import strategies as st
 from money_fixture import RULES as MONEY_RULES
@@ -121,6 +121,7 @@ def searched(tmp_path: Path, script: object = SCRIPT, *options: str | Path) -> t
         "--json",
         "--db",
         database,
+        *EVERY_END,
         *options,
     )
     assert result.exit_code == 0, result.output

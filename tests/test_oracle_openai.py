@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cli_fixture import invoke
+from cli_fixture import EVERY_END, invoke
 from click.testing import Result
 from money_fixture import WORLD
 from openai_fake import FAULTS, Asked, FakeServer, Faulty, Reply
@@ -749,7 +749,7 @@ def test_openai_without_a_key_says_what_to_set() -> None:
 
 
 def searched(rules: Path, database: Path, model: str, *options: str) -> Result:
-    return invoke("search", rules, "-m", model, "--db", database, "--no-progress", *options)
+    return invoke("search", rules, "-m", model, "--db", database, "--no-progress", *EVERY_END, *options)
 
 
 def facts(database: Path) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import invoke
+from cli_fixture import EVERY_END, invoke
 from click.testing import Result
 from money_fixture import WORLD
 from openai_fake import Asked, FakeServer
@@ -35,8 +35,8 @@ def aliases(tmp_path: Path) -> Path:
 
 
 def search(rules: Path, aliases: Path, database: Path, *options: str | Path) -> Result:
-    given = ("search", rules, "-m", "openai:small", "--aliases", aliases, "--db", database, "--no-progress", *options)
-    return invoke(*given)
+    given = ("search", rules, "-m", "openai:small", "--aliases", aliases, "--db", database, "--no-progress")
+    return invoke(*given, *EVERY_END, *options)
 
 
 def files(queue: Path) -> list[Path]:
@@ -73,7 +73,16 @@ def test_a_search_by_batches_finds_what_one_over_http_finds(rules: Path, aliases
         given = ["--results", results]
     with FakeServer(WORLD) as server:
         environment = {"OPENAI_BASE_URL": server.url}
-        arguments = ["search", str(rules), "-m", "openai:tiny", "--db", str(tmp_path / "http.db"), "--no-progress"]
+        arguments = [
+            "search",
+            str(rules),
+            "-m",
+            "openai:tiny",
+            "--db",
+            str(tmp_path / "http.db"),
+            "--no-progress",
+            *EVERY_END,
+        ]
         assert invoke(*arguments, environment=environment).exit_code == 0
 
     assert result.exit_code == 0, result.output

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from cli_fixture import invoke
+from cli_fixture import EVERY_END, invoke
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -467,7 +467,7 @@ def test_account_prints_all_rules_on_demand(food: tuple[Path, Path, Path]) -> No
     """A rule with statements has its account with --account only; a ranker that ties everything is named either way."""
     rules, script, database = food
     lenient = ("--fact-threshold", "0.5", "--type-threshold", "0.5")
-    command = ("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress", *lenient)
+    command = ("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress", *lenient, *EVERY_END)
     short, full = invoke(*command), invoke(*command, "--account")
     told = json.loads(invoke(*command, "--json").stdout)
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_fixture import invoke, run
+from cli_fixture import EVERY_END, invoke, run
 from money_fixture import SCRIPT
 
 import hapax
@@ -30,7 +30,7 @@ def searched(rules: Path, tmp_path: Path) -> Path:
     """A knowledge base after a search with a scripted model."""
     script, database = tmp_path / "script.json", tmp_path / "kb.db"
     script.write_text(json.dumps(SCRIPT), encoding="utf-8")
-    run("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress")
+    run("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress", *EVERY_END)
     return database
 
 
@@ -93,6 +93,7 @@ def test_a_search_does_not_bring_back_what_the_user_withdrew(searched: Path, rul
         "--no-progress",
         "--values",
         "4",
+        *EVERY_END,
     )
 
     assert _statements(searched).keys() == after.keys()
