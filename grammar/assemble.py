@@ -235,9 +235,9 @@ class _Assembly:
             place = Place(self.file, *line.at)
             formal = parameters if kind is PredicateKind.COMPUTED else ()
             tolerance = None if line.tolerance is None else Tolerance.parsed(line.tolerance)
-            self.signatures.append(
-                PredicateSignature(name, types, kind, templates, formal, definition, place=place, tolerance=tolerance)
-            )
+            signature = PredicateSignature(name, types, kind, templates, formal, definition, True, place, tolerance)
+            wordings = tuple(Place(self.file, *text.at) for text in line.templates)
+            self.signatures.append(replace(signature, template_places=wordings))
 
     def _declare_property(self, line: PropertyLine | ClosedLine | DisjointLine) -> None:
         place = Place(self.file, *line.at)
@@ -298,7 +298,7 @@ class _Assembly:
                 self.report("variable in a fact", argument.at, argument=" ".join(argument.words))
             else:
                 arguments.append(self._constant(argument))
-        return Atom(self._predicate(atom), tuple(arguments))
+        return Atom(self._predicate(atom), tuple(arguments), Place(self.file, *atom.at), self._argument_places(atom))
 
     # Third pass: rules
 
@@ -386,7 +386,11 @@ class _Assembly:
         return _Scope(types_by_name, settled, explained=explained)
 
     def _atom(self, atom: RawAtom, scope: _Scope) -> Atom:
-        return Atom(self._predicate(atom), tuple(self._term(argument, scope) for argument in atom.arguments))
+        terms = tuple(self._term(argument, scope) for argument in atom.arguments)
+        return Atom(self._predicate(atom), terms, Place(self.file, *atom.at), self._argument_places(atom))
+
+    def _argument_places(self, atom: RawAtom) -> tuple[Place, ...]:
+        return tuple(Place(self.file, *argument.at) for argument in atom.arguments)
 
     def _term(self, argument: RawArgument, scope: _Scope) -> Term:
         if not isinstance(argument, WordSequence):
@@ -407,14 +411,15 @@ class _Assembly:
     def _predicate(self, atom: RawAtom) -> str:
         name = _joined(atom.name.words)
         if " " in name:
-            self.report("blank in a predicate name", atom.at, name=name, remedy=name.replace(" ", "_"))
+            self.report("blank in a predicate name", atom.name.at, name=name, remedy=name.replace(" ", "_"))
         return name
 
     # Comparisons and values
 
     def _comparison(self, comparison: RawComparison, scope: _Scope) -> Comparison:
         operator = _COMPARISONS.get(comparison.operator, comparison.operator)
-        return Comparison(operator, self._expression(comparison.left, scope), self._expression(comparison.right, scope))
+        left, right = self._expression(comparison.left, scope), self._expression(comparison.right, scope)
+        return Comparison(operator, left, right, Place(self.file, *comparison.at))
 
     def _expression(self, expression: RawExpression, scope: _Scope) -> Expression:
         if isinstance(expression, RawOperation):

@@ -7,7 +7,7 @@ of all files are reported together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain, pairwise, takewhile
 from pathlib import Path
@@ -164,15 +164,15 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         term = _goal_term(text)
     except _TooLarge:
         diagnostic = hint("goal too large").at(Place("<goal>"), length=str(MAXIMUM_GOAL), depth=str(MAXIMUM_DEPTH))
-        raise GoalRejected([diagnostic]) from None
+        raise GoalRejected([diagnostic], {"<goal>": text}) from None
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
         place = Place("<goal>") if at_end else _place("<goal>", error.token)
         unexpected = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
-        raise GoalRejected([hint("goal syntax").at(place, found=unexpected)]) from None
+        raise GoalRejected([hint("goal syntax").at(place, found=unexpected)], {"<goal>": text}) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
     if diagnostics:
-        raise GoalRejected(_capped("<goal>", list(diagnostics)))
+        raise GoalRejected(_capped("<goal>", list(diagnostics)), {"<goal>": text})
     return goal
 
 
@@ -377,7 +377,7 @@ def _keyword(tokens: list[Token]) -> str:
 
 
 def _place(file: str, token: Token) -> Place:
-    return Place(file, token.line or 1, token.column or 1)
+    return Place(file, *_at(token))
 
 
 # Syntax errors
@@ -443,59 +443,59 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
 
     def subtype(self, parts: list[Any]) -> syntax.SubtypeLine:
         keyword, lower, _, upper = parts
-        return syntax.SubtypeLine(lower, upper, _at(keyword))
+        return syntax.SubtypeLine(lower, upper, _span(keyword, upper))
 
     def declaration(self, parts: list[Any]) -> syntax.DeclarationLine:
         keyword, atom, tolerance, _, templates = parts
         amount = None if tolerance is None else str(tolerance).removeprefix("within").strip()
-        return syntax.DeclarationLine(str(keyword), atom, templates or (), None, _at(keyword), amount)
+        return syntax.DeclarationLine(str(keyword), atom, templates or (), None, _span(keyword, atom), amount)
 
     def computed(self, parts: list[Any]) -> syntax.DeclarationLine:
         keyword, atom, _, definition, _, templates = parts
-        return syntax.DeclarationLine(str(keyword), atom, templates or (), definition, _at(keyword))
+        return syntax.DeclarationLine(str(keyword), atom, templates or (), definition, _span(keyword, atom))
 
     def opposite(self, parts: list[Token]) -> syntax.OppositeLine:
         keyword, first, second = parts
-        return syntax.OppositeLine((str(first), str(second)), _at(keyword))
+        return syntax.OppositeLine((str(first), str(second)), _span(keyword, second))
 
     def property(self, parts: list[Token]) -> syntax.PropertyLine:
         keyword, name, _, arity = parts
-        return syntax.PropertyLine(str(keyword), str(name), str(arity), _at(keyword))
+        return syntax.PropertyLine(str(keyword), str(name), str(arity), _span(keyword, arity))
 
     def closed(self, parts: list[Token | None]) -> syntax.ClosedLine:
         keyword, name, _, arity, _, position = parts
         assert keyword is not None  # noqa: S101  only the last two are optional
-        return syntax.ClosedLine(str(name), str(arity), None if position is None else str(position), _at(keyword))
+        at = _span(keyword, position or arity)
+        return syntax.ClosedLine(str(name), str(arity), None if position is None else str(position), at)
 
     def disjoint(self, parts: list[Any]) -> syntax.DisjointLine:
         keyword, first, _, second = parts
-        return syntax.DisjointLine(first, second, _at(keyword))
+        return syntax.DisjointLine(first, second, _span(keyword, second or first))
 
     def never(self, parts: list[Any]) -> syntax.NeverLine:
         keyword, premise = parts
-        return syntax.NeverLine(premise, _at(keyword))
+        return syntax.NeverLine(premise, _span(keyword, _located(premise[-1])))
 
     def fact(self, parts: list[Any]) -> syntax.FactLine:
         keyword, atom = parts
-        return syntax.FactLine(atom, _at(keyword))
+        return syntax.FactLine(atom, _span(keyword, atom))
 
     def example(self, parts: list[Any]) -> syntax.ExampleLine:
         keyword, atom = parts
-        return syntax.ExampleLine(atom, _at(keyword))
+        return syntax.ExampleLine(atom, _span(keyword, atom))
 
     def attribute(self, parts: list[Token]) -> syntax.AttributeLine:
         keyword, *values = parts
         texts = tuple(str(value) for value in values if value.type != "COMMA")
-        return syntax.AttributeLine(keyword[1:], texts, _at(keyword))
+        return syntax.AttributeLine(keyword[1:], texts, _span(keyword, parts[-1]))
 
     def forward(self, parts: list[Any]) -> syntax.RuleLine:
         premise, _, conclusion = parts
-        first = premise[0]
-        return syntax.RuleLine(premise, conclusion, first.atom.at if isinstance(first, syntax.RawLiteral) else first.at)
+        return syntax.RuleLine(premise, conclusion, _span(_located(premise[0]), conclusion))
 
     def backward(self, parts: list[Any]) -> syntax.RuleLine:
         conclusion, _, premise = parts
-        return syntax.RuleLine(premise, conclusion, conclusion.at)
+        return syntax.RuleLine(premise, conclusion, _span(conclusion, _located(premise[-1])))
 
     def premise(self, parts: list[Any]) -> tuple[syntax.RawItem, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))
@@ -510,10 +510,10 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
 
     def atom(self, parts: list[Any]) -> syntax.RawAtom:
         name, *arguments = (part for part in parts if not isinstance(part, Token))
-        return syntax.RawAtom(name, tuple(arguments))
+        return syntax.RawAtom(name, tuple(arguments), _span(name, parts[-1]))
 
     def words(self, parts: list[Token]) -> syntax.WordSequence:
-        return syntax.WordSequence(tuple(map(str, parts)), _at(parts[0]))
+        return syntax.WordSequence(tuple(map(str, parts)), _span(parts[0], parts[-1]))
 
     name = operand = words
 
@@ -522,25 +522,38 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
 
     def number(self, parts: list[Any]) -> syntax.RawNumber:
         sign, digits = parts
-        return syntax.RawNumber(f"{sign or ''}{digits}", _at(sign or digits))
+        return syntax.RawNumber(f"{sign or ''}{digits}", _span(sign or digits, digits))
 
     def comparison(self, parts: list[Any]) -> syntax.RawComparison:
         left, operator, right = parts
-        return syntax.RawComparison(str(operator), left, right, _at(operator))
+        return syntax.RawComparison(str(operator), left, right, _span(left, right))
 
     def operation(self, parts: list[Any]) -> syntax.RawOperation:
         left, operator, right = parts
-        return syntax.RawOperation(str(operator), left, right)
+        return syntax.RawOperation(str(operator), left, right, _span(left, right))
 
     def group(self, parts: list[Any]) -> Any:
-        return parts[1]
+        opening, inner, closing = parts
+        return replace(inner, at=_span(opening, closing)) if isinstance(inner, syntax.RawOperation) else inner
 
     def templates(self, parts: list[Any]) -> tuple[syntax.RawText, ...]:
         return tuple(syntax.RawText(str(part), _at(part)) for part in parts if part.type == "TEXT")
 
 
+def _located(item: syntax.RawItem) -> syntax.RawAtom | syntax.RawComparison:
+    """The node that has the range of an item."""
+    return item.atom if isinstance(item, syntax.RawLiteral) else item
+
+
 def _at(token: Token) -> syntax.Spot:
-    return (token.line or 1, token.column or 1)
+    line, column = token.line or 1, token.column or 1
+    return (line, column, token.end_line or line, token.end_column or column + len(token))
+
+
+def _span(first: Any, last: Any) -> syntax.Spot:
+    """The range from the first to the last of two tokens or nodes."""
+    start, end = (_at(part) if isinstance(part, Token) else part.at for part in (first, last))
+    return (*start[:2], *end[2:])
 
 
 @cache
