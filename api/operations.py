@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.withdrawal import FactChange
+    from hapax.grammar.explanations import FaultExplanation
     from hapax.kb.exchange import FactExportReport
     from hapax.kb.intake import ImportReport
     from hapax.kb.merge import MergeReport
@@ -83,6 +84,20 @@ def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagno
 
     with PrologSession() as session:
         return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session)))
+
+
+def explain_fault(code: str) -> FaultExplanation:
+    """The meaning of a fault's code such as HPX113, an example and the mended example. Raises HapaxError."""
+    from hapax.grammar.explanations import explanation
+
+    return explanation(code)
+
+
+def explained_codes() -> tuple[FaultExplanation, ...]:
+    """All codes with name, severity and example; `explain_fault` adds the diagnostics and the mended example."""
+    from hapax.grammar import explanations
+
+    return tuple(explanations.explained_codes().values())
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         check_rules,
         compile_rules,
         derive,
+        explain_fault,
         export_facts,
         import_facts,
         load_rules,
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.winograd.runs import SchemaAskOptions
     from hapax.grammar.arguments import ArgumentRejected
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
+    from hapax.grammar.explanations import FaultExplanation
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.intake import FactsRejected
     from hapax.kb.records import Distribution
@@ -232,6 +234,7 @@ _HOMES = {
         "check_rules",
         "compile_rules",
         "derive",
+        "explain_fault",
         "export_facts",
         "import_facts",
         "load_rules",
@@ -317,6 +320,7 @@ _HOMES = {
         "HapaxError",
         "RulesRejected",
     ),
+    "hapax.grammar.explanations": ("FaultExplanation",),
     "hapax.grammar.rules": (
         "Library",
         "Rule",
@@ -363,6 +367,7 @@ __all__ = [
     "Explanation",
     "FactChange",
     "FactsRejected",
+    "FaultExplanation",
     "FlippedLabels",
     "GoalRejected",
     "HapaxError",
@@ -431,6 +436,7 @@ __all__ = [
     "evaluate_soundness",
     "evaluate_training",
     "expand_rules",
+    "explain_fault",
     "export_facts",
     "export_schema_sheets",
     "export_schemas",

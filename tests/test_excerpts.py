@@ -10,13 +10,16 @@ import pytest
 from click.testing import CliRunner
 from rich.text import Text
 
+from hapax.api.operations import explain_fault, explained_codes
 from hapax.cli import main
 from hapax.commands.console import visible
 from hapax.commands.excerpts import Excerpts
 from hapax.grammar.checks import FAULTS, check_read
-from hapax.grammar.errors import Diagnostic, GoalRejected
+from hapax.grammar.errors import Diagnostic, GoalRejected, Severity
+from hapax.grammar.explanations import diagnostics_of
 from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
 from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, TOO_MANY, UNREADABLE
+from hapax.grammar.mended import MENDED
 from hapax.grammar.parser import parse_goal, parse_library, read_texts
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -136,3 +139,73 @@ def test_check_prints_the_line_and_json_has_the_range(tmp_path: Path) -> None:
     assert "\x1b" not in text
     assert error["place"] == f"{path}:1:32"
     assert (error["line"], error["column"], error["end_line"], error["end_column"]) == (1, 32, 1, 40)
+
+
+@pytest.mark.parametrize("code", sorted(MENDED))
+def test_the_explained_example_has_the_fault_and_the_mended_one_does_not(code: str) -> None:
+    """The mended example has no error either, except that short examples of syntax restate their premise (HPX105)."""
+    explained = explain_fault(code)
+    is_goal = code in GOALS
+    errors = {fault.code for fault in diagnostics_of(explained.mended, is_goal) if fault.severity is Severity.ERROR}
+
+    assert {fault.code for fault in explained.diagnostics} == {code}
+    assert code not in {fault.code for fault in diagnostics_of(explained.mended, is_goal)}
+    assert errors <= ({"HPX105"} if code < "HPX100" else set())
+
+
+def test_every_code_that_rules_can_mend_is_mended() -> None:
+    """Only limits, and faults that depend on files, facts or models, have no mended example."""
+    limits = {"HPX056", "HPX057", "HPX061", "HPX075", "HPX303"}
+
+    assert {entry.code for entry in explained_codes()} == MENDED.keys() | limits | WITHOUT.keys()
+
+
+def test_explain_prints_the_fault_of_its_example_and_the_mended_example() -> None:
+    """The command takes a code in letters of either case, lists all codes without one, and names an unknown one."""
+    text = CliRunner().invoke(main, ["explain", "hpx113"])
+    listed = json.loads(CliRunner().invoke(main, ["explain", "--json"]).stdout)
+    unknown = CliRunner().invoke(main, ["explain", "HPX999"])
+
+    assert text.exit_code == 0
+    assert text.stdout.startswith("HPX113 (error): number and text mixed. Found by `hapax check`.\n")
+    assert "^^^^^" in text.stdout
+    assert text.stdout.endswith(f"Mended:\n\n    {MENDED['HPX113']}\n")
+    assert [entry["code"] for entry in listed] == sorted(RULES.keys() | GOALS.keys() | WITHOUT.keys())
+    assert unknown.exit_code == 1
+    assert "HPX999" in unknown.stderr
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    path = tmp_path / "my, odd%.rules"
+    path.write_text(RULES["HPX106"], encoding="utf-8")
+    return path
+
+
+def test_check_writes_sarif(faulty: Path) -> None:
+    """The log is SARIF 2.1.0: results with code, level, message, range and the related range, and their rules."""
+    ended = CliRunner().invoke(main, ["check", str(faulty), "--format", "sarif"])
+    log = json.loads(ended.stdout)
+    (run,) = log["runs"]
+    result = next(result for result in run["results"] if result["ruleId"] == "HPX106")
+
+    assert ended.exit_code == 4
+    assert log["version"] == "2.1.0"
+    assert run["tool"]["driver"]["name"] == "hapax"
+    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {result["ruleId"] for result in run["results"]}
+    assert result["level"] == "error"
+    assert result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": faulty.as_uri()},
+        "region": {"startLine": 2, "startColumn": 1, "endLine": 2, "endColumn": 35},
+    }
+    assert result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 1
+
+
+def test_check_writes_annotations_for_github(faulty: Path) -> None:
+    """Each fault is one workflow command, with signs escaped that would end a property."""
+    lines = CliRunner().invoke(main, ["check", str(faulty), "--format", "github"]).stdout.splitlines()
+    error = next(line for line in lines if line.startswith("::error "))
+    file = str(faulty).replace("%", "%25").replace(",", "%2C")
+
+    assert error.startswith(f"::error file={file},line=2,endLine=2,col=1,endColumn=34,title=HPX106::")
+    assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in lines)

@@ -97,6 +97,7 @@ WITHOUT_SEARCH = (
     ("models",),
     ("doctor",),
     ("compile", "world.rules"),
+    ("explain", "HPX113"),
     ("plan", "world.rules", "--rule", "repair", *SIMULATED),
     ("rules", "expand", "world.rules", "--rule", "repair", "--variable", "B", *SCRIPTED, "-o", "new.rules", *LATER),
     ("rules", "lint", "world.rules", *SIMULATED, "--db", "rules.db"),
