@@ -43,6 +43,7 @@ def main() -> None:
 
 for command in (
     rules.check,
+    rules.fmt,
     rules.explain,
     rules.compile,
     rule_expansion.rules,

@@ -86,6 +86,41 @@ def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagno
         return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session)))
 
 
+def format_rules(text: str, name: str = "rules") -> str:
+    """The text of a rule file in the one layout of `hapax fmt`: the same rules and comments.
+
+    `name` stands in error messages for a file's name. Raises RulesRejected for a text that cannot be parsed.
+    """
+    from hapax.grammar.formatting import formatted_rules
+
+    return formatted_rules(text, name)
+
+
+def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, str]]:
+    """Each rule file of the files and folders, with its text and that text in the one layout. LINK's JSON is skipped.
+
+    Raises RulesRejected with the faults of all files, before the first is given.
+    """
+    from hapax.grammar.formatting import formatted_rules
+    from hapax.grammar.parser import read_rules, rule_files
+
+    formatted: list[tuple[Path, str, str]] = []
+    diagnostics: list[Diagnostic] = []
+    for path in rule_files(list(paths)):
+        if path.suffix == ".json":
+            continue
+        try:
+            text = path.read_bytes().decode("utf-8")
+            formatted.append((path, text, formatted_rules(text, str(path))))
+        except RulesRejected as rejected:
+            diagnostics += rejected.diagnostics
+        except (OSError, UnicodeDecodeError):
+            diagnostics += read_rules([path]).diagnostics
+    if diagnostics:
+        raise RulesRejected(diagnostics)
+    return iter(formatted)
+
+
 def explain_fault(code: str) -> FaultExplanation:
     """The meaning of a fault's code such as HPX113, an example and the mended example. Raises HapaxError."""
     from hapax.grammar.explanations import explanation

@@ -1,4 +1,4 @@
-"""The commands `check`, `explain` and `compile`, for rule files."""
+"""The commands `check`, `fmt`, `explain` and `compile`, for rule files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import click
 from rich.markup import escape
 
 from hapax.api import operations
+from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import (
     DONE,
+    FAILED,
     RULES_REJECTED,
     diagnostic_json,
     err,
@@ -69,6 +71,30 @@ def check(paths: tuple[Path, ...], database: str | None, every: bool, form: str,
         summary += [counted(counts[severity], severity) for severity in Severity]
         err.print(", ".join(summary))
     sys.exit(RULES_REJECTED if counts[Severity.ERROR] else DONE)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit code 1 if a file has another layout.")
+def fmt(paths: tuple[Path, ...], only_check: bool) -> None:
+    """Write rule files in the one layout: blanks, signs, line ends. Rules and comments stay. PATHS: files or folders.
+
+    \b
+    hapax fmt my.rules
+    hapax fmt rules/ --check
+    """
+    changed = 0
+    formatted = list(operations.formatted_files(paths))
+    for path, text, result in formatted:
+        if text == result:
+            continue
+        changed += 1
+        click.echo(f"{'would change' if only_check else 'changed'} {path}")
+        if not only_check:
+            with atomic_text_file(str(path)) as stream:
+                stream.write(result)
+    err.print(f"{counted(len(formatted), 'file')}, {changed} {'to change' if only_check else 'changed'}")
+    sys.exit(FAILED if only_check and changed else DONE)
 
 
 @click.command()

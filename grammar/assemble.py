@@ -71,7 +71,7 @@ _Choice = TypeVar("_Choice")
 _VARIABLE_NAME = re.compile(r"[^\W\d_]\d*")
 SLOT = re.compile(r"\[([^\[\]]*)\]")
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|.)", re.DOTALL)
-_COMPARISONS = {
+COMPARISONS = {
     "<=": "=<",
     "≤": "=<",
     "≥": ">=",
@@ -417,7 +417,7 @@ class _Assembly:
     # Comparisons and values
 
     def _comparison(self, comparison: RawComparison, scope: _Scope) -> Comparison:
-        operator = _COMPARISONS.get(comparison.operator, comparison.operator)
+        operator = COMPARISONS.get(comparison.operator, comparison.operator)
         left, right = self._expression(comparison.left, scope), self._expression(comparison.right, scope)
         return Comparison(operator, left, right, Place(self.file, *comparison.at))
 

@@ -277,6 +277,17 @@ def _read_statements(file: str, text: str) -> _Source:
     return source
 
 
+def parse_statements(file: str, text: str) -> tuple[Diagnostic, ...]:
+    """The diagnostics of reading the statements of a text alone; none if each is well-formed."""
+    return tuple(_capped(file, _read_statements(file, text).diagnostics))
+
+
+def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
+    """All tokens of a text, newlines and full stops included, and those of each statement. Comments are no tokens."""
+    tokens = list(_lark().lex(text))
+    return tokens, list(_statements(tokens))
+
+
 def _broken(tokens: list[Token]) -> syntax.BrokenLine:
     """The kind of statement that the tokens were meant to be."""
     kind = _keyword(tokens)
