@@ -48,7 +48,7 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
 out = Screen(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 1_000_000)

@@ -36,6 +36,7 @@ from hapax.grammar.hints import hint
 from hapax.grammar.prolog_text import UNSTORABLE
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
 from hapax.grammar.syntax import (
+    MISSPELT,
     AttributeLine,
     BrokenLine,
     ClosedLine,
@@ -83,7 +84,7 @@ COMPARISONS = {
     "=\\=": "\\=",
 }
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
-_DECLARING = (*PredicateKind, "file")
+_DECLARING = (*PredicateKind, "file", MISSPELT)
 """Kinds of broken lines that may have declared predicates; see `syntax.BrokenLine.kind`."""
 _RULES = ("", "file")
 """Kinds of broken lines that may have been rules."""
@@ -170,7 +171,9 @@ class _Assembly:
 
     def report(self, label: str, at: Spot, **words: str) -> None:
         """Add the diagnostic of a hint; long words are shortened to 60 characters."""
-        shortened = {key: value if len(value) <= 60 else value[:57] + "..." for key, value in words.items()}
+        shortened = {
+            key: value if len(value) <= 60 or key == "remedy" else value[:57] + "..." for key, value in words.items()
+        }
         self.diagnostics.append(hint(label).at(Place(self.file, *at), **shortened))
 
     def data_type(self, words: Sequence[str]) -> str:
@@ -315,6 +318,9 @@ class _Assembly:
                 else:
                     waiting[line.name] = line
                 continue
+            if isinstance(line, BrokenLine) and line.kind == MISSPELT:
+                waiting = {}  # the attributes before it may be a rule's, if no keyword was meant
+                continue
             if isinstance(line, BrokenLine) and line.kind == "@":
                 continue  # the attributes before it still wait for their rule
             if isinstance(line, NeverLine):
@@ -397,15 +403,33 @@ class _Assembly:
             return self._constant(argument)
         *type_words, name = argument.words
         if not is_variable_name(name):
-            self.report("no variable name", argument.at, argument=" ".join(argument.words))
+            self._no_variable(argument, type_words)
             return Variable(name, "")  # never used: the rule is left out
         return self._variable(scope, name, self.data_type(type_words) if type_words else None, argument.at)
 
-    def _variable(self, scope: _Scope, name: str, own_type: str | None, at: Spot) -> Variable:
+    def _no_variable(self, argument: WordSequence, type_words: list[str]) -> None:
+        """Report words that do not end in a variable, with the variable that they may be meant for."""
+        text, last = " ".join(argument.words)[:60], argument.words[-1]
+        if last == "_":
+            remedy = (
+                f"Every argument has a name: write {' '.join(type_words) or 'its type'} and a capital letter of its own"
+            )
+        elif type_words and last[0].isupper():
+            named = f"{' '.join(type_words)} {last[0]}"
+            of_type = f'or "{text} X" if {text} is the type'
+            remedy = f'A variable is one capital letter, perhaps with digits: write "{named}", {of_type}'
+        else:
+            remedy = f'Add the name, a capital letter and perhaps digits: {text} X. If it is a text, quote it: "{text}"'
+        self.report("no variable name", argument.at, argument=text, remedy=remedy)
+
+    def _variable(
+        self, scope: _Scope, name: str, own_type: str | None, at: Spot, remedy: str | None = None
+    ) -> Variable:
         variable = scope.variable(name, own_type)
         if variable is None and not scope.explained and name not in scope.reported:
             scope.reported.add(name)
-            self.report(scope.missing, at, name=name)
+            first_use = f'Write the type where the variable first occurs, such as "Ingredient {name}"'
+            self.report(scope.missing, at, name=name, remedy=remedy or first_use)
         return variable or Variable(name, "")
 
     def _predicate(self, atom: RawAtom) -> str:
@@ -429,9 +453,10 @@ class _Assembly:
             return self._constant(expression)
         name = expression.words[0]
         if not is_variable_name(name):
-            self.report("no variable name", expression.at, argument=name)
+            self._no_variable(expression, [])
             return Variable(name, "")
-        return self._variable(scope, name, None, expression.at)
+        remedy = f"Make it an argument with a type, such as q(Number {name}), or write its expression in its place"
+        return self._variable(scope, name, None, expression.at, remedy)
 
     def _constant(self, raw: RawText | RawNumber) -> Constant:
         if isinstance(raw, RawText):

@@ -6,8 +6,10 @@ of all files are reported together.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cache
 from itertools import chain, pairwise, takewhile
 from pathlib import Path
@@ -54,6 +56,7 @@ GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a n
 _COMMA = frozenset(("COMMA",))
 NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE", "AND"))
 
+_DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
 NAME_TWICE = hint("name twice").code
 _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
@@ -264,10 +267,15 @@ def _read_statements(file: str, text: str) -> _Source:
         try:
             source.lines.append(_parse(tokens))
         except _TooLarge as error:
-            source.lines.append(_broken(tokens))
+            source.lines.append(_broken(tokens, _keyword(tokens)))
             source.diagnostics.append(hint(error.label).at(_place(file, tokens[0]), limit=str(error.limit)))
         except UnexpectedToken as error:
-            source.lines.append(_broken(tokens))
+            meant = _misspelt_keyword(tokens)
+            source.lines.append(_broken(tokens, syntax.MISSPELT if meant else _keyword(tokens)))
+            if meant:
+                place, words = _place(file, tokens[0]), {"word": str(tokens[0]), "keyword": meant}
+                source.diagnostics.append(hint("misspelt keyword").at(place, **words))
+                continue
             place = _place(file, error.token if error.token.type != "$END" else tokens[-1])
             # Finding the hint costs a parse of all examples; diagnostics beyond the cap are only counted.
             if len(source.diagnostics) < DIAGNOSTICS_PER_FILE:
@@ -288,14 +296,13 @@ def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
     return tokens, list(_statements(tokens))
 
 
-def _broken(tokens: list[Token]) -> syntax.BrokenLine:
-    """The kind of statement that the tokens were meant to be."""
-    kind = _keyword(tokens)
+def _broken(tokens: list[Token], kind: str) -> syntax.BrokenLine:
+    """The statement that the tokens were meant to be."""
     # With an arrow in it, it is a rule that is not separated from the attribute before it by a newline.
     if kind == "@" and any(token.type in ("ARROW", "NECK") for token in tokens):
         kind = ""
     words = takewhile(lambda token: token.type == "WORD", tokens[1:])
-    return syntax.BrokenLine(kind, tuple(map(str, words)) if kind in KEYWORDS else ())
+    return syntax.BrokenLine(kind, tuple(map(str, words)) if kind in (*KEYWORDS, syntax.MISSPELT) else ())
 
 
 def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
@@ -394,8 +401,21 @@ def _place(file: str, token: Token) -> Place:
 # Syntax errors
 
 
+def _misspelt_keyword(tokens: list[Token]) -> str:
+    """The keyword that a malformed statement most likely begins with; "" for none."""
+    if _keyword(tokens) or len(tokens) < 2 or tokens[0].type != "WORD" or tokens[1].type != "WORD":
+        return ""
+    near = get_close_matches(str(tokens[0]), KEYWORDS, 1, 0.75)
+    return near[0] if near else ""
+
+
 def _syntax_diagnostic(error: UnexpectedToken, place: Place, keyword: str) -> Diagnostic:
     """The diagnostic of the hint with an example that fails in the same parser state, else the expected tokens."""
+    sign = str(error.token)
+    if error.token.type == "UNKNOWN" and unicodedata.category(sign) == "Cf":
+        return hint("invisible character").at(place, point=f"U+{ord(sign):04X}")
+    if error.token.type == "UNKNOWN" and sign in _DASHES:
+        return hint("dash").at(place, sign=sign)
     # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
     kinds = _example_tokens()
     examples: list[tuple[Hint, list[str]]] = []

@@ -185,6 +185,10 @@ class RuleLine:
     at: Spot
 
 
+MISSPELT = "misspelt"
+"""Kind of a statement that begins with what is nearly a keyword."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokenLine:
     """A statement or a whole file that cannot be read. Its kind tells `assemble.py` which diagnostics may only follow
@@ -192,7 +196,7 @@ class BrokenLine:
     """
 
     kind: str
-    """The keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file."""
+    """The keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file, or MISSPELT."""
     name: tuple[str, ...] = ()
     """The words of a declared predicate's name, if they can be read."""
 
