@@ -22,6 +22,7 @@ EXTRAS = {
     "wordnet": ("wn",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
+    "agents": ("mcp",),
 }
 """The import names that each extra of pyproject.toml installs."""
 

@@ -14,6 +14,7 @@ FENCES = {
     "inflect": ("engine/expansion/replies.py",),
     "filelock": ("kb/asking.py", "llm_oracle/backends/cache.py"),
     "tantivy": ("llm_oracle/backends/counts.py",),
+    "mcp": ("commands/agents.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
     "networkx": ("grammar/dependencies.py", "engine/entailment/closure.py"),
