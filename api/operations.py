@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
+    from hapax.engine.probability.answers import ProbabilityOptions
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
@@ -439,19 +440,24 @@ def query(
     models: Models | None = None,
     settings: SearchSettings | None = None,
     limits: QueryLimits | None = None,
+    probability: ProbabilityOptions | None = None,
 ) -> Answers:
     """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
 
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
-    within their budget and by the questions, thresholds and prompt profile of `settings`, and stores these. Raises
-    RulesRejected, GoalRejected and LimitExceeded.
+    within their budget and by the questions, thresholds and prompt profile of `settings`, and stores these.
+    `probability`: answers that hold in some world come with their probabilities, the most probable first, as
+    `hapax.ProbabilityOptions()` says. Raises RulesRejected, GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
+    from hapax.engine.probability.answers import probable_answers
 
     refuse_faulty(rules)
     theory = Theory(rules, kb, _texts(assume))
     if models is None:
+        if probability is not None:
+            return Answers.probable(probable_answers(theory, goal, probability, limits))
         return Answers(run_query(theory, goal, limits))
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.search.demand import DemandBudget, run_demand
@@ -465,6 +471,8 @@ def query(
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
+    if probability is not None:
+        return Answers.probable(probable_answers(theory, goal, probability, limits), result.complete, stopped)
     return Answers(result.result, complete=result.complete, stopped=stopped)
 
 
@@ -521,15 +529,26 @@ def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
     return kb.withdrawals()
 
 
-def why(text: str | Statement, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
-    """Explain why a statement, given itself or by text or id, or an atom holds, down to prompts and thresholds."""
+@extras_named()
+def why(
+    text: str | Statement,
+    rules: Library,
+    kb: KnowledgeBase,
+    *,
+    assume: str | Sequence[str] = (),
+    probability: ProbabilityOptions | None = None,
+) -> Explanation:
+    """Explain why a statement, given itself or by text or id, or an atom holds, down to prompts and thresholds.
+
+    `probability`: first the probability of the atom, or of what the statement's rule needs, with its best proofs.
+    """
     from hapax.api.results import Explanation
     from hapax.engine.explain import why as explain
     from hapax.engine.inference.theory import Theory
 
     refuse_faulty(rules)
     named = text if isinstance(text, str) else text.id
-    return Explanation(explain(Theory(rules, kb, _texts(assume)), named))
+    return Explanation(explain(Theory(rules, kb, _texts(assume)), named, probability=probability))
 
 
 def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:

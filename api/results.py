@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from hapax.engine.inference.bulk_derivation import DerivationReport
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.inference.theory import QueryResult
+    from hapax.engine.probability.answers import Probability, ProbableAnswers
     from hapax.engine.search.account import StepAccount
     from hapax.engine.search.report import SearchReport
     from hapax.kb.records import StatementRecord
+
+
+PROBABILITY = "probability"
+"""The column of an answer's probability; no variable of a goal begins with a small letter."""
 
 
 class Answers(Tabular, Sequence[dict[str, Any]]):
@@ -33,6 +38,8 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
 
     A goal without variables has no columns; `holds` and the truth of the object tell if it holds. `truncated`: there
     were more answers than the limit. `complete` is False if facts are still missing; `stopped` says why and what to do.
+    With probabilities the column `probability` has that of each answer, or its lower bound; `probabilities` has the
+    upper bounds and methods as well, and `basis` says which scores count as the facts' probabilities.
     """
 
     def __init__(self, result: QueryResult, *, complete: bool = True, stopped: str = "") -> None:
@@ -43,6 +50,19 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
         self.truncated = result.truncated
         self.complete = complete
         self.stopped = stopped
+        self.probabilities: list[Probability] = []
+        self.basis = ""
+
+    @classmethod
+    def probable(cls, found: ProbableAnswers, complete: bool = True, stopped: str = "") -> Answers:
+        """Answers with probabilities."""
+        answers = cls(found.result, complete=complete, stopped=stopped)
+        answers.probabilities, answers.basis = found.probabilities, found.basis
+        answers.columns = (*answers.columns, PROBABILITY)
+        answers.rows = [
+            (*row, probability.lower) for row, probability in zip(answers.rows, found.probabilities, strict=True)
+        ]
+        return answers
 
     def reworded(self, reword: Callable[[str], str]) -> Self:
         """These answers with `stopped` reworded."""
@@ -54,8 +74,13 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
 
     def to_json(self) -> dict[str, Any]:
         """The answers as a JSON object; a decimal becomes `{"decimal": "0.1"}`, a Prolog term its text."""
-        rows = [dict(zip(self.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
-        return {"answers": rows, "truncated": self.truncated}
+        rows = [dict(zip(self.result.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
+        if PROBABILITY not in self.columns:
+            return {"answers": rows, "truncated": self.truncated}
+        for number, probability in enumerate(self.probabilities):
+            # A variable begins with a capital letter, so that no name occurs twice.
+            rows[number].update(probability.to_json())
+        return {"answers": rows, "truncated": self.truncated, "basis": self.basis}
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -1,0 +1,255 @@
+"""Probabilities of answers and explanations: over a knowledge base, by goal, from Python and on the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from cli_fixture import invoke
+
+import hapax
+from hapax.engine.entailment.graph import Edge, store_edges
+from hapax.grammar.extras import ExtraMissing
+from hapax.kb.records import CalibrationRecord, Candidate, FactRecord, RunRecord, Source
+
+pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")
+
+RULES = """
+given edge(Thing, Thing).
+given bad(Thing).
+@generic none
+path(X, Y) :- edge(Thing X, Thing Y)
+@generic none
+path(X, Z) :- edge(Thing X, Thing Y), path(Thing Y, Thing Z)
+@generic none
+good(X, Y) :- path(Thing X, Thing Y), not bad(Y)
+@generic none
+safe(X) :- edge(Thing X, Thing Y), not good(X, Y)
+"""
+
+Facts = Mapping[tuple[str, tuple[str, ...]], float]
+
+
+@pytest.fixture
+def kb(tmp_path: Path) -> Iterator[hapax.KnowledgeBase]:
+    with hapax.KnowledgeBase(str(tmp_path / "t.db")) as opened:
+        yield opened
+
+
+def store(kb: hapax.KnowledgeBase, facts: Facts, **fields: str) -> None:
+    kb.add_facts(
+        [
+            FactRecord(name, values, ("Thing",) * len(values), Source.MODEL, probability=probability, **fields)
+            for (name, values), probability in facts.items()
+        ]
+    )
+
+
+def table(answers: hapax.Answers) -> dict[tuple[object, ...], float]:
+    return {tuple(row[:-1]): row[-1] for row in answers.rows}
+
+
+def world(edges: set[tuple[str, ...]], bad: set[str]) -> dict[str, set[tuple[str, ...]]]:
+    """The atoms of RULES in a world, by plain Python."""
+    path = set(edges)
+    while new := {(x, z) for x, y in edges for other, z in path if other == y} - path:
+        path |= new
+    good = {(x, y) for x, y in path if y not in bad}
+    return {"path": path, "good": good, "safe": {(x,) for x, y in edges if (x, y) not in good}}
+
+
+def by_worlds(facts: Facts) -> dict[str, dict[tuple[str, ...], float]]:
+    """The probability of each atom of RULES as the sum over all worlds."""
+    totals: dict[str, dict[tuple[str, ...], float]] = {"path": {}, "good": {}, "safe": {}}
+    for choice in itertools.product((True, False), repeat=len(facts)):
+        happens = dict(zip(facts, choice, strict=True))
+        weight = math.prod(facts[fact] if true else 1 - facts[fact] for fact, true in happens.items())
+        edges = {values for (name, values), true in happens.items() if true and name == "edge"}
+        bad = {values[0] for (name, values), true in happens.items() if true and name == "bad"}
+        for name, atoms in world(edges, bad).items():
+            for atom in atoms:
+                totals[name][atom] = totals[name].get(atom, 0.0) + weight
+    return totals
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_have_the_probability_of_all_their_proofs(kb: hapax.KnowledgeBase, seed: int) -> None:
+    """With recursion over cyclic data and negation of facts and of conclusions, P is the sum over all worlds."""
+    draw = random.Random(seed)
+    pairs = draw.sample(list(itertools.permutations("abc", 2)), 5)
+    facts = {("edge", pair): round(draw.uniform(0.1, 0.9), 2) for pair in pairs}
+    facts |= {("bad", (name,)): round(draw.uniform(0.1, 0.9), 2) for name in draw.sample("abc", 2)}
+    store(kb, facts)
+    rules = hapax.parse_rules(RULES)
+    expected = by_worlds(facts)
+
+    for goal in ("path(X, Y)", "good(X, Y)", "safe(X)"):
+        found = hapax.query(goal, rules, kb, probability=hapax.ProbabilityOptions())
+        bounds = hapax.query(goal, rules, kb, probability=hapax.ProbabilityOptions(method="bounds", proofs=2))
+
+        assert table(found) == pytest.approx(expected[goal.partition("(")[0]], abs=1e-9)
+        assert [row[-1] for row in found.rows] == sorted((row[-1] for row in found.rows), reverse=True)
+        for answer, probability in zip(bounds.rows, bounds.probabilities, strict=True):
+            # An answer of probability 0 has bounds as well.
+            value = expected[goal.partition("(")[0]].get(answer[:-1], 0.0)
+            assert probability.lower - 1e-9 <= value <= probability.upper + 1e-9
+
+
+def test_a_goal_may_negate_compare_and_choose(kb: hapax.KnowledgeBase) -> None:
+    """Conjunction, disjunction, negation with a variable of its own and comparisons all have probabilities."""
+    store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("b", "c")): 0.4, ("bad", ("b",)): 0.3})
+    rules, options = hapax.parse_rules(RULES), hapax.ProbabilityOptions()
+
+    def asked(goal: str) -> dict[tuple[object, ...], float]:
+        return table(hapax.query(goal, rules, kb, probability=options))
+
+    assert asked("edge(X, Y), \\+ bad(Y)") == pytest.approx({("a", "b"): 0.35, ("b", "c"): 0.4})
+    assert asked("edge(a, X), \\+ edge(X, _)") == pytest.approx({("b",): 0.3})
+    assert asked("edge(X, _) ; bad(X)") == pytest.approx({("a",): 0.5, ("b",): 1 - 0.6 * 0.7})
+    assert asked("edge(X, Y), X \\= a") == pytest.approx({("b", "c"): 0.4})
+    assert asked("edge(a, b)") == pytest.approx({(): 0.5})
+    assert asked("edge(b, a)") == {}
+
+
+def test_parts_of_goals_without_a_probability_are_refused(kb: hapax.KnowledgeBase) -> None:
+    """A list of all answers is another one in each world."""
+    with pytest.raises(hapax.HapaxError, match="findall/3 has no probability"):
+        hapax.query("findall(X, edge(X, _), L)", hapax.parse_rules(RULES), kb, probability=hapax.ProbabilityOptions())
+
+
+def test_given_and_assumed_facts_are_certain(kb: hapax.KnowledgeBase) -> None:
+    """A given fact, an assumption and a fact of a rule file have probability 1."""
+    rules = hapax.parse_rules(RULES + 'fact edge("c", "d").\n')
+    hapax.add_facts(kb, "edge", [("a", "b")], rules)
+
+    found = hapax.query("path(X, Y)", rules, kb, assume="edge(b, c)", probability=hapax.ProbabilityOptions())
+
+    assert len(found) == 6
+    assert {row[-1] for row in found.rows} == {1.0}
+
+
+def test_entailments_multiply_along_chains(kb: hapax.KnowledgeBase) -> None:
+    """Ten entailments of .5 lead to .5 to the power of ten, and an edge that is used twice counts once."""
+    for number in range(10):
+        store_edges(kb, [Edge.of(f"p{number}(Thing A)", f"p{number + 1}(Thing A)", 0.5)])
+    store(kb, {("p0", ("x",)): 1.0, ("p0", ("y",)): 1.0})
+    rules = hapax.with_entailments(hapax.parse_rules("given p0(Thing).\n"), kb, 0.5)
+    options = hapax.ProbabilityOptions()
+
+    assert table(hapax.query("p10(X)", rules, kb, probability=options)) == pytest.approx(
+        {("x",): 0.5**10, ("y",): 0.5**10}
+    )
+    assert table(hapax.query("p1(x), p1(y)", rules, kb, probability=options)) == pytest.approx({(): 0.5})
+
+
+def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:
+    """Together, two facts of one reply hold with the smaller probability; apart, with the product."""
+    candidates = [Candidate("question", value, value, "call", place) for place, value in enumerate("ab")]
+    kb.add_candidates(candidates)
+    for candidate, probability in zip(candidates, (0.8, 0.6), strict=True):
+        store(kb, {("bad", (str(candidate.value),)): probability}, candidate_id=candidate.id)
+    rules = hapax.parse_rules(RULES)
+
+    apart = hapax.query("bad(a), bad(b)", rules, kb, probability=hapax.ProbabilityOptions())
+    one = hapax.query("bad(a), bad(b)", rules, kb, probability=hapax.ProbabilityOptions(together="reply"))
+
+    assert table(apart) == pytest.approx({(): 0.48})
+    assert table(one) == pytest.approx({(): 0.6})
+
+
+def test_a_limit_on_nodes_gives_bounds(kb: hapax.KnowledgeBase) -> None:
+    """`auto` falls back to bounds, and `exact` says that the diagram is too large."""
+    store(kb, {("edge", pair): 0.5 for pair in itertools.permutations("abcde", 2)})
+    rules = hapax.parse_rules(RULES)
+
+    found = hapax.query("path(a, b)", rules, kb, probability=hapax.ProbabilityOptions(nodes=200))
+
+    assert found.probabilities[0].method == "bounds"
+    assert 0.5 <= found.probabilities[0].lower <= found.probabilities[0].upper <= 1
+    with pytest.raises(hapax.HapaxError, match="more than 200 nodes"):
+        hapax.query("path(a, b)", rules, kb, probability=hapax.ProbabilityOptions("exact", nodes=200))
+
+
+def test_a_missing_library_is_named_with_its_extra(kb: hapax.KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pysdd an answer with two proofs needs the extra `probability`; the best proof needs nothing."""
+    monkeypatch.setitem(__import__("sys").modules, "pysdd.sdd", None)
+    store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("a", "c")): 0.5, ("edge", ("c", "b")): 0.5})
+    rules = hapax.parse_rules(RULES)
+
+    best = hapax.query("path(a, b)", rules, kb, probability=hapax.ProbabilityOptions("best"))
+
+    assert table(best) == {(): 0.5}
+    with pytest.raises(ExtraMissing, match=r"hapax-kb\[probability\]"):
+        hapax.query("path(a, b)", rules, kb, probability=hapax.ProbabilityOptions())
+
+
+def test_calibrated_scores_are_used_and_named(kb: hapax.KnowledgeBase) -> None:
+    """Where the knowledge base has a calibration, facts have calibrated probabilities, and the basis names the critics."""
+    kb.start_run(RunRecord("r", "search", {"models": ["k@1", "c@1"]}, "f", "2026"))
+    store(kb, {("bad", ("a",)): 0.5}, run_id="r")
+    rules, options = hapax.parse_rules(RULES), hapax.ProbabilityOptions()
+    before = hapax.query("bad(X)", rules, kb, probability=options)
+    points = {"points": [[0.0, 1.0], [0.0, 0.4]]}
+    kb.set_calibration(CalibrationRecord("c@1", "isotonic", points, (), (), {}, "2026"))
+
+    after = hapax.query("bad(X)", rules, kb, probability=options)
+
+    assert "no calibration" in before.basis
+    assert after.basis.startswith("Calibrated scores of c@1")
+    assert (table(before), table(after)) == ({("a",): 0.5}, {("a",): 0.2})
+
+
+def test_why_shows_the_proofs_with_their_probabilities(kb: hapax.KnowledgeBase) -> None:
+    """The explanation begins with P, and each proof has its own, with the facts that it needs or needs absent."""
+    store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("b", "c")): 0.8, ("edge", ("a", "c")): 0.2, ("bad", ("b",)): 0.3})
+    rules = hapax.parse_rules(RULES)
+
+    lines = [text for _, _, text in hapax.why("path(a, c)", rules, kb, probability=hapax.ProbabilityOptions()).lines]
+
+    assert lines[1].startswith("P 0.5200, exact.")
+    assert lines[2] == 'proof 1, P 0.4000: edge("a", "b") 0.5, edge("b", "c") 0.8'
+    assert lines[3] == 'proof 2, P 0.2000: edge("a", "c") 0.2'
+
+
+def test_the_command_ranks_and_filters(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """`query --probability` prints the most probable answers first, and --at-least leaves out the others."""
+    store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("b", "c")): 0.8, ("edge", ("a", "c")): 0.95})
+    (tmp_path / "t.rules").write_text(RULES, "utf-8")
+    place = ["--rules", str(tmp_path / "t.rules"), "--db", str(tmp_path / "t.db")]
+
+    shown = invoke("query", "path(a, X)", "--probability", *place)
+    filtered = invoke("query", "path(a, X)", "--probability", "--at-least", "0.9", "--json", *place)
+    refused = invoke("query", "path(a, X)", "--at-least", "0.9", *place)
+
+    assert shown.stdout.split() == ["X", "probability", "c", "0.9700", "b", "0.5000"]
+    assert "no calibration" in shown.stderr
+    assert json.loads(filtered.stdout)["answers"] == [{"X": "c", "probability": pytest.approx(0.97), "method": "exact"}]
+    assert refused.exit_code == 2
+    assert "--at-least needs --probability" in refused.stderr
+
+
+def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files and commands of docs/probabilities.md give the outputs that it shows."""
+    page = (Path(__file__).parent.parent / "docs" / "probabilities.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name, text in re.findall(r"`([\w.]+)`:\n\n```\n(.*?)```", page, re.DOTALL):
+        Path(name).write_text(text, "utf-8")
+    sessions = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    steps = [step for session in sessions for step in session.split("$ hapax ")[1:]]
+
+    for step in steps:
+        command, _, shown = step.partition("\n")
+        result = invoke(*shlex.split(command))
+
+        assert result.exit_code == 0, result.output
+        assert [line.rstrip() for line in shown.splitlines() if line] == [
+            line.rstrip() for line in (result.stdout + result.stderr).splitlines()
+        ], command
+    assert len(steps) >= 4
