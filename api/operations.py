@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
-    from hapax.engine.probability.answers import ProbabilityOptions
+    from hapax.engine.probability.answers import Probability, ProbabilityOptions
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
@@ -477,15 +477,25 @@ def query(
 
 
 @extras_named()
-def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (), engine: Engine = "auto") -> Derivation:
+def derive(
+    rules: Library,
+    kb: KnowledgeBase,
+    *,
+    only: str | Sequence[str] = (),
+    engine: Engine = "auto",
+    probability: ProbabilityOptions | None = None,
+) -> Derivation:
     """Derive everything that rules conclude from the stored facts, in bulk, and store it. No model is asked.
 
-    `engine`: `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly.
+    `engine`: `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly. `probability`: the
+    statements come with the probabilities of what their rules need, the most probable first.
     """
-    from hapax.api.results import Derivation
+    from hapax.api.results import Derivation, StatementChances
     from hapax.engine.inference.bulk_derivation import derive_all, read_statements
     from hapax.engine.inference.derive import relevant_library
     from hapax.engine.inference.statement_lines import statement_lines
+    from hapax.engine.probability.answers import ProbabilityOptions, basis_of
+    from hapax.engine.probability.statements import statement_probabilities
 
     if engine not in ENGINES:
         raise HapaxError(f"There is no engine {engine!r}. Choose {' or '.join(ENGINES)}.")
@@ -501,7 +511,14 @@ def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (),
         for rule in chosen:
             yield from statement_lines(kb, library, rule, line_of)
 
-    return Derivation(derive_all(kb, library, chosen, engine), stored, lines)
+    def chances() -> Generator[list[Probability]]:
+        for rule in chosen:
+            yield statement_probabilities(kb, library, rule, probability or ProbabilityOptions())
+
+    report = derive_all(kb, library, chosen, engine)
+    if probability is None:
+        return Derivation(report, stored, lines)
+    return Derivation(report, stored, lines, StatementChances(chances, probability.at_least, basis_of(kb)))
 
 
 def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, reason: str) -> FactChange:

@@ -230,9 +230,96 @@ def test_the_command_ranks_and_filters(kb: hapax.KnowledgeBase, tmp_path: Path) 
 
     assert shown.stdout.split() == ["X", "probability", "c", "0.9700", "b", "0.5000"]
     assert "no calibration" in shown.stderr
-    assert json.loads(filtered.stdout)["answers"] == [{"X": "c", "probability": pytest.approx(0.97), "method": "exact"}]
+    assert json.loads(filtered.stdout)["answers"] == [
+        {"X": "c", "probability": pytest.approx(0.97), "at_most": pytest.approx(0.97), "method": "exact"}
+    ]
     assert refused.exit_code == 2
     assert "--at-least needs --probability" in refused.stderr
+
+
+STATEMENTS = """
+given works_in(Person, City).
+given lies_in(City, Country).
+given border(Country, Country).
+given closed(Country).
+@generic none
+near(X, Y) :- border(Country X, Country Y)
+@generic none
+near(X, Z) :- border(Country X, Country Y), near(Country Y, Country Z)
+@name direct
+works_in(Person X, City A) & lies_in(City A, Country B) -> may_visit(Person X, Country B)
+@name wide
+works_in(Person X, City A) & lies_in(City A, Country B) & near(Country B, Country C) -> may_see(Person X, Country C)
+"""
+NEGATION = """
+@name open_border
+works_in(Person X, City A) & lies_in(City A, Country B) & not closed(Country B) -> may_stay(Person X, Country B)
+"""
+
+
+def store_countries(kb: hapax.KnowledgeBase) -> None:
+    draw = random.Random(7)
+    cities = {("lies_in", (f"city {name}", name)): round(draw.uniform(0.2, 0.9), 2) for name in "abc"}
+    borders = {("border", pair): round(draw.uniform(0.2, 0.9), 2) for pair in itertools.permutations("abc", 2)}
+    store(kb, cities | borders | {("closed", ("a",)): 0.25})
+
+
+@pytest.mark.parametrize("method", ["exact", "bounds", "best"])
+def test_statements_have_the_same_probabilities_in_sql_and_prolog(kb: hapax.KnowledgeBase, method: str) -> None:
+    """For facts alone and over recursion the two engines agree, and goals give the same numbers."""
+    store_countries(kb)
+    rules = hapax.parse_rules(STATEMENTS)
+    options = hapax.ProbabilityOptions(method=method)  # type: ignore[arg-type]
+
+    found = {}
+    for engine in ("sql", "prolog"):
+        derivation = hapax.derive(rules, kb, engine=engine, probability=options)  # type: ignore[arg-type]
+        pairs = zip(derivation.statements, derivation.probabilities, strict=True)
+        found[engine] = {statement.text: (chance.lower, chance.upper) for statement, chance in pairs}
+    goal = hapax.query("lies_in(A, a), near(a, b)", rules, kb, probability=options).probabilities[0]
+
+    assert found["sql"].keys() == found["prolog"].keys()
+    for text, numbers in found["sql"].items():
+        assert numbers == pytest.approx(found["prolog"][text], abs=1e-9)
+    wide = [numbers for text, numbers in found["sql"].items() if "city a" in text and text.endswith("see b.")]
+    assert wide == [pytest.approx((goal.lower, goal.upper), abs=1e-9)]
+
+
+def test_derived_statements_are_ranked_and_filtered(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """Statements, also those under a negation, come the most probable first, and a file has their probabilities."""
+    store_countries(kb)
+    rules = hapax.parse_rules(STATEMENTS + NEGATION)
+    lies_in = {fact.arguments[1]: fact.probability for fact in kb.facts("lies_in/2")}
+
+    derivation = hapax.derive(rules, kb, probability=hapax.ProbabilityOptions(at_least=0.3))
+    values = [probability.lower for probability in derivation.probabilities]
+    count = derivation.write(tmp_path / "out.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    stays = [line for line in lines if line["rule"] == "open_border"]
+
+    assert values == sorted(values, reverse=True)
+    assert min(values) >= 0.3
+    assert [line["probability"] for line in lines] == values
+    assert count == len(values) == len(derivation.statements)
+    # closed(a) is stored, so that where every fact holds no statement speaks of country a.
+    assert {line["substitution"]["B"]: line["probability"] for line in stays} == pytest.approx(
+        {name: value for name, value in lies_in.items() if name != "a" and value is not None and value >= 0.3}
+    )
+
+
+def test_the_derive_command_prints_what_is_expected_to_be_true(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """The table has the sum of the probabilities of each rule, and JSON the same number."""
+    store_countries(kb)
+    (tmp_path / "t.rules").write_text(STATEMENTS, "utf-8")
+    place = [str(tmp_path / "t.rules"), "--db", str(tmp_path / "t.db")]
+    total = math.fsum(fact.probability or 0.0 for fact in kb.facts("lies_in/2"))
+
+    table_text = invoke("derive", "--probability", "--rule", "direct", *place)
+    as_json = invoke("derive", "--probability", "--rule", "direct", "--json", *place)
+
+    assert f"{total:.1f}" in table_text.stdout
+    assert "no calibration" in table_text.stderr
+    assert json.loads(as_json.stdout)["rules"][0]["expected"] == pytest.approx(total)
 
 
 def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ TOGETHER: tuple[Together, ...] = ("", "reply", "run")
 @checked
 @dataclass(frozen=True)
 class ProbabilityOptions:
-    """How probabilities are computed.
+    """The way in which probabilities are computed.
 
     `method`: `exact` (all proofs), `bounds` (two numbers between which the exact one lies), `best` (the best proof), or
     `auto`: exact, and bounds where that is too large. `proofs`: the proofs of an answer that bounds count. `nodes`: the
@@ -76,10 +76,8 @@ class Probability:
         return f"{self.lower:.4f}" if self.method == "exact" else f"at least {self.lower:.4f}"
 
     def to_json(self) -> dict[str, float | str]:
-        """The probability as a JSON object."""
-        if self.method == "exact":
-            return {"probability": self.lower, "method": self.method}
-        return {"at_least": self.lower, "at_most": self.upper, "method": self.method}
+        """The probability, or its lower bound, with the upper bound and the method, as a JSON object."""
+        return {"probability": self.lower, "at_most": self.upper, "method": self.method}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +171,7 @@ def probable_answers(
     """
     goal = theory.goal(text)
     limits = limits or QueryLimits()
-    program, nodes = _grounded(theory, goal_rules(goal, theory.library), options, limits)
+    program, nodes = grounded(theory, goal_rules(goal, theory.library), options, limits)
     evaluator = Evaluator(program, options)
     pairs: list[tuple[Probability, tuple[AnswerCell, ...]]] = []
     for node, atom in nodes:
@@ -201,14 +199,14 @@ def probable_atom(theory: Theory, atom: Atom, options: ProbabilityOptions) -> tu
 
 
 def _probable_rule(theory: Theory, rule: Rule, options: ProbabilityOptions) -> tuple[Probability, list[ProofSupport]]:
-    program, nodes = _grounded(theory, [rule], options, BULK_LIMITS)
+    program, nodes = grounded(theory, [rule], options, BULK_LIMITS)
     evaluator = Evaluator(program, options)
     for node, _ in nodes:
         return evaluator.probability(node), evaluator.proofs(node)
     return Probability(0.0, 0.0, "exact"), []
 
 
-def _grounded(
+def grounded(
     theory: Theory, rules: Sequence[Rule], options: ProbabilityOptions, limits: QueryLimits
 ) -> tuple[GroundProgram, list[tuple[int, Atom]]]:
     """The ground program of rules that conclude GOAL, and the nodes of its atoms."""
