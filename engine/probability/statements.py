@@ -20,7 +20,7 @@ from hapax.engine.probability.grounding import Chances
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Value
-from hapax.kb.argument_index import facts_at
+from hapax.kb.argument_index import scores_at
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -91,10 +91,8 @@ def _leaf_rows(joined: JoinedRows) -> set[tuple[str, int]]:
 
 
 def _facts(kb: KnowledgeBase, joined: JoinedRows) -> dict[int, FactRecord]:
-    """The facts behind the rows, by number."""
-    refs = sorted({row for _, row in _leaf_rows(joined)} | {fact for _, fact in joined.facts})
-    # A fact and its row have the same place: both are in the order of storage.
-    return dict(zip(refs, facts_at(kb, refs), strict=True))
+    """The facts behind the rows, by number and without their values."""
+    return scores_at(kb, {row for _, row in _leaf_rows(joined)} | {fact for _, fact in joined.facts})
 
 
 def _weight(fact: FactRecord, chances: Chances) -> float:
