@@ -218,6 +218,26 @@ def test_why_shows_the_proofs_with_their_probabilities(kb: hapax.KnowledgeBase) 
     assert lines[3] == 'proof 2, P 0.2000: edge("a", "c") 0.2'
 
 
+def test_why_gives_a_searched_statement_the_probability_of_its_facts(tmp_path: Path) -> None:
+    """A statement has the probability of what its rule needs; its hypothesis about Person X is assumed."""
+    (tmp_path / "w.rules").write_text(
+        'oracle is_in(Food, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?".\n'
+        "given eats(Person, Food).\ngiven may_eat(Person, Dish).\n"
+        "@name may\neats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n",
+        "utf-8",
+    )
+    place = ["--db", str(tmp_path / "w.db"), "-m", "simulated", "--no-progress"]
+    assert invoke("search", str(tmp_path / "w.rules"), *place).exit_code == 0
+
+    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
+        statement = next(iter(kb.statements()))
+        fact = next(fact for fact in kb.facts("is_in/2") if fact.id in hapax.Statement(statement).proof.fact_ids())
+        rules = hapax.load_rules(tmp_path / "w.rules")
+        lines = [t for _, _, t in hapax.why(statement.id, rules, kb, probability=hapax.ProbabilityOptions()).lines]
+
+    assert lines[1].startswith(f"P {fact.probability:.4f}, exact.")
+
+
 def test_the_command_ranks_and_filters(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
     """`query --probability` prints the most probable answers first, and --at-least leaves out the others."""
     store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("b", "c")): 0.8, ("edge", ("a", "c")): 0.95})
