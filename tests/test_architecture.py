@@ -18,6 +18,7 @@ FENCES = {
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
     "networkx": ("grammar/dependencies.py", "engine/entailment/closure.py"),
+    "pysdd": ("engine/probability/exact.py",),
     "pyswip": ("engine/inference/worker.py",),
     "sqlite_utils": ("kb/",),
     "torch": ("llm_oracle/backends/", "llm_oracle/embedded/", "llm_oracle/finetuning.py"),
