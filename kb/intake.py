@@ -524,11 +524,12 @@ class _TemporaryFacts:
         query(_insertion())
         # In a knowledge base without facts each distinct fact is a change.
         read = self._kb.database.conn.total_changes - before
-        # Withdrawn facts that are given again stand again.
-        query(
-            "UPDATE withdrawals SET restored = strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') "
-            "WHERE restored IS NULL AND fact_id IN (SELECT id FROM temp.imported)"
-        )
+        # Withdrawn facts that are given again stand again. Without any, the list of identities is never sorted.
+        if query("SELECT 1 FROM withdrawals WHERE restored IS NULL LIMIT 1"):
+            query(
+                "UPDATE withdrawals SET restored = strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') "
+                "WHERE restored IS NULL AND fact_id IN (SELECT id FROM temp.imported)"
+            )
         if known:
             ((read,),) = query("SELECT count(DISTINCT id) FROM temp.imported")
         repeats: Iterable[tuple[int, str]] = ()
