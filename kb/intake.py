@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import compress, repeat
-from json.encoder import encode_basestring
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
@@ -188,22 +187,23 @@ class FactIntake:
             faulty = {**column.faults, **faulty}
         for row, (message, kind) in sorted(faulty.items()):
             self.add_fault(lines[row], message if kind == TEXT_FOR_NUMBER else f"{indicator}: {message}", kind)
-        stored: Iterable[tuple[str, ...]] = zip(*(column.texts for column in columns), strict=True)
-        canonical: Iterable[tuple[str, ...]] = zip(*(column.canonical for column in columns), strict=True)
+        stored = list(map(",".join, zip(*(column.texts for column in columns), strict=True)))
+        canonical = stored
+        if any(column.canonical is not column.texts for column in columns):
+            canonical = list(map(",".join, zip(*(column.canonical for column in columns), strict=True)))
         if faulty:
             sound = [row not in faulty for row in range(len(lines))]
-            lines = list(compress(lines, sound))
-            stored, canonical = compress(stored, sound), compress(canonical, sound)
+            lines, stored, canonical = (list(compress(parts, sound)) for parts in (lines, stored, canonical))
         beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},['.encode())
         identities = []
-        for arguments in map(",".join, canonical):
+        for arguments in canonical:
             digest = beginning.copy()
             digest.update(f"{arguments}]]".encode())
             identities.append(digest.hexdigest()[:32])
         self._counts[indicator] = self._counts.get(indicator, 0) + len(lines)
         self._flush()
         types = rows.NAMES.encode(self._types(indicator))
-        texts = map("[{}]".format, map(",".join, stored))
+        texts = map("[{}]".format, stored)
         self._table.add(zip(lines, identities, repeat(predicate), texts, repeat(types), strict=False))
 
     def _numbers_only(self, indicator: str, place: int, column: EncodedColumn) -> EncodedColumn:
@@ -426,9 +426,9 @@ class EncodedColumn:
     faults: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of_texts(cls, cells: Sequence[str]) -> EncodedColumn:
-        """A column whose cells are all texts."""
-        encoded = list(map(encode_basestring, cells))
+    def of_plain_texts(cls, cells: Sequence[str]) -> EncodedColumn:
+        """A column of texts without line breaks and without characters that JSON escapes."""
+        encoded = ('"' + '"\n"'.join(cells) + '"').split("\n")
         return cls(encoded, encoded, range(len(cells)))
 
     @classmethod
@@ -480,10 +480,11 @@ class _TemporaryFacts:
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
         self.drop()  # of an import that failed
+        kb.query("PRAGMA temp.secure_delete = OFF")  # else dropping the table overwrites all of it
         kb.query("CREATE TEMP TABLE imported (line, id, predicate, arguments, types)")
 
     def add(self, facts: Iterable[tuple[object, ...]]) -> None:
-        with translated(self._kb.place):
+        with translated(self._kb.place), self._kb.database.atomic():
             self._kb.database.conn.executemany("INSERT INTO temp.imported VALUES (?, ?, ?, ?, ?)", facts)
 
     def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:

@@ -28,13 +28,13 @@ from hapax.grammar.extras import extras_named
 from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, some
 from hapax.kb.store import KnowledgeBase
 
-_BATCH = 10_000
-"""Rows that are mapped at once."""
+_BATCH = 500
+"""Rows that are mapped at once: fewer than 700, from which on Python's collector would walk through each batch."""
 
-_PLAIN_TEXT = re.compile(r"[A-Za-z](?:[^\W]|[ .,;:()&/'-])*(?<! )", re.ASCII).fullmatch
-"""Matches cells that are texts as they stand, whatever form the table has."""
+_PLAIN_TEXTS = re.compile(r"(?:[A-Za-z][\w .,;:()&/'-]*(?<! )\n)*", re.ASCII).fullmatch
+"""Matches lines that are texts as they stand, whatever form the table has, and that JSON writes between quotes."""
 
-_INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0").fullmatch
+_INTEGERS = re.compile(r"(?:(?:-?[1-9][0-9]{0,17}|0)\n)*").fullmatch
 
 _MAX_CELL = 1 << 30
 
@@ -226,10 +226,12 @@ def _column(cells: Sequence[object], decode: Callable[[object], object]) -> Enco
     """The encoded column. Columns of plain texts or of integers, which most are, are recognised as a whole."""
     if set(map(type, cells)) == {str}:
         written: Any = cells
-        if all(map(_PLAIN_TEXT, written)):
-            return EncodedColumn.of_texts(written)
-        if all(map(_INTEGER, written)) and decode is not _plain:
-            return EncodedColumn.of_integers(written)
+        lines = "\n".join((*written, ""))
+        if lines.count("\n") == len(cells):  # no cell has a line break, so each line is a cell
+            if _PLAIN_TEXTS(lines):
+                return EncodedColumn.of_plain_texts(written)
+            if decode is not _plain and _INTEGERS(lines):
+                return EncodedColumn.of_integers(written)
     decoded: list[object] = []
     for cell in cells:
         try:
