@@ -55,7 +55,7 @@ from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, measured
 from hapax.llm_oracle.profile_probing import general_examples
 from hapax.llm_oracle.profiles import HAPAX, Profile
-from hapax.llm_oracle.prompts import sentence
+from hapax.llm_oracle.prompts import conflict_question, sentence
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
@@ -237,7 +237,7 @@ class Oracle:
         self.models = journaled(models, self.journal)
         self.known = KnownFacts(kb, library)
         self.wording = QuestionWording(self.settings.profile, library, self.known, general_examples())
-        self.consistency = Consistency(kb, library, self.known, run_id, self.probabilities)
+        self.consistency = Consistency(kb, library, self.known, run_id, self.conflict_probabilities)
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
         self.critic_probe: CriticProbe | None = None
@@ -333,6 +333,25 @@ class Oracle:
             if probability is not None or not self.settings.critic:
                 self._probabilities[atom] = probability
         return {atom: self._probabilities.get(atom) for atom in unique}
+
+    def conflict_probabilities(self, conflicts: Sequence[Sequence[Atom]]) -> list[dict[Atom, float]]:
+        """P(yes) of the atoms of each conflict, by questions that name all its atoms; none without critic or budget.
+
+        All conflicts are one batch. Atoms that are given or computed are not asked about.
+        """
+        questions: list[dict[Atom, str]] = []
+        for atoms in conflicts:
+            claims = [self.claim(atom) for atom in atoms]
+            judged = [atom for atom in atoms if self.settings.critic and self.known.truth(atom) is None]
+            questions.append({atom: conflict_question(self.claim(atom), claims) for atom in judged})
+        batch = list(dict.fromkeys(chain.from_iterable(asked.values() for asked in questions)))
+        scores = self._score({"conflict": batch})["conflict"]
+        answered: list[dict[Atom, float]] = []
+        for asked in questions:
+            known = {atom: scores[text] for atom, text in asked.items() if text in scores}
+            # Scores with and without the conflict in view do not compare.
+            answered.append(known if len(known) == len(asked) else {})
+        return answered
 
     def verify(self, atoms: Sequence[Atom]) -> dict[Atom, bool]:
         """Truth of each ground atom: given, computed, or judged at the starting threshold. True ones become facts.
