@@ -24,6 +24,7 @@ from hapax.engine.search.inquiry import (
     QuestionAnswer,
     atom_values,
     filled,
+    opened_atom,
     pattern_atom,
     question_words,
 )
@@ -662,10 +663,12 @@ class Oracle:
     # -- what is known and what is stored
 
     def _given_values(self, inquiry: Inquiry) -> list[Value]:
-        """Values for which all claimed patterns are given facts."""
-        if not inquiry.claimed:
-            return []
+        """Values for which all claimed patterns are given facts; without such patterns those that any given fact has."""
         free = Variable("V", inquiry.question.data_type)
+        if not inquiry.claimed:
+            opened = () if self.settings.link_exclusion else inquiry.question.patterns
+            atoms = (opened_atom(pattern, free) for pattern in opened)
+            return list(dict.fromkeys(chain.from_iterable(self.known.given(atom, free.name) for atom in atoms)))
         first, *rest = (self.known.given(pattern_atom(pattern, free), free.name) for pattern in inquiry.claimed)
         return [value for value in first if all(value in values for values in rest)]
 
