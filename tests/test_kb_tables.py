@@ -15,6 +15,7 @@ from cli_fixture import run
 import hapax
 from hapax.grammar.errors import HapaxError
 from hapax.kb.intake import FactsRejected
+from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.tables import TableMapping
 
@@ -262,6 +263,32 @@ def test_facts_that_break_a_declaration_are_refused(fresh_kb: KnowledgeBase) -> 
     report = hapax.import_facts(fresh_kb, first, mapping=near, rules=rules, skip_faulty=True)
     assert (stored(fresh_kb), report.predicates) == ([("C", "D")], {"is_near/2": 1})
     assert faults(fresh_kb, second, near) == [(2, "broken declaration")]
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_values_of_a_functional_predicate_are_refused(fresh_kb: KnowledgeBase) -> None:
+    """Both rows of a file, or the row that contradicts a given fact, are faults; values within the tolerance agree."""
+    rules = hapax.parse_rules(
+        'functional opened_in(Airport, Year) within 1: "[1] opened in [2]" / "[1] did not open in [2]" / "did [1]?".\n'
+        'functional is_in(Airport, Country): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?".'
+    )
+    opened, lies_in = TableMapping.of("opened_in", ["a", "year"]), TableMapping.of("is_in", ["a", "country"])
+    first = written("t.csv", "a,year\nTegel,1948\nGatwick,1933\nTegel,1974\nOrly,1932\nOrly,1933\nTegel,1948\n")
+    with pytest.raises(FactsRejected) as refused:
+        hapax.import_facts(fresh_kb, first, mapping=opened, rules=rules)
+
+    assert [(fault.line, fault.kind) for fault in refused.value.faults] == [(row, "second value") for row in (2, 4, 7)]
+    assert 'is functional, but has 2 values: opened_in("Tegel", 1948), opened_in("Tegel", 1974)' in str(refused.value)
+    report = hapax.import_facts(fresh_kb, first, mapping=opened, rules=rules, skip_faulty=True)
+    assert (report.predicates, len(report.faults)) == ({"opened_in/2": 3}, 3)
+    second = written("u.csv", "a,year\nGatwick,1933\nGatwick,1935\nOrly,1931\n")
+    again = hapax.import_facts(fresh_kb, second, mapping=opened, rules=rules, skip_faulty=True)
+    assert [fault.line for fault in again.faults] == [2, 3, 4]
+
+    fresh_kb.add_facts([FactRecord("is_in", ("Orly", "Spain"), ("Airport", "Country"), Source.MODEL, 0.9)])
+    claimed = hapax.import_facts(fresh_kb, written("v.csv", "a,country\nOrly,France\n"), mapping=lies_in, rules=rules)
+    assert (claimed.added, claimed.faults) == (1, ())
+    assert 'is_in("Orly", "Spain"), by facts of a model' in claimed.warnings[0]
 
 
 @pytest.mark.usefixtures("folder")

@@ -101,8 +101,8 @@ class FactClosure:
 class _PredicateFacts:
     """Facts of one predicate: all, the given ones, and those that this run found.
 
-    `supports`: ids of the candidates behind a fact of this run, by fact id. `table`: of the given facts, once needed, as
-    is `closure`, with the facts that follow from them by declared properties.
+    `supports`: ids of the candidates behind a fact of this run, by fact id. `table`: of the given facts, once needed;
+    `closure`: with those that follow from them by declared properties.
     """
 
     facts: Facts

@@ -663,7 +663,7 @@ class Oracle:
     # -- what is known and what is stored
 
     def _given_values(self, inquiry: Inquiry) -> list[Value]:
-        """Values for which all claimed patterns are given facts; without such patterns those that any given fact has."""
+        """Values for which all claimed patterns are given facts; without such patterns, those of any given facts."""
         free = Variable("V", inquiry.question.data_type)
         if not inquiry.claimed:
             opened = () if self.settings.link_exclusion else inquiry.question.patterns
