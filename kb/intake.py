@@ -194,7 +194,8 @@ class FactIntake:
             canonical = list(map(",".join, zip(*(column.canonical for column in columns), strict=True)))
         if faulty:
             sound = [row not in faulty for row in range(len(lines))]
-            lines, stored, canonical = (list(compress(parts, sound)) for parts in (lines, stored, canonical))
+            lines = list(compress(lines, sound))
+            stored, canonical = list(compress(stored, sound)), list(compress(canonical, sound))
         beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},['.encode())
         identities = []
         for arguments in canonical:
