@@ -1,9 +1,9 @@
 """Account of a rule's search: per step, its questions, lines, values and partial substitutions, and where they end.
 
 The numbers of a step add up. Every different line that was read was dropped by the reader, repeats a value that the
-model had given or was to leave out, or holds a new value. Every such value was rejected by a gate, left unjudged by a budget, or accepted. Every partial substitution failed a premise, was
-left unranked by a budget, was cut by the likelihood gate, or was kept. All of it follows from stored answers and
-scores, so a repeated run has the same account.
+model had given or was to leave out, or holds a new value. Every such value was rejected by a gate, left unjudged by a
+budget, or accepted. Every partial substitution failed a premise, was left unranked by a budget, was cut by the
+likelihood gate, or was kept. All of it follows from stored answers and scores, so a repeated run has the same account.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ class StepAccount:
     """One step of a rule's plan.
 
     `step` counts from 1; `variable`: the one that gets values, with its type; `origin`: where they come from.
-    `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one. `losses`: rejected values by gate, and
+    `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
+    `losses`: rejected values by gate, and
     `unjudged` those that a budget left without a score. `given`: values by given facts, which need no line. `extended`:
     partial substitutions with a value for the variable; `failed`: those that fail a premise; `unranked`: those that a
     budget left without a likelihood; `cut`: those that the likelihood gate keeps in no distribution; `kept`: those that

@@ -11,7 +11,6 @@ from transformers import LogitsProcessor, StoppingCriteria
 
 from hapax.llm_oracle.answers import is_entry
 
-
 LOOP_ITEMS = 5
 """Items in a row that an earlier line has, too, after which a list is taken to go round in circles."""
 
