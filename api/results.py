@@ -283,6 +283,7 @@ class SearchAccount(Tabular, Sequence["StepAccount"]):
         "lines",
         "dropped",
         "drop_reason",
+        "repeated",
         "unjudged",
         "below_type",
         "highest_type",
@@ -314,7 +315,8 @@ class SearchAccount(Tabular, Sequence["StepAccount"]):
             below = (of_type.count, of_type.highest, of_fact.count, of_fact.highest, step.rejected)
             beams = (step.extended, step.failed_count, step.unranked, step.cut, step.kept)
             identity = (rule, step.step, step.variable, step.origin)
-            rows.append((*identity, *asked, reason, step.unjudged, *below, step.accepted, step.given, *beams))
+            unread = (reason, step.repeated, step.unjudged)
+            rows.append((*identity, *asked, *unread, *below, step.accepted, step.given, *beams))
         return rows
 
     def __len__(self) -> int:
