@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from hapax.commands import (
+    agents,
     baselines,
     booqa,
     calibrate,
@@ -66,6 +67,7 @@ for command in (
     calibrate.calibrate,
     machine.list_models,
     machine.doctor,
+    agents.serve_mcp,
 ):
     main.add_command(command)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
+    from hapax.engine.probability.answers import Probability, ProbabilityOptions
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
@@ -489,19 +490,24 @@ def query(
     models: Models | None = None,
     settings: SearchSettings | None = None,
     limits: QueryLimits | None = None,
+    probability: ProbabilityOptions | None = None,
 ) -> Answers:
     """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
 
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
-    within their budget and by the questions, thresholds and prompt profile of `settings`, and stores these. Raises
-    RulesRejected, GoalRejected and LimitExceeded.
+    within their budget and by the questions, thresholds and prompt profile of `settings`, and stores these.
+    `probability`: answers that hold in some world come with their probabilities, the most probable first, as
+    `hapax.ProbabilityOptions()` says. Raises RulesRejected, GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
+    from hapax.engine.probability.answers import probable_answers
 
     refuse_faulty(rules)
     theory = Theory(rules, kb, _texts(assume))
     if models is None:
+        if probability is not None:
+            return Answers.probable(probable_answers(theory, goal, probability, limits))
         return Answers(run_query(theory, goal, limits))
     from hapax.engine.inference.session import QueryLimits
     from hapax.engine.search.demand import DemandBudget, run_demand
@@ -515,19 +521,31 @@ def query(
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
+    if probability is not None:
+        return Answers.probable(probable_answers(theory, goal, probability, limits), result.complete, stopped)
     return Answers(result.result, complete=result.complete, stopped=stopped)
 
 
 @extras_named()
-def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (), engine: Engine = "auto") -> Derivation:
+def derive(
+    rules: Library,
+    kb: KnowledgeBase,
+    *,
+    only: str | Sequence[str] = (),
+    engine: Engine = "auto",
+    probability: ProbabilityOptions | None = None,
+) -> Derivation:
     """Derive everything that rules conclude from the stored facts, in bulk, and store it. No model is asked.
 
-    `engine`: `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly.
+    `engine`: `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly. `probability`: the
+    statements come with the probabilities of what their rules need, the most probable first.
     """
-    from hapax.api.results import Derivation
+    from hapax.api.results import Derivation, StatementChances
     from hapax.engine.inference.bulk_derivation import derive_all, read_statements
     from hapax.engine.inference.derive import relevant_library
     from hapax.engine.inference.statement_lines import statement_lines
+    from hapax.engine.probability.answers import ProbabilityOptions, basis_of
+    from hapax.engine.probability.statements import statement_probabilities
 
     if engine not in ENGINES:
         raise HapaxError(f"There is no engine {engine!r}. Choose {' or '.join(ENGINES)}.")
@@ -543,7 +561,14 @@ def derive(rules: Library, kb: KnowledgeBase, *, only: str | Sequence[str] = (),
         for rule in chosen:
             yield from statement_lines(kb, library, rule, line_of)
 
-    return Derivation(derive_all(kb, library, chosen, engine), stored, lines)
+    def chances() -> Generator[list[Probability]]:
+        for rule in chosen:
+            yield statement_probabilities(kb, library, rule, probability or ProbabilityOptions())
+
+    report = derive_all(kb, library, chosen, engine)
+    if probability is None:
+        return Derivation(report, stored, lines)
+    return Derivation(report, stored, lines, StatementChances(chances, probability.at_least, basis_of(kb)))
 
 
 def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, reason: str) -> FactChange:
@@ -571,15 +596,26 @@ def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
     return kb.withdrawals()
 
 
-def why(text: str | Statement, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
-    """Explain why a statement, given itself or by text or id, or an atom holds, down to prompts and thresholds."""
+@extras_named()
+def why(
+    text: str | Statement,
+    rules: Library,
+    kb: KnowledgeBase,
+    *,
+    assume: str | Sequence[str] = (),
+    probability: ProbabilityOptions | None = None,
+) -> Explanation:
+    """Explain why a statement, given itself or by text or id, or an atom holds, down to prompts and thresholds.
+
+    `probability`: first the probability of the atom, or of what the statement's rule needs, with its best proofs.
+    """
     from hapax.api.results import Explanation
     from hapax.engine.explain import why as explain
     from hapax.engine.inference.theory import Theory
 
     refuse_faulty(rules)
     named = text if isinstance(text, str) else text.id
-    return Explanation(explain(Theory(rules, kb, _texts(assume)), named))
+    return Explanation(explain(Theory(rules, kb, _texts(assume)), named, probability=probability))
 
 
 def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:

@@ -93,6 +93,7 @@ OPTION_CLASSES = (
     *(
         "Budget",
         "CalibrationOptions",
+        "ProbabilityOptions",
         "QueryLimits",
         "SearchSettings",
         "OpeningOptions",

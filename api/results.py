@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -23,9 +25,14 @@ if TYPE_CHECKING:
     from hapax.engine.inference.bulk_derivation import DerivationReport
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.inference.theory import QueryResult
+    from hapax.engine.probability.answers import Probability, ProbableAnswers
     from hapax.engine.search.account import StepAccount
     from hapax.engine.search.report import SearchReport
     from hapax.kb.records import StatementRecord
+
+
+PROBABILITY = "probability"
+"""The column of an answer's probability; no variable of a goal begins with a small letter."""
 
 
 class Answers(Tabular, Sequence[dict[str, Any]]):
@@ -33,6 +40,8 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
 
     A goal without variables has no columns; `holds` and the truth of the object tell if it holds. `truncated`: there
     were more answers than the limit. `complete` is False if facts are still missing; `stopped` says why and what to do.
+    With probabilities the column `probability` has that of each answer, or its lower bound; `probabilities` has the
+    upper bounds and methods as well, and `basis` says which scores count as the facts' probabilities.
     """
 
     def __init__(self, result: QueryResult, *, complete: bool = True, stopped: str = "") -> None:
@@ -43,6 +52,19 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
         self.truncated = result.truncated
         self.complete = complete
         self.stopped = stopped
+        self.probabilities: list[Probability] = []
+        self.basis = ""
+
+    @classmethod
+    def probable(cls, found: ProbableAnswers, complete: bool = True, stopped: str = "") -> Answers:
+        """Answers with probabilities."""
+        answers = cls(found.result, complete=complete, stopped=stopped)
+        answers.probabilities, answers.basis = found.probabilities, found.basis
+        answers.columns = (*answers.columns, PROBABILITY)
+        answers.rows = [
+            (*row, probability.lower) for row, probability in zip(answers.rows, found.probabilities, strict=True)
+        ]
+        return answers
 
     def reworded(self, reword: Callable[[str], str]) -> Self:
         """These answers with `stopped` reworded."""
@@ -54,8 +76,13 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
 
     def to_json(self) -> dict[str, Any]:
         """The answers as a JSON object; a decimal becomes `{"decimal": "0.1"}`, a Prolog term its text."""
-        rows = [dict(zip(self.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
-        return {"answers": rows, "truncated": self.truncated}
+        rows = [dict(zip(self.result.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
+        if PROBABILITY not in self.columns:
+            return {"answers": rows, "truncated": self.truncated}
+        for number, probability in enumerate(self.probabilities):
+            # A variable begins with a capital letter, so that no name occurs twice.
+            rows[number].update(probability.to_json())
+        return {"answers": rows, "truncated": self.truncated, "basis": self.basis}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -256,6 +283,7 @@ class SearchAccount(Tabular, Sequence["StepAccount"]):
         "lines",
         "dropped",
         "drop_reason",
+        "repeated",
         "unjudged",
         "below_type",
         "highest_type",
@@ -287,7 +315,8 @@ class SearchAccount(Tabular, Sequence["StepAccount"]):
             below = (of_type.count, of_type.highest, of_fact.count, of_fact.highest, step.rejected)
             beams = (step.extended, step.failed_count, step.unranked, step.cut, step.kept)
             identity = (rule, step.step, step.variable, step.origin)
-            rows.append((*identity, *asked, reason, step.unjudged, *below, step.accepted, step.given, *beams))
+            unread = (reason, step.repeated, step.unjudged)
+            rows.append((*identity, *asked, *unread, *below, step.accepted, step.given, *beams))
         return rows
 
     def __len__(self) -> int:
@@ -306,35 +335,96 @@ class SearchAccount(Tabular, Sequence["StepAccount"]):
         return f"<account of {counted(len(self), 'step')}>"
 
 
+@dataclass(frozen=True)
+class StatementChances:
+    """Probabilities of derived statements: `read` computes them rule by rule, and `at_least` is the lowest of interest.
+
+    `basis`: the scores that count as the facts' probabilities.
+    """
+
+    read: Callable[[], Generator[list[Probability]]]
+    at_least: float
+    basis: str
+
+
 class Derivation(Tabular):
     """The outcome of a bulk derivation: its statements, and its table with a row for each rule.
 
     `report` has all figures; `read` reads the statements one by one from the knowledge base, which must still be open,
-    and `lines` their lines for a file in batches.
+    and `lines` their lines for a file in batches. With probabilities, `probabilities` has that of each of `statements`,
+    which are the most probable first.
     """
 
-    columns = ("rule", "statements", "engine", "seconds", "reason")
+    columns: tuple[str, ...] = ("rule", "statements", "engine", "seconds", "reason")
 
     def __init__(
         self,
         report: DerivationReport,
         read: Callable[[], Generator[StatementRecord]],
         lines: Callable[[LineWriter], Generator[list[str]]],
+        chances: StatementChances | None = None,
     ) -> None:
         self.report = report
         self.read = read
         self.lines = lines
+        self._chances = chances
+        if chances is not None:
+            self.columns = (*self.columns, "expected")
+
+    @cached_property
+    def by_rule(self) -> list[list[Probability]]:
+        """The probability of each statement of each rule, in the order of `read`; empty without probabilities."""
+        return [] if self._chances is None else list(self._chances.read())
+
+    @property
+    def basis(self) -> str:
+        """The scores that count as the facts' probabilities; empty without probabilities."""
+        return "" if self._chances is None else self._chances.basis
+
+    @property
+    def expected(self) -> list[float]:
+        """The number of true statements that is expected of each rule: the sum of (lower bounds of) probabilities."""
+        return [math.fsum(probability.lower for probability in group) for group in self.by_rule]
+
+    @property
+    def probabilities(self) -> list[Probability]:
+        """The probabilities of `statements`; empty if none were asked for."""
+        return [probability for probability, _ in self._ranked()] if self.by_rule else []
 
     @property
     def statements(self) -> Statements:
-        """The stored statements of the derived rules, read into memory."""
-        return Statements(list(self.read()))
+        """The stored statements of the derived rules, read into memory; with probabilities the most probable first."""
+        if not self.by_rule:
+            return Statements(list(self.read()))
+        records = list(self.read())
+        return Statements([records[place] for _, place in self._ranked()])
+
+    def _ranked(self) -> list[tuple[Probability, int]]:
+        """The probabilities that are high enough, the highest first, with the places of their statements."""
+        flat = [probability for group in self.by_rule for probability in group]
+        at_least = 0.0 if self._chances is None else self._chances.at_least
+        kept = [(found, place) for place, found in enumerate(flat) if found.lower >= at_least]
+        return sorted(kept, key=lambda pair: (-pair[0].lower, -pair[0].upper, pair[1]))
 
     def write(self, path: str | Path) -> int:
         """Write the statements with their proofs to a file named .jsonl or .parquet, and return their number."""
-        from hapax.evaluation.dataset.derived import check_output, derived_line, write_derived, write_lines
+        from hapax.evaluation.dataset.derived import (
+            check_output,
+            derived_line,
+            probable_line,
+            write_derived,
+            write_lines,
+            write_probable,
+        )
 
         check_output(Path(path))
+        if self.by_rule:
+            if Path(path).suffix == ".jsonl":
+                with closing(self.lines(derived_line)) as batches:
+                    every = [line for batch in batches for line in batch]
+                return write_lines(Path(path), ([probable_line(every[n], found)] for found, n in self._ranked()))
+            records = list(self.read())
+            return write_probable(Path(path), ((records[place], found) for found, place in self._ranked()))
         if Path(path).suffix == ".jsonl":
             with closing(self.lines(derived_line)) as lines:
                 return write_lines(Path(path), lines)
@@ -342,7 +432,12 @@ class Derivation(Tabular):
             return write_derived(Path(path), statements)
 
     def cells(self) -> list[tuple[Any, ...]]:
-        return [(rule.rule, rule.statements, rule.engine, rule.seconds, rule.reason) for rule in self.report.rules]
+        rows: list[tuple[Any, ...]] = [
+            (rule.rule, rule.statements, rule.engine, rule.seconds, rule.reason) for rule in self.report.rules
+        ]
+        if not self.by_rule:
+            return rows
+        return [(*row, expected) for row, expected in zip(rows, self.expected, strict=True)]
 
     def __repr__(self) -> str:
         count = sum(rule.statements for rule in self.report.rules)

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.table import Table
 
+import hapax
 from benchmarks.common import SHIPPED, machine, write_figures
 from benchmarks.questions import questions
 from hapax.engine.inference.bulk_derivation import DerivationReport, derive_all
@@ -73,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--shipped", type=int, default=1000, help="facts a predicate; 0: leave the shipped rules out")
     parser.add_argument("--questions", type=int, default=1_000_000, help="facts asked about; 0: leave them out")
+    parser.add_argument("--probable", type=int, default=100_000, help="facts with probabilities; 0: leave them out")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sample", type=int, default=20_000, help="rows fetched through pyswip")
     parser.add_argument("--seed", type=int, default=0)
@@ -91,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found["shipped"] = _in_new_process(shipped, options.shipped, options.seed)
     if options.questions:
         found["questions"] = _in_new_process(questions, options.questions, options.seed)
+    if options.probable:
+        found["probabilities"] = _in_new_process(probabilities, options.probable, options.seed)
     show(found, Console())
     write_figures(options.output, found)
 
@@ -146,14 +150,22 @@ def join(facts: int, rounds: int, sample: int, seed: int) -> dict[str, Any]:
     return found
 
 
-def _fill(kb: KnowledgeBase, predicates: Sequence[str], count: int, names: int, seed: int) -> None:
+def _fill(  # noqa: PLR0917  a relation in full
+    kb: KnowledgeBase,
+    predicates: Sequence[str],
+    count: int,
+    names: int,
+    seed: int,
+    source: Source = Source.GIVEN,
+) -> None:
     rng = random.Random(seed)  # noqa: S311  a sample, no secret
 
     def facts() -> Iterator[FactRecord]:
         for predicate in predicates:
             for _ in range(count):
                 pair = (f"value {rng.randrange(names)}", f"value {rng.randrange(names)}")
-                yield FactRecord(predicate, pair, ("Thing", "Thing"), Source.GIVEN)
+                probability = None if source is Source.GIVEN else rng.random()
+                yield FactRecord(predicate, pair, ("Thing", "Thing"), source, probability)
 
     waiting = facts()
     while batch := list(islice(waiting, 50_000)):
@@ -371,6 +383,40 @@ def shipped(facts: int, seed: int) -> dict[str, Any]:
     }
 
 
+PROBABLE = """
+given a(Thing, Thing).
+given b(Thing, Thing).
+@generic none
+@name facts
+a(Thing X, Thing Y) & b(Thing Y, Thing Z) -> joined(Thing X, Thing Z)
+@generic none
+near(X, Z) :- a(Thing X, Thing Y), b(Thing Y, Thing Z)
+@generic none
+@name derived
+near(Thing X, Thing Y) -> reached(Thing X, Thing Y)
+"""
+"""Two rules with a statement for each pair that the relations join: over facts, and over a derived predicate."""
+
+
+def probabilities(facts: int, seed: int) -> dict[str, Any]:
+    """Compare derivation and export with best proofs, and with exact probabilities, to the same without."""
+    rules = hapax.parse_rules(PROBABLE)
+    found: dict[str, Any] = {"facts": facts}
+    for rule in ("facts", "derived"):
+        for method in (None, "best", "exact"):
+            with tempfile.TemporaryDirectory() as folder, KnowledgeBase(Path(folder) / "kb.db") as kb:
+                _fill(kb, ("a", "b"), facts // 2, max(2, facts // 2), seed, Source.MODEL)
+                options = None if method is None else hapax.ProbabilityOptions(method=method)
+                output = Path(folder) / "statements.jsonl"
+                key = f"{rule}_{method or 'without'}_s"
+                found[key] = seconds_of(
+                    lambda: hapax.derive(rules, kb, only=rule, probability=options).write(output)  # noqa: B023  called here
+                )
+    for rule in ("facts", "derived"):
+        found[f"{rule}_best_to_without"] = found[f"{rule}_best_s"] / found[f"{rule}_without_s"]
+    return found
+
+
 def _value(library: Library, data_type: str, facts: int, rng: random.Random) -> Value:
     number = rng.randrange(max(2, int(facts / SOLUTIONS_A_FACT)))
     return 1900 + number if library.is_numeric(data_type) else f"value {number}"
@@ -403,7 +449,7 @@ def show(found: dict[str, Any], console: Console) -> None:
         tasks = ("import", "first", "point", "reach", "export")
         rows = [[_cell(figures.get(task)) for figures in seconds.values()] for task in tasks]
         _print_rows(console, f"s, {found['questions']['facts']} facts", tasks, rows, list(seconds))
-    for name in ("slopes", "closure", "shipped"):
+    for name in ("slopes", "closure", "shipped", "probabilities"):
         if name in found:
             text = ", ".join(
                 f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"

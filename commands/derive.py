@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
@@ -13,11 +13,23 @@ from rich.markup import escape
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_folder, atomic_path
 from hapax.commands.console import err, print_table
-from hapax.commands.options import keep_rules, open_kb, read_library, with_chosen, with_database, with_json, with_paths
+from hapax.commands.options import (
+    keep_rules,
+    open_kb,
+    probability_options,
+    read_library,
+    with_at_least,
+    with_chosen,
+    with_database,
+    with_json,
+    with_paths,
+    with_probability,
+)
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from hapax.engine.inference.bulk_derivation import DerivationReport, Engine
+    from hapax.api.results import Derivation
+    from hapax.engine.inference.bulk_derivation import Engine
 
 
 @click.command()
@@ -42,6 +54,8 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the relations as Parquet files and the joins as SQL, for DuckDB.",
 )
+@with_probability
+@with_at_least
 @with_json
 def derive(  # noqa: PLR0917  one parameter an option
     paths: tuple[Path, ...],
@@ -51,6 +65,7 @@ def derive(  # noqa: PLR0917  one parameter an option
     output: Path | None,
     tables: Path | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Apply rules to all stored facts, and store the resulting statements with their proofs.
 
@@ -61,14 +76,15 @@ def derive(  # noqa: PLR0917  one parameter an option
     hapax derive --db hapax.db
     hapax derive my.rules --rule allergy -o statements.jsonl
     hapax derive --tables bulk
+    hapax derive --probability --at-least 0.9 -o statements.jsonl
     """
-    library = read_library(paths, database)
+    library, probability = read_library(paths, database), probability_options(options)
     # Before the derivation, which can take long.
     outputs.check_derivation_outputs(output, tables)
     with open_kb(database, existing=True) as kb:
         keep_rules(kb, paths, "derive")
-        derivation = operations.derive(library, kb, only=chosen, engine=engine)
-        _print_report(derivation.report, as_json)
+        derivation = operations.derive(library, kb, only=chosen, engine=engine, probability=probability)
+        _print_report(derivation, as_json)
         if output is not None:
             with atomic_path(output) as path:
                 count = derivation.write(path)
@@ -79,14 +95,22 @@ def derive(  # noqa: PLR0917  one parameter an option
             err.print(f"{counted(count, 'table')} and rules.sql in {escape(str(tables))}")
 
 
-def _print_report(report: DerivationReport, as_json: bool) -> None:
+def _print_report(derivation: Derivation, as_json: bool) -> None:
+    report, expected = derivation.report, derivation.expected
     if as_json:
-        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+        figures = asdict(report)
+        for row, value in zip(figures["rules"], expected, strict=False):
+            row["expected"] = value
+        click.echo(json.dumps(figures, ensure_ascii=False))
         return
-    print_table(
-        ("rule", "statements", "engine", "seconds"),
-        ((rule.rule, str(rule.statements), rule.engine, f"{rule.seconds:.2f}") for rule in report.rules),
-    )
+    rows = [(rule.rule, str(rule.statements), rule.engine, f"{rule.seconds:.2f}") for rule in report.rules]
+    if expected:
+        likely = [f"{value:.1f}" for value in expected]
+        extended = [(*row, text) for row, text in zip(rows, likely, strict=True)]
+        print_table(("rule", "statements", "engine", "seconds", "expected true"), extended)
+        err.print(escape(derivation.basis), soft_wrap=True)
+    else:
+        print_table(("rule", "statements", "engine", "seconds"), rows)
     if report.atoms:
         print_table(("derived predicate", "atoms"), ((name, str(count)) for name, count in report.atoms.items()))
     for rule in report.rules:

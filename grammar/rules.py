@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -103,6 +103,13 @@ class Tolerance:
         if self.is_relative:
             limit *= max(map(abs, numbers)) / 100
         return abs(numbers[0] - numbers[1]) <= limit
+
+    def covers_all(self, values: Sequence[Value]) -> bool:
+        """Tell if each two of the values agree."""
+        numbers = [value for value in values if not isinstance(value, str)]
+        if len(numbers) < len(values):
+            return len(set(values)) == 1
+        return self.covers(min(numbers), max(numbers))
 
 
 @dataclass(frozen=True, slots=True)

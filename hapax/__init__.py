@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from hapax.engine.certificates import Promise
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
+    from hapax.engine.probability.answers import ProbabilityOptions
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
     from hapax.engine.withdrawal import FactChange
@@ -293,6 +294,7 @@ _HOMES = {
         "LimitExceeded",
         "QueryLimits",
     ),
+    "hapax.engine.probability.answers": ("ProbabilityOptions",),
     "hapax.engine.search.settings": ("SearchSettings",),
     "hapax.engine.search.thresholds": ("CriticRule",),
     "hapax.engine.withdrawal": ("FactChange",),
@@ -383,6 +385,7 @@ __all__ = [
     "ModelListings",
     "Models",
     "OpeningOptions",
+    "ProbabilityOptions",
     "ProbeOptions",
     "Progress",
     "Promise",

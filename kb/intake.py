@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import compress, repeat
-from json.encoder import encode_basestring
+from itertools import compress, groupby, repeat
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library
-from hapax.grammar.terms import Value
+from hapax.grammar.rules import Library, PredicateKind, Tolerance
+from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
@@ -29,6 +28,7 @@ from hapax.kb.store import KnowledgeBase
 
 _FAULTS_SHOWN = 20
 _REPEATS_SHOWN = 5
+_VALUES_SHOWN = 3
 
 _BATCH = 10_000
 """Facts that go into the temporary table at once."""
@@ -188,22 +188,24 @@ class FactIntake:
             faulty = {**column.faults, **faulty}
         for row, (message, kind) in sorted(faulty.items()):
             self.add_fault(lines[row], message if kind == TEXT_FOR_NUMBER else f"{indicator}: {message}", kind)
-        stored: Iterable[tuple[str, ...]] = zip(*(column.texts for column in columns), strict=True)
-        canonical: Iterable[tuple[str, ...]] = zip(*(column.canonical for column in columns), strict=True)
+        stored = list(map(",".join, zip(*(column.texts for column in columns), strict=True)))
+        canonical = stored
+        if any(column.canonical is not column.texts for column in columns):
+            canonical = list(map(",".join, zip(*(column.canonical for column in columns), strict=True)))
         if faulty:
             sound = [row not in faulty for row in range(len(lines))]
             lines = list(compress(lines, sound))
-            stored, canonical = compress(stored, sound), compress(canonical, sound)
+            stored, canonical = list(compress(stored, sound)), list(compress(canonical, sound))
         beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},['.encode())
         identities = []
-        for arguments in map(",".join, canonical):
+        for arguments in canonical:
             digest = beginning.copy()
             digest.update(f"{arguments}]]".encode())
             identities.append(digest.hexdigest()[:32])
         self._counts[indicator] = self._counts.get(indicator, 0) + len(lines)
         self._flush()
         types = rows.NAMES.encode(self._types(indicator))
-        texts = map("[{}]".format, map(",".join, stored))
+        texts = map("[{}]".format, stored)
         self._table.add(zip(lines, identities, repeat(predicate), texts, repeat(types), strict=False))
 
     def _numbers_only(self, indicator: str, place: int, column: EncodedColumn) -> EncodedColumn:
@@ -253,20 +255,29 @@ class FactIntake:
         """
         constrained = self._rules.constrained & self._counts.keys()
         warned: dict[str, None] = {}
-        refused = bool(constrained)
-        while refused:
-            refused = False
-            for conflict in self._rules.conflicts(self._table.facts(constrained)):
-                if conflict.claimed:
-                    warned[
-                        f"{self.file}: {conflict.text}, by facts of a model. Run `hapax check --db` to list them."
-                    ] = None
-                    continue
-                for line, indicator in self._table.withdraw(conflict.arriving):
-                    refused = True
-                    self._counts[indicator] -= 1
-                    self.add_fault(line, conflict.text, "broken declaration")
+        functional = self._checks.functional.keys() & self._counts.keys()
+        for indicator in sorted(functional):
+            contradictions = list(self._table.contradictions(indicator, self._checks.functional[indicator]))
+            self._refuse(contradictions, "second value", warned)
+        while constrained:
+            found = self._rules.conflicts(self._table.facts(constrained))
+            if not self._refuse(found, "broken declaration", warned):
+                break
         yield from warned
+
+    def _refuse(self, found: Iterable[FactsInConflict], kind: str, warned: dict[str, None]) -> bool:
+        """Make faults of the rows of conflicts, or warnings where a model's facts are in them. False without faults."""
+        refused = False
+        for conflict in found:
+            if conflict.claimed:
+                warning = f"{self.file}: {conflict.text}, by facts of a model. Run `hapax check --db` to list them."
+                warned[warning] = None
+                continue
+            for line, indicator in self._table.withdraw(conflict.arriving):
+                refused = True
+                self._counts[indicator] -= 1
+                self.add_fault(line, conflict.text, kind)
+        return refused
 
     def _add(self, line: int, indicator: str, fact: tuple[object, ...]) -> None:
         self._counts[indicator] = self._counts.get(indicator, 0) + 1
@@ -356,9 +367,13 @@ class _Checks:
         self._arities: dict[str, set[int]] = {}
         self._numeric: dict[str, tuple[int, ...]] = {}
         self._types: dict[str, tuple[str, ...]] = {}
+        self.functional: dict[str, Tolerance | None] = {}
+        """Tolerances of the functional predicates."""
         for signature in library.completed().signatures if library is not None else ():
             self._arities.setdefault(signature.name, set()).add(len(signature.argument_types))
             self._types[signature.indicator] = signature.argument_types
+            if signature.kind is PredicateKind.FUNCTIONAL:
+                self.functional[signature.indicator] = signature.tolerance
 
     @property
     def names(self) -> frozenset[str]:
@@ -426,9 +441,9 @@ class EncodedColumn:
     faults: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of_texts(cls, cells: Sequence[str]) -> EncodedColumn:
-        """A column whose cells are all texts."""
-        encoded = list(map(encode_basestring, cells))
+    def of_plain_texts(cls, cells: Sequence[str]) -> EncodedColumn:
+        """A column of texts without line breaks and without characters that JSON escapes."""
+        encoded = ('"' + '"\n"'.join(cells) + '"').split("\n")
         return cls(encoded, encoded, range(len(cells)))
 
     @classmethod
@@ -480,10 +495,11 @@ class _TemporaryFacts:
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
         self.drop()  # of an import that failed
+        kb.query("PRAGMA temp.secure_delete = OFF")  # else dropping the table overwrites all of it
         kb.query("CREATE TEMP TABLE imported (line, id, predicate, arguments, types)")
 
     def add(self, facts: Iterable[tuple[object, ...]]) -> None:
-        with translated(self._kb.place):
+        with translated(self._kb.place), self._kb.database.atomic():
             self._kb.database.conn.executemany("INSERT INTO temp.imported VALUES (?, ?, ?, ?, ?)", facts)
 
     def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:
@@ -496,9 +512,40 @@ class _TemporaryFacts:
                 if len(decoded) == int(arity):
                     yield FactRecord(name, decoded, rows.NAMES.decode(types), Source.GIVEN)
 
+    def contradictions(self, indicator: str, tolerance: Tolerance | None) -> Iterator[FactsInConflict]:
+        """Facts of a functional predicate that differ in their last argument alone, those that are stored included."""
+        name, _, arity = indicator.rpartition("/")
+        self._index()
+        # Grouped by SQLite, which sorts on disk. A stranger's file may hold arguments that are no JSON.
+        selection = (
+            "WITH imports AS (SELECT DISTINCT json_remove(arguments, '$[#-1]') AS key, id, arguments, 'file' AS source "
+            "FROM temp.imported WHERE predicate = ?1 AND json_array_length(arguments) = ?2), "
+            "known AS (SELECT CASE WHEN json_valid(arguments) AND json_array_length(arguments) = ?2 "
+            "THEN json_remove(arguments, '$[#-1]') END AS key, id, arguments, source FROM facts WHERE predicate = ?1 "
+            "AND id NOT IN (SELECT id FROM temp.imported)), "
+            "together AS (SELECT * FROM imports UNION ALL "
+            "SELECT * FROM known WHERE key IN (SELECT key FROM imports)) "
+            "SELECT key, id, arguments, source FROM together WHERE key IN "
+            "(SELECT key FROM together GROUP BY key HAVING count(*) > 1) ORDER BY key, arguments"
+        )
+        found = self._kb.query(selection, (name, int(arity)))
+        for _, group in groupby(found, lambda row: row[0]):
+            entries = [(identity, rows.VALUES.decode(cells), source) for _, identity, cells, source in group]
+            results = [arguments[-1] for _, arguments, _ in entries]
+            if tolerance is not None and tolerance.covers_all(results):
+                continue
+            atoms = [str(Atom(name, tuple(map(Constant, arguments)))) for _, arguments, _ in entries]
+            arriving = frozenset(identity for identity, _, source in entries if source == "file")
+            claimed = sum(source != Source.MODEL.value for _, _, source in entries) == 1
+            text = f"{indicator} is functional, but has {len(atoms)} values: {some(atoms, _VALUES_SHOWN)}"
+            yield FactsInConflict(arriving, text, claimed)
+
+    def _index(self) -> None:
+        self._kb.query("CREATE INDEX IF NOT EXISTS temp.imported_by_id ON imported (id)")
+
     def withdraw(self, identities: Iterable[str]) -> list[tuple[int, str]]:
         """Remove facts, and return the lines of their rows and their indicators."""
-        self._kb.query("CREATE INDEX IF NOT EXISTS temp.imported_by_id ON imported (id)")
+        self._index()
         withdrawn = []
         for identity in identities:
             selection = "SELECT line, predicate, arguments FROM temp.imported WHERE id = ? ORDER BY line"
@@ -524,11 +571,12 @@ class _TemporaryFacts:
         query(_insertion())
         # In a knowledge base without facts each distinct fact is a change.
         read = self._kb.database.conn.total_changes - before
-        # Withdrawn facts that are given again stand again.
-        query(
-            "UPDATE withdrawals SET restored = strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') "
-            "WHERE restored IS NULL AND fact_id IN (SELECT id FROM temp.imported)"
-        )
+        # Withdrawn facts that are given again stand again. Without any, the list of identities is never sorted.
+        if query("SELECT 1 FROM withdrawals WHERE restored IS NULL LIMIT 1"):
+            query(
+                "UPDATE withdrawals SET restored = strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') "
+                "WHERE restored IS NULL AND fact_id IN (SELECT id FROM temp.imported)"
+            )
         if known:
             ((read,),) = query("SELECT count(DISTINCT id) FROM temp.imported")
         repeats: Iterable[tuple[int, str]] = ()

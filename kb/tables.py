@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import accumulate, compress, islice
@@ -28,15 +29,21 @@ from hapax.grammar.extras import extras_named
 from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, some
 from hapax.kb.store import KnowledgeBase
 
-_BATCH = 10_000
-"""Rows that are mapped at once."""
+_BATCH = 500
+"""Rows that are mapped at once: fewer than 700, from which on Python's collector would walk through each batch."""
 
-_PLAIN_TEXT = re.compile(r"[A-Za-z](?:[^\W]|[ .,;:()&/'-])*(?<! )", re.ASCII).fullmatch
-"""Matches cells that are texts as they stand, whatever form the table has."""
+_PLAIN_TEXTS = re.compile(r"(?:[A-Za-z][\w .,;:()&/'-]*(?<! )\n)*", re.ASCII).fullmatch
+"""Matches lines that are texts as they stand, whatever form the table has, and that JSON writes between quotes."""
 
-_INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0").fullmatch
+_INTEGERS = re.compile(r"(?:(?:-?[1-9][0-9]{0,17}|0)\n)*").fullmatch
+
+_UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")
+"""Byte order marks of UTF-16, read as UTF-8 with `surrogateescape`."""
 
 _MAX_CELL = 1 << 30
+
+_MISSING = ("NAType", "NaTType")
+"""Names of the classes of pandas' missing values, which need no pandas to be recognised."""
 
 _NAMES_SHOWN = 100
 """Names of fields that are remembered for the message about one that no JSON object has."""
@@ -226,10 +233,12 @@ def _column(cells: Sequence[object], decode: Callable[[object], object]) -> Enco
     """The encoded column. Columns of plain texts or of integers, which most are, are recognised as a whole."""
     if set(map(type, cells)) == {str}:
         written: Any = cells
-        if all(map(_PLAIN_TEXT, written)):
-            return EncodedColumn.of_texts(written)
-        if all(map(_INTEGER, written)) and decode is not _plain:
-            return EncodedColumn.of_integers(written)
+        lines = "\n".join((*written, ""))
+        if lines.count("\n") == len(cells):  # no cell has a line break, so each line is a cell
+            if _PLAIN_TEXTS(lines):
+                return EncodedColumn.of_plain_texts(written)
+            if decode is not _plain and _INTEGERS(lines):
+                return EncodedColumn.of_integers(written)
     decoded: list[object] = []
     for cell in cells:
         try:
@@ -251,6 +260,8 @@ def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:
         # A byte that is not UTF-8 becomes a lone surrogate, which is then reported as a fault of its row.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
             header_line = stream.readline()
+            if header_line.startswith(_UTF_16):
+                raise HapaxError(f"{path} is UTF-16, not UTF-8. Save the table as UTF-8.")
             stream.seek(0)
             delimiter = mapping.delimiter or ("\t" if path.suffix.lower() == ".tsv" else _delimiter(header_line))
             reader = csv.reader(stream, delimiter=delimiter, strict=True)
@@ -265,12 +276,12 @@ def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:
 
 
 def _delimiter(header: str) -> str:
-    """The separator of a header: a comma, unless the header has none and has semicolons or tabs."""
-    return next((mark for mark in (",", "\t", ";") if mark in header), ",")
+    """The separator of a header: a comma, unless the header has none and has tabs, semicolons or vertical bars."""
+    return next((mark for mark in (",", "\t", ";", "|") if mark in header), ",")
 
 
 def _csv_batches(reader: Any, path: Path) -> Iterator[_Batch]:
-    """Rows with their first lines, without empty ones. Raises HapaxError for a row that is not valid CSV."""
+    """Rows with their first lines, but for those of empty cells. Raises HapaxError for a row that is not valid CSV."""
     line = reader.line_num + 1
     try:
         while rows := list(islice(reader, _BATCH)):
@@ -278,8 +289,8 @@ def _csv_batches(reader: Any, path: Path) -> Iterator[_Batch]:
             if reader.line_num + 1 - line != len(rows):  # some cell has a line break
                 lines = list(accumulate((1 + _extra_lines(row) for row in rows[:-1]), initial=line))
             line = reader.line_num + 1
-            if not all(rows):
-                filled = [bool(row) for row in rows]
+            if not all(map(any, rows)):
+                filled = [any(row) for row in rows]
                 lines, rows = list(compress(lines, filled)), list(compress(rows, filled))
             yield lines, rows
     except csv.Error as fault:
@@ -369,10 +380,17 @@ def _of_frame(frame: Any) -> _Table:
 def _plain(cell: object) -> object:
     """The value of a typed cell: whole floats are integers, other floats the decimals that they show.
 
-    Raises ValueError for anything but texts and numbers.
+    Dates and times are texts in ISO 8601, a date with the time 00:00:00 the date alone. Raises ValueError for anything
+    else but texts and numbers.
     """
     if isinstance(cell, str | int | Decimal | None) and not isinstance(cell, bool):
         return cell
+    if type(cell).__name__ in _MISSING:
+        return None
+    if isinstance(cell, datetime):
+        return cell.isoformat().removesuffix("T00:00:00")
+    if isinstance(cell, date | time):
+        return cell.isoformat()
     number = cell.item() if hasattr(cell, "item") else cell  # numpy's numbers
     if isinstance(number, int) and not isinstance(number, bool):
         return number

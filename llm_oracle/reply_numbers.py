@@ -216,15 +216,18 @@ def _scaled(number: str, factor: str | None, question: ReplyQuestion) -> Value |
 
 
 def _names(word: str) -> set[str]:
-    """The forms in which a unit may stand in a data type."""
+    """The forms in which a unit may stand in a data type or behind the slot."""
     singular = word.removesuffix("s")
     return {word, singular, _UNITS.get(word, word), _UNITS.get(singular, singular)}
 
 
 def _wanted(question: ReplyQuestion) -> set[str]:
+    """The units in which the question wants its number: those of its data type and directly behind the slot."""
+    behind = question.sentence.partition(f"[{question.variable}]")[2].casefold().split()
     wanted = set(question.type_words)
-    for word in question.type_words:
-        wanted |= _names(word)
+    for word in (*question.type_words, *behind[:2]):
+        if word not in _DIMENSIONS:
+            wanted |= _names(word)
     return wanted
 
 

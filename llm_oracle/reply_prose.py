@@ -390,6 +390,12 @@ _PRONOUN = re.compile(
     r"(?:examples?|answers?|ones?|options?|possibilit(?:y|ies)|values?))",
     re.IGNORECASE,
 )
+_ADVISED = re.compile(
+    r"(?:you|one|we|i)\s+(?:(?:can|could|may|might|would|will)\s+)?(?:also\s+)?(?:use|try|choose|suggest|recommend|name|"
+    r"list|consider)\s+(?P<rest>[^,]+,.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Advice that lists values: `You could use cumin, coriander or turmeric`."""
 _CONTRACTED = re.compile(r"(?:yes,?\s+|well,?\s+)?(?:it|that)['’]s\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
 _SUCH_AS = re.compile(
     r"(?:,?\s+(?:such\s+as|including|namely|like|e\.g\.,?|for\s+(?:example|instance),?)\s*:?|[:：])\s*(?P<rest>\S.*)",
@@ -403,13 +409,19 @@ _VAGUE = re.compile(
     re.IGNORECASE,
 )
 _PASSIVE = re.compile(r"\w+(?:ed|en|wn|t|de)\s+by\s+(?P<rest>.+)", re.DOTALL)
+_PARTICIPLE = re.compile(
+    r"(?P<verb>\w+(?:ed|en|wn|t))\s+(?:in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)", re.DOTALL
+)
 _OPENING = re.compile(
     r"(?:(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
-    r"hence|indeed|overall|in\s+(?:short|summary|conclusion))[,.!:]+\s*)+",
+    r"hence|indeed|overall|in\s+(?:short|summary|conclusion)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
+    r"seventh|eighth|ninth|tenth)[,.!:]+\s*)+",
     re.IGNORECASE,
 )
+_RELATIVE = re.compile(r"\b(?:that|which|who)$", re.IGNORECASE)
 _DATED = re.compile(
     r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:year\s+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}\b.*$|"
+    r"\s+(?:in|during)\s+the\s+(?:(?:early|mid|late)[\s-]+)?\w+\s+century\b.*$|"
     r",?\s+(?:because|which|where|when|who|since|although|while|though)\s.*$",
     re.DOTALL,
 )
@@ -426,6 +438,7 @@ _NOT_A_NAME = re.compile(
 _ADVERBS = re.compile(
     r"\s+(?:also|commonly|often|typically|usually|famously|widely|generally|always|sometimes|can|may|will|must)$"
 )
+_MANY = re.compile(r"(?:many|several|various|numerous|a\s+(?:number|variety|range)\s+of)\b", re.IGNORECASE)
 _NO_SLOT = re.compile(
     r":\s|\b(?:that|which|who|to|is|are|was|were|has|have|does|do|did|not|of|and)$|^(?:no|none|nobody|nothing)\b|"
     r"\b(?:is|are|was|were|has|have)\b",
@@ -446,7 +459,8 @@ def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str 
         if not is_before:
             return slot
         slot = _ADVERBS.sub("", slot)
-        if len(slot.split()) <= MOST_DESCRIBING and not _NO_SLOT.search(slot):
+        vague = _MANY.match(slot) and not is_titled(slot)  # `Many metals are magnetic, such as iron`
+        if len(slot.split()) <= MOST_DESCRIBING and not _NO_SLOT.search(slot) and not vague:
             return slot
     return None
 
@@ -471,7 +485,7 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
     slot = in_template(plain, question)
     if slot is not None:
         return _enumerated(slot, question) or slot
-    lead = LEAD_IN.fullmatch(plain) or _CONTRACTED.fullmatch(plain)
+    lead = LEAD_IN.fullmatch(plain) or _ADVISED.fullmatch(plain) or _CONTRACTED.fullmatch(plain)
     if lead:
         return lead["rest"]
     introduced = _INTRODUCED.fullmatch(plain)
@@ -494,7 +508,9 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
     """The side of a verb that is not described by words of the question."""
     for match in _COPULA.finditer(text[:LONGEST_PROSE]):
         left, right = text[: match.start()].strip(), _DATED.sub("", text[match.end() :].strip())
-        if len(left.split()) > MOST_DESCRIBING:
+        if _RELATIVE.search(left):
+            continue  # the verb of a clause: `The metals that are magnetic are iron and nickel`
+        if len(left.split()) > MOST_DESCRIBING or left.casefold() == "there":
             return None
         instead = _INSTEAD.match(right)
         right = instead["rest"] if instead else right
@@ -505,10 +521,13 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
             return None if _NOT_A_NAME.match(right) else _enumerated(right, question) or right
         if passive and described_left:
             return passive["rest"]
+        participle = _PARTICIPLE.match(right)
+        if participle and described_left and stems(participle["verb"]) & question.known_stems:
+            right = participle["rest"]  # `Olive oil is produced in Spain` for `[C] produces olive oil`
         if described_left and described_left >= described_right and not _NOT_A_NAME.match(right):
             return _enumerated(right, question) or right
         if described_right > described_left and 0 < len(left.split()) <= 8:
-            return left
+            return None if _MANY.match(left) and not is_titled(left) else left
     return None
 
 
@@ -553,6 +572,7 @@ _EXPLAINING = re.compile(
     re.IGNORECASE,
 )
 _SUFFIX = re.compile(r"(?:[A-Z]\.)+|Jr\.?|Sr\.?|Inc\.?|Ltd\.?|Ph\.?D\.?|M\.?D\.?|I{2,3}")
+_SPACED_MARK = re.compile(r"\s+[-–—•·|/]\s+")
 _COMMA = re.compile(r"[,،]\s+|[,，،](?=[^\d\s])|，|、")
 
 
@@ -563,6 +583,9 @@ def listed(text: str, question: ReplyQuestion) -> list[str]:
         return [text]
     if re.search(r"[;；]\s*\S", text):
         return [_JOINS.sub("", part, count=1) for part in re.split(r"\s*[;；]\s*", text) if part.strip()]
+    parts = _split(_SPACED_MARK, text)
+    if len(parts) > 2 and are_names(parts, 4):
+        return parts
     parts = _parts(text)
     explained = takewhile(lambda part: part is parts[0] or not _EXPLAINING.match(part), parts)
     parts = list(explained) or [text]

@@ -7,7 +7,7 @@ reason of a closed vocabulary (`DropReason`). LINK's own rules, which `--compat`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hapax.grammar.terms import Value
@@ -25,6 +25,7 @@ from hapax.llm_oracle.reply_prose import (
     novel_name,
     sentences,
     stated,
+    stems,
     without_opening,
 )
 from hapax.llm_oracle.reply_values import broken, is_refusal, is_sentence, style_of, tidy, values_of
@@ -39,7 +40,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 3
+READER_VERSION = 4
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -66,8 +67,12 @@ _FINAL = re.compile(
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(
-    r"\s*(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|ai|bot|a)\s*:\s)", re.IGNORECASE
+    r"\s*(?:(?:q|question)\s*:[^\n]{1,500}\n\s*(?=(?:a|answer)\s*:))?(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|answer|ai|bot|a)\s*:\s)",
+    re.IGNORECASE,
 )
+_ORDINAL = re.compile(r"(?:second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)(?:ly)?[,:]\s+", re.IGNORECASE)
+_CITATION = re.compile(r"(?<=[\w)”\"*])\s?(?:\[\d{1,3}\])+(?![\w\[])")
+_BOLD_NAME = re.compile(r"\*\*(?P<name>[^*\n]{1,80}?[^*\n:])\*\*(?!\s?:)")
 _OPENERS = re.compile(
     r"(?:(?:great|good|excellent|interesting)\s+(?:question|choice|topic)|sure|certainly|"
     r"of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
@@ -327,7 +332,8 @@ def _final_answer(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[R
                 pieces += [ReplyPart(line.raw, part) for part in (parts if len(parts) > 1 else [match[1]])]
         return pieces
     unmarked = all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines)
-    if len(lines) > 1 and unmarked and answers[-1] is not None:
+    reasoned = lines[-1].mark is Mark.NONE and all(is_sentence(line.body) for line in lines[:-1])
+    if len(lines) > 1 and (unmarked or reasoned) and answers[-1] is not None:
         *earlier, last = lines
         parts = listed(answers[-1]["rest"], question)
         return [
@@ -353,12 +359,15 @@ def _paragraphs(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) 
 
 def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = False) -> list[ReplyPart]:
     """The parts of a line in sentences. `has_values`: others have stated values, so that only the template counts."""
+    bold = [] if has_values else _bold_names(text[:LONGEST_LIST_LINE], question)
+    if len(bold) > 1:
+        return [ReplyPart(text, name, marked=False) for name in bold]
     parts: list[ReplyPart] = []
     refused = False
     own = sentences(text.strip()[:LONGEST_LIST_LINE])
     for position, sentence in enumerate(own):
         is_direct = in_template(tidy(sentence), question, whole=has_values) is not None
-        if has_values and not is_direct:
+        if has_values and not is_direct and not _ORDINAL.match(sentence):
             parts.append(ReplyPart(sentence, sentence, DropReason.EXPLANATION))
         elif not is_direct and (is_refusal(sentence) or _DECLINES.search(sentence)):
             refused = True
@@ -372,6 +381,17 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
     return parts
 
 
+def _bold_names(text: str, question: ReplyQuestion) -> list[str]:
+    """The names in bold of a text in sentences, without the question's own words; empty if other text is in bold."""
+    if question.numeric or question.is_of_titles:
+        return []
+    bold = [match["name"].strip() for match in _BOLD_NAME.finditer(text)]
+    if len(text) < 2 * sum(map(len, bold)) or not are_names(bold, 5) or any(map(is_sentence, bold)):
+        return []
+    names = [name.rstrip(",") for name in bold if not stems(name) or stems(name) - question.known_stems]
+    return list(dict.fromkeys(_ARTICLE.sub("", name) for name in names))
+
+
 def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list[ReplyPart]:
     """The values that a sentence states, or the sentence as a remark. `refused`: the reply has declined before."""
     body = tidy(sentence)
@@ -380,6 +400,7 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
     if question.numeric:
         bodies = numbers_listed(body, question) or [body]
         return [ReplyPart(sentence, number, marked=False) for number in bodies]
+    body = _CITATION.sub("", body)
     named = stated(body, question)
     is_bare = named is None
     if named is None and not refused:
@@ -494,7 +515,14 @@ def _item_positions(lines: Sequence[ReplyLine], question: ReplyQuestion) -> set[
         return _unmarked_items(lines, headings, question)
     names = [position for position in headings if not lines[position].body.rstrip("*_ ").endswith((":", "："))]
     bulleted = all(lines[position].mark is Mark.BULLET for position in marked)
-    if bulleted and len(names) > 1 and names[0] < marked[0] and _are_explanations([lines[p].body for p in marked]):
+    is_described = len(names) == 1 and all(_PRONOUN.match(lines[position].body) for position in marked)
+    if (
+        bulleted
+        and names
+        and (len(names) > 1 or is_described)
+        and names[0] < marked[0]
+        and _are_explanations([lines[p].body for p in marked])
+    ):
         return {position for position in names if _heads_marked(lines, position)}
     items = _outer_items(lines, marked)
     before = items[0] - 1
@@ -584,17 +612,28 @@ def _are_explanations(bodies: Sequence[str]) -> bool:
             continue  # `Manchego: a hard cheese.`
         long = len(plain.split()) > 2 and plain.endswith(".")
         telling += label in labels or is_sentence(plain) or long or len(plain.split()) > 7
-    return telling > 0.5 * len(bodies)
+    return telling >= 0.5 * len(bodies)
 
 
-def _without_notes(lines: Sequence[ReplyLine], items: Iterable[int]) -> Iterator[int]:
-    """The items without the lists of notes that follow a heading such as `Note:` or `Sources:`."""
+def _heads_sentences(lines: Sequence[ReplyLine], heading: int, items: Sequence[int]) -> bool:
+    """True if a list of sentences follows a heading with a colon, and the list before it is of names."""
+    before = [lines[position].body for position in items if position < heading]
+    after = [lines[position].body for position in items if position > heading]
+    if not lines[heading].body.rstrip("*_ ").endswith((":", "：")) or not before or not after:
+        return False
+    return are_names([body.rstrip(".") for body in before], 4) and all(
+        len(body.split()) > 4 and body.rstrip().endswith((".", "!", "?")) for body in after
+    )
+
+
+def _without_notes(lines: Sequence[ReplyLine], items: Sequence[int]) -> Iterator[int]:
+    """The items without lists of notes, such as behind `Sources:`, and of sentences made with the items before."""
     skipped = False
     wanted = set(items)
     first = min(wanted, default=0)
     for position, line in enumerate(lines):
         if line.mark is Mark.HEADING and position > first:
-            skipped = _NOTES.match(line.body) is not None
+            skipped = _NOTES.match(line.body) is not None or _heads_sentences(lines, position, items)
         is_note = line.mark is not Mark.NUMBER and _NOTE.match(line.body) is not None
         if position in wanted and not skipped and not is_note:
             yield position

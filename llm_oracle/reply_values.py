@@ -44,6 +44,7 @@ _QUOTES = {
 }
 _LONE = '"“”„«»「」『』《》`'
 _PARENTHESES = re.compile(r"\s*[(（](?P<inside>[^()（）]*)[)）]")
+_BRACKETS = re.compile(r"(?<=[\w.’'])\s+\[[^\[\]]{2,}\]$")
 _ROMAN = re.compile(r"[IVX]{1,4}|\d?[+-]")
 _CHEMICAL = re.compile(r"(?:poly|bis|tris|tetrakis)$", re.IGNORECASE)
 _BYLINE = re.compile(r",?\s+by\s+(?=[^\W\d_a-z])[^\d]{2,60}$")
@@ -485,6 +486,7 @@ def _without_parentheses(text: str) -> str:
             return match.group()
         return ""
 
+    text = _BRACKETS.sub("", text)
     shorter = _PARENTHESES.sub(rest, text)
     while shorter != text:
         text = shorter

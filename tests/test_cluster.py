@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cli_fixture import invoke
 from cluster_fixture import SETTINGS, Threads, alone, answered, asked, noted, opening, shipped, spread
 from hypothesis import given
 from hypothesis import strategies as st
+from openai_fake import FakeServer
 
 from benchmarks.common import SHIPPED, chosen_rules
 from benchmarks.comparison import differences
@@ -36,11 +38,13 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb import asking
 from hapax.kb.records import CallRecord, content_id
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backends import openai_aliases
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
-from hapax.llm_oracle.backends.openai_transport import Limits
+from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy
 from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
+from hapax.llm_oracle.registry import OpeningOptions
 
 ROOT = Path(__file__).parent.parent
 
@@ -284,6 +288,23 @@ def test_a_worker_without_its_shard_is_told_again(tmp_path: Path) -> None:
         assert gathered.restarted == 1
         assert cluster.begin(0, "ask", "critic", ["A claim."]).result().seeded
         assert len(asked(tmp_path)) == 1
+
+
+def test_a_worker_repeats_requests_as_the_alias_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's model has the attempts of its alias, and its share of the requests at a time, as in one process."""
+    monkeypatch.setattr(openai_aliases, "RetryPolicy", partial(RetryPolicy, first_pause=0.01))
+    aliases = tmp_path / "models.yaml"
+    with FakeServer(misbehave=lambda number, asked: (500, b"", {})) as fake:
+        stated = {"logprobs": "none", "completion": False, "attempts": 3, "max_concurrency": 4}
+        entry = {"model_id": "small", "model_name": "tiny", "api_base": fake.url, **stated}
+        aliases.write_text(json.dumps([entry]), encoding="utf-8")
+        options = OpeningOptions(aliases=aliases)
+        owner = Owner(
+            Post(0, 2, tmp_path / "shards", "run"), Opening("openai:small", None, "frequency", "frequency", options)
+        )
+
+        assert "HTTP 500" in owner.identities().fault
+        assert len(fake.asked) == 3
 
 
 def test_a_fault_of_a_worker_is_told_with_its_number(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Question, Source
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.prompts import conflict_question, stated_claim, without_conflict
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.scripted import ScriptedModel
 
@@ -205,13 +206,17 @@ def test_the_least_sure_loses(scores: tuple[float, float], given: bool, lost: li
 BORDERS = """
 oracle borders(Country, Country): "[1] borders [2]" / "[1] does not border [2]" / "does [1] border [2]?".
 oracle lies_above(Country, Country): "[1] lies above [2]" / "[1] does not lie above [2]" / "does [1] lie above [2]?".
+oracle feeds(Country, Country): "[1] feeds [2]" / "[1] does not feed [2]" / "does [1] feed [2]?".
 irreflexive borders/2
 symmetric borders/2
 asymmetric lies_above/2
+never feeds(Country A, Country B) & feeds(Country B, Country A)
 @name trip
 lives_in(Person X, Country A) & borders(Country A, Country B) -> can_walk_to(Person X, Country B).
 @name climb
 lives_in(Person X, Country A) & lies_above(Country B, Country A) -> must_climb_to(Person X, Country B).
+@name food
+lives_in(Person X, Country A) & feeds(Country B, Country A) -> eats_food_of(Person X, Country B).
 """
 
 
@@ -255,6 +260,32 @@ def test_a_later_fact_retracts_a_less_sure_one(score: float, kept: Pair, fresh_k
     assert oracle.answer([first]) == {first: ["b"]}
     oracle.answer([second])
     assert [item.arguments for item in fresh_kb.facts("lies_above")] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "declaration"),
+    [
+        ("lies_above", "asymmetric lies_above/2"),
+        ("feeds", "never feeds(Country A, Country B) & feeds(Country B, Country A)"),
+    ],
+)
+def test_the_question_about_a_conflict_is_its_own(
+    predicate: str, declaration: str, fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """Facts that were surer alone lose if the critic is less sure of them beside those that they contradict."""
+    words = predicate.replace("_", " ")
+    claims = [f"A {words} b.", f"B {words} a."]
+    scores = dict(zip(claims, (0.9, 0.86), strict=True))
+    scores |= {conflict_question(claim, claims): score for claim, score in zip(claims, (0.3, 0.8), strict=True)}
+    oracle = asked_about({f"a {words}": ["b"], f"b {words}": ["a"]}, scores, fresh_kb)
+    oracle.consistency.session = prolog
+    asked = [question(predicate, name, None) for name in ("a", "b")]
+
+    assert oracle.answer(asked) == {asked[0]: [], asked[1]: ["a"]}
+    (conflict,) = fresh_kb.conflicts("run")
+    assert (conflict.declaration, conflict.lost) == (declaration, (f'{predicate}("a", "b")',))
+    assert "P(true) 0.300 is the lowest" in conflict.reason
+    assert [stated_claim(text) for text in map(without_conflict, scores)] == [*claims, *claims]
 
 
 def test_a_given_fact_never_loses(fresh_kb: KnowledgeBase) -> None:

@@ -334,3 +334,20 @@ def test_wall_time_follows_from_limits_and_latency(pace, requests, rounds, secon
     found = pace.seconds(requests, Usage(40, 10), rounds)
 
     assert found == (None if seconds is None else pytest.approx(seconds))
+
+
+@pytest.mark.parametrize("option", [("--values", "3"), ("--calls", "1"), ("--beam", "2"), ("--compat", "paper")])
+def test_orders_are_estimated_under_the_options(option: tuple[str, str], tmp_path: Path) -> None:
+    """The table of a rule's orders costs the search's order as the table of rules does, whatever the options."""
+    rules = tmp_path / "pests.rules"
+    rules.write_text(PESTS, encoding="utf-8")
+    command = ("plan", rules, "--rule", "drive_away", "-m", "simulated", "--db", tmp_path / "none.db", "--json")
+    plain, changed = (
+        [json.loads(line) for line in invoke(*command, *more).stdout.splitlines()] for more in ((), option)
+    )
+    (order,) = (entry for entry in changed[0]["plans"] if entry["order"] == changed[1]["rules"][0]["order"])
+
+    for count in ("questions", "calls", "claims"):
+        steps = changed[1]["rules"][0]["steps"]
+        assert order[count] == {end: sum(step[count][end] for step in steps) for end in ("expected", "most")}
+    assert changed[0] != plain[0]

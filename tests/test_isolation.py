@@ -88,6 +88,7 @@ SEARCHED = (
     ("votes", "report", *DB),
     ("calibrate", *RULE_FILE, *DB, "--critic", "simulated:12", "--labels", "labels.tsv"),
     ("merge", "kb.db", "--db", "merged.db"),
+    ("mcp", *RULE_FILE, *DB),
     ("evaluate", "likelihood", *RULE_FILE, *DB, "--evaluator", "frequency"),
     ("evaluate", "long-tail", *RULE_FILE, *DB, "--judge", "frequency", "--judge", "simulated"),
     ("evaluate", "probe", *DB, *SIMULATED, "--sample", "2"),
@@ -221,7 +222,9 @@ def test_commands_run_nothing_from_the_working_folder(folder: Path, chain: str) 
     failed: dict[str, str] = {}
     for arguments in CHAINS[chain]:
         command = [sys.executable, str(PROGRAM), *arguments]
-        ended = subprocess.run(command, cwd=folder, env=unmeasured(), capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            command, cwd=folder, env=unmeasured(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
         name = command_name(arguments)
         assert marks(folder) == {}, name
         if ended.returncode != (1 if name in REFUSED else 0):

@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cli_fixture import run
 import hapax
 from hapax.grammar.errors import HapaxError
 from hapax.kb.intake import FactsRejected
+from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.tables import TableMapping
 
@@ -117,13 +119,35 @@ def test_all_faulty_rows_are_told_in_the_order_of_the_file(fresh_kb: KnowledgeBa
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("name", "mark"), [("t.csv", ";"), ("t.csv", "\t"), ("t.tsv", "\t"), ("t.csv", ",")])
+@pytest.mark.parametrize(
+    ("name", "mark"), [("t.csv", ";"), ("t.csv", "|"), ("t.csv", "\t"), ("t.tsv", "\t"), ("t.csv", ",")]
+)
 def test_the_separator_is_read_from_the_header(name: str, mark: str, fresh_kb: KnowledgeBase) -> None:
-    """A header without commas is split at its semicolons or tabs, with a byte order mark in front of it, too."""
-    table = written(name, f"\ufeffairport{mark}elevation\nGatwick{mark}202\n")
+    """A header without commas is split at its other marks, after a byte order mark, too; rows of blanks say nothing."""
+    table = written(name, f"\ufeffairport{mark}elevation\r\n{mark}\r\nGatwick{mark}202\r\n{mark}\r\n")
     hapax.import_facts(fresh_kb, table, mapping=LIES_AT)
 
     assert stored(fresh_kb) == [("Gatwick", 202)]
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet"])
+def test_dates_are_texts_and_missing_cells_are_named(form: str, tmp_path: Path, fresh_kb: KnowledgeBase) -> None:
+    """Dates and times of data frames and Parquet files become ISO texts; every kind of missing cell is a fault."""
+    pandas = pytest.importorskip("pandas")
+    times = [pandas.Timestamp("1965-01-01"), pandas.Timestamp("1965-01-01 05:06"), pandas.NaT]
+    columns = {"airport": ["El Alto", "Orly", "Tegel"], "opened": times, "day": [date(1965, 1, 2)] * 3}
+    source = pandas.DataFrame({**columns, "height": pandas.array([1, 2, None], dtype="Int64")})
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+        source.to_parquet(tmp_path / "t.parquet")
+        source = tmp_path / "t.parquet"
+    for column in ("opened", "day", "height"):
+        mapping = TableMapping.of("has", ["airport", column])
+        report = hapax.import_facts(fresh_kb, source, mapping=mapping, skip_faulty=True)
+        assert [fault.kind for fault in report.faults] == ([] if column == "day" else ["empty cell"])
+
+    values = {value for _, value in stored(fresh_kb)}
+    assert values == {"1965-01-01", "1965-01-01T05:06:00", "1965-01-02", 1, 2}
 
 
 @pytest.mark.usefixtures("folder")
@@ -170,6 +194,7 @@ def test_a_large_table_is_checked_to_its_last_row(fresh_kb: KnowledgeBase) -> No
         ("t.jsonl", '{"airport": "a", "elevatoin": 1}', "no column 'elevation'. Did you mean elevatoin?"),
         ("t.csv", "airport,airport,elevation\na,b,1\n", "'airport' is there twice"),
         ("t.csv", "", "has no header"),
+        ("t.csv", "airport,elevation\nBogotá,1\n".encode("utf-16"), "is UTF-16, not UTF-8"),
         ("t.csv", 'airport,elevation\n"open,3\n', "not valid CSV"),
         ("t.jsonl", '{"airport"', "not valid JSON"),
         ("t.jsonl", "[1]", "not a JSON object"),
@@ -262,6 +287,32 @@ def test_facts_that_break_a_declaration_are_refused(fresh_kb: KnowledgeBase) -> 
     report = hapax.import_facts(fresh_kb, first, mapping=near, rules=rules, skip_faulty=True)
     assert (stored(fresh_kb), report.predicates) == ([("C", "D")], {"is_near/2": 1})
     assert faults(fresh_kb, second, near) == [(2, "broken declaration")]
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_values_of_a_functional_predicate_are_refused(fresh_kb: KnowledgeBase) -> None:
+    """Both rows of a file, or the row that contradicts a given fact, are faults; values within the tolerance agree."""
+    rules = hapax.parse_rules(
+        'functional opened_in(Airport, Year) within 1: "[1] opened in [2]" / "[1] did not open in [2]" / "did [1]?".\n'
+        'functional is_in(Airport, Country): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?".'
+    )
+    opened, lies_in = TableMapping.of("opened_in", ["a", "year"]), TableMapping.of("is_in", ["a", "country"])
+    first = written("t.csv", "a,year\nTegel,1948\nGatwick,1933\nTegel,1974\nOrly,1932\nOrly,1933\nTegel,1948\n")
+    with pytest.raises(FactsRejected) as refused:
+        hapax.import_facts(fresh_kb, first, mapping=opened, rules=rules)
+
+    assert [(fault.line, fault.kind) for fault in refused.value.faults] == [(row, "second value") for row in (2, 4, 7)]
+    assert 'is functional, but has 2 values: opened_in("Tegel", 1948), opened_in("Tegel", 1974)' in str(refused.value)
+    report = hapax.import_facts(fresh_kb, first, mapping=opened, rules=rules, skip_faulty=True)
+    assert (report.predicates, len(report.faults)) == ({"opened_in/2": 3}, 3)
+    second = written("u.csv", "a,year\nGatwick,1933\nGatwick,1935\nOrly,1931\n")
+    again = hapax.import_facts(fresh_kb, second, mapping=opened, rules=rules, skip_faulty=True)
+    assert [fault.line for fault in again.faults] == [2, 3, 4]
+
+    fresh_kb.add_facts([FactRecord("is_in", ("Orly", "Spain"), ("Airport", "Country"), Source.MODEL, 0.9)])
+    claimed = hapax.import_facts(fresh_kb, written("v.csv", "a,country\nOrly,France\n"), mapping=lies_in, rules=rules)
+    assert (claimed.added, claimed.faults) == (1, ())
+    assert 'is_in("Orly", "Spain"), by facts of a model' in claimed.warnings[0]
 
 
 @pytest.mark.usefixtures("folder")

@@ -56,8 +56,8 @@ ASKING = {
 
 NO_MODEL_OPTION = ("calibrate", "grid", "likelihood", "long-tail", "winograd rules")
 
-UNQUEUED = {("evaluate", "booqa", "build"), ("evaluate", "entailment", "bias")}
-"""They ask step by step: about one word of one sentence after the other, and under one condition after the other."""
+UNQUEUED = {("evaluate", "booqa", "build"), ("evaluate", "entailment", "bias"), ("mcp",)}
+"""They ask step by step: about one word after the other, under one condition after the other, as an agent wants it."""
 
 
 @pytest.fixture(scope="module")

@@ -518,6 +518,26 @@ def test_tracker_splits_lines_inside_tokens(causal: LoadedModel) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        ("\n".join(f"{number}. butter" for number in range(1, 7)) + "\n", True),
+        ("\n".join(f"{number}. value {number}" for number in range(1, 30)) + "\n", False),
+        ("1. a\n2. b\n3. a\n4. b\n5. A\n6. b.\n7. **a**\n", True),
+        ("1. a\n2. a\n3. a\n4. b\n5. a\n6. b\n", False),
+        ("1." + " na" * 40, True),
+        ("1. butter", False),
+    ],
+)
+def test_a_list_that_goes_round_is_known(causal: LoadedModel, text: str, loops: bool) -> None:
+    """Five items in a row that were there before, or a line of one group of tokens again and again, are a loop."""
+    tokens = causal.tokenizer(text, add_special_tokens=False).input_ids
+    tracker = ListTracker(causal.tokenizer, 1, 1)
+    tracker.update(torch.tensor([[0, *tokens]]))
+
+    assert tracker.is_looping(0) == loops
+
+
+@pytest.mark.parametrize(
     ("text", "count", "items_"),
     [
         ("1. a.\n2. b.\n3.", 2, "1. a.\n2. b.\n"),

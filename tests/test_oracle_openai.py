@@ -582,6 +582,9 @@ def test_the_key_goes_to_no_other_server() -> None:
         "http://localhost:8000/v1",
         "@http://localhost:8000/v1",
         "localhost:8000",
+        "myhost:8000",
+        "myhost:8000/v1",
+        "api.example.org/v1",
         "127.0.0.1:8000/v1",
     ],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from openai_fake import FakeServer
 from test_oracle_openai import opened
 
+from hapax.evaluation.winograd.analogies import read_entities
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.answers import LONGEST_VALUE, MOST_LINES, parse_values
 from hapax.llm_oracle.backends.openai_wire import TransientFault, answered_texts, usage
@@ -275,18 +276,23 @@ def test_a_range_is_no_number(text: str) -> None:
 
 
 def test_entities_of_gpt_3_5_are_read() -> None:
-    """Entities that GPT-3.5 lists by numbers, `1. lion. 2. mouse.`, are read from its published replies."""
+    """Of the entities in GPT-3.5's published replies .82 are read, and .1 of the accepted are none.
+
+    The entities are those of the reader of `generate`, whose pairs a person checked. Misread are the replies with a pair in
+    each line, `1. The roof and the floor.`, which a question for single values does not ask for.
+    """
     if not TRANSCRIPTS.exists():
         pytest.skip("the published data lies beside the repository, not in it")
-    compared = 0
+    true = read = accepted = 0
     for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines():
         reply = json.loads(line)["completion"]
-        listed = re.search(r"\n1\.\s*([^.\n]{1,30})\.\s*2\.\s*([^.\n]{1,30})\.", reply)
-        if listed:
-            assert {*listed.groups()} <= {*read_reply(reply, ReplyQuestion("X", "Entity")).values}
-            compared += 1
+        entities = {entity.casefold() for pair in read_entities(reply) for entity in pair}
+        values = {str(value).casefold() for value in read_reply(reply, ReplyQuestion("X", "Entity")).values}
+        true, read, accepted = true + len(entities), read + len(entities & values), accepted + len(values)
 
-    assert compared >= 20
+    assert true == 96
+    assert read / true >= 0.82
+    assert 1 - read / accepted <= 0.11
 
 
 # --- replies without an answer

@@ -108,7 +108,7 @@ def accounts(report: SearchReport) -> list[list[dict[str, object]]]:
 
 
 def assert_adds_up(step: StepAccount) -> None:
-    assert step.lines == step.dropped_count + step.unjudged + step.judged
+    assert step.lines == step.dropped_count + step.repeated + step.unjudged + step.judged
     assert step.judged == step.rejected + step.accepted
     assert step.extended == step.failed_count + step.unranked + step.cut + step.kept
 
@@ -461,6 +461,25 @@ def test_every_room_tells_where_values_ran_out(food: tuple[Path, Path, Path], tm
     assert [step.to_json() for step in result.account] == told["rules"][0]["account"]
     row = dict(zip(result.account.columns, result.account.cells()[0], strict=True))
     assert (row["lines"], row["dropped"], row["below_type"], row["highest_type"]) == (9, 1, 8, 0.5)
+
+
+def test_repeated_values_have_a_column(food: tuple[Path, Path, Path]) -> None:
+    """Lines that repeat a value are counted apart from lines without one, on the screen, in JSON, the page and Python."""
+    rules, script, database = food
+    reply = "Sure, here is the list:\n1. salt\n2. Salt\n3. rye\n4. rye\n5. SALT"
+    script.write_text(json.dumps({"defaults": {"generate": reply, "critic": 1.0, "likelihood": -4}}), encoding="utf-8")
+    command = ("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress")
+    closing, told = invoke(*command, "--account"), json.loads(invoke(*command, "--json").stdout)
+    page = database.parent / "page.html"
+    invoke("report", "--db", database, "--rules", rules, "-o", page)
+    with hapax.KnowledgeBase(database) as kb:
+        account = hapax.search(hapax.load_rules(rules), kb, hapax.open_models(f"scripted:{script}")).account
+    row = dict(zip(account.columns, account.cells()[0], strict=True))
+
+    assert '1 dropped (1 time: introduces the list, as in "Sure, here is the list:"), 3 repeats' in closing.stdout
+    assert told["rules"][0]["account"][0]["repeated"] == 3
+    assert (row["lines"], row["dropped"], row["repeated"], row["accepted"]) == (6, 1, 3, 2)
+    assert '<th scope="col" class="number">repeated</th>' in page.read_text("utf-8")
 
 
 def test_account_prints_all_rules_on_demand(food: tuple[Path, Path, Path]) -> None:

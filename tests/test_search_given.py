@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from cli_fixture import invoke
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from test_bulk_inference import facts, programs
 
 from hapax.engine.explain import story_text, why_not
@@ -18,6 +20,7 @@ from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.account import cut_text
 from hapax.engine.search.job import SearchJob
+from hapax.engine.search.known_facts import Row
 from hapax.engine.search.plan import plan_run
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search, unanswerable
@@ -106,6 +109,51 @@ def test_a_search_without_a_beam_finds_what_derive_finds(
     assert found == derived
     assert not model.prompts
     assert not model.claims
+
+
+NODES = st.sampled_from(("a", "b", "c", "d", 2, Decimal("2.0")))
+RULES_OF_NEAR = (
+    "near(Node A, Node B) -> reaches(Node A, Node B)",
+    'near(Node A, "b") -> reaches(Node A, "b")',
+    "start(Node A) & near(Node A, Node B) & near(Node B, Node C) -> reaches(Node A, Node C)",
+    "start(Node A) & near(Node B, Node A) & not start(Node B) -> reaches(Node A, Node B)",
+    "start(Node A) & start(Node B) & near(Node A, Node B) -> reaches(Node A, Node B)",
+    "near(Node A, Node A) & start(Node A) -> reaches(Node A, Node A)",
+)
+
+
+@settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    rules=st.lists(st.sampled_from(RULES_OF_NEAR), min_size=1, max_size=3, unique=True),
+    near=st.lists(st.tuples(NODES, NODES), max_size=7),
+    start=st.lists(st.tuples(NODES), max_size=3),
+    declared=st.sets(st.sampled_from(("symmetric", "transitive"))),
+)
+def test_what_follows_from_given_facts_by_declarations_is_proposed(
+    rules: list[str], near: list[Row], start: list[Row], declared: set[str], prolog: PrologSession
+) -> None:
+    """Given facts of a symmetric or transitive oracle predicate give the values and truths that `derive` has."""
+    lines = ['oracle near(Node, Node): "[1] is near [2]" / "[1] is not near [2]" / "is [1] near [2]?".']
+    lines += ["given start(Node)", *(f"{declaration} near/2" for declaration in sorted(declared))]
+    lines += [f"@name r{number}\n@generic none\n{rule}" for number, rule in enumerate(rules)]
+    library = parse_library([("near.rules", "\n".join(lines))])
+    rows = [FactRecord("near", row, ("Node", "Node"), Source.GIVEN) for row in near]
+    rows += [FactRecord("start", row, ("Node",), Source.GIVEN) for row in start]
+    model = silent_model()
+    with KnowledgeBase() as kb:
+        kb.add_facts(rows)
+        derive_all(kb, library, library.rules, session=prolog)
+        derived = {
+            rule.name: {(item.id, item.text) for item in read_statements(kb, library, rule, prolog)}
+            for rule in library.rules
+        }
+        chosen = SearchSettings(beam=None, distributions=(Distribution.HEAD,))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("hapax.engine.search.search.PrologSession", lambda: nullcontext(prolog))
+            report = search(SearchJob(library, library.rules, kb, Models(model, model, model, model), chosen))
+
+    found = {rule.rule: {(item.id, item.text) for item in rule.statements[Distribution.HEAD]} for rule in report.rules}
+    assert found == derived
 
 
 MONEY = """

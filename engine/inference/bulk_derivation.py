@@ -147,6 +147,68 @@ def fact_tables(
     return derivation, compiled.body(rule).tables
 
 
+RowKey: TypeAlias = tuple[str, int]
+"""A row of a relation or of derived atoms: the table's name and the row's number."""
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """The rows that a rule's stored statements join, and those that the derived atoms below them join."""
+
+    statements: list[tuple[RowKey, ...]]
+    """The premises of each statement, in the order of `read_statements`."""
+    instances: list[tuple[Rule, RowKey, tuple[RowKey, ...]]]
+    """Rule instances: rule, conclusion and premises."""
+    facts: list[tuple[RowKey, int]]
+    """Derived atoms that are stored facts as well, with the row of the fact."""
+    stated: list[RowKey]
+    """Derived atoms that a rule file states."""
+    derived: dict[str, str]
+    """Indicators of the derived predicates by table. In other tables a row's number is that of its fact."""
+
+
+def joined_rows(kb: KnowledgeBase, library: Library, rule: Rule) -> JoinedRows | None:
+    """The rows behind a rule's stored statements; None for a rule left to Prolog. Raises as `read_statements`."""
+    relations = Relations(kb)
+    with relations.snapshot():
+        derivation = _current(kb, relations, library, rule)
+        if derivation.engine != "sql":
+            return None
+        compiled = _CompiledLibrary(relations, relevant_library(library, rule), [rule])
+        compiled.materialise()
+        tables, width = compiled.body(rule).tables, len(rule.searched) + 1
+        statements: list[tuple[RowKey, ...]] = []
+        for batch in relations.batches(derivation):
+            statements.extend(tuple(zip(tables, row[width:], strict=True)) for row in batch)
+        derived = {compiled.tables[name]: name for name in sorted(compiled.derived & set(compiled.tables))}
+        joined = JoinedRows(statements, [], [], [], derived)
+        for table, indicator in derived.items() if set(tables) & set(derived) else ():
+            _add_rows(joined, compiled, table, indicator)
+        return joined
+
+
+def _add_rows(joined: JoinedRows, compiled: _CompiledLibrary, table: str, indicator: str) -> None:
+    """Add the instances of a derived predicate, and its atoms that are facts."""
+    relations = compiled.relations
+    for clause in compiled.clauses.get(indicator, ()):
+        same = [f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1)]
+        select = clause.body.select_from([f"{table} AS h"], [*clause.body.references, "h.ref"], same)
+        for row in relations.rows(select):
+            premises = tuple(zip(clause.body.tables, row[:-1], strict=True))
+            joined.instances.append((clause.rule, (table, row[-1]), premises))
+    columns = columns_of(indicator)
+    same_cells = " AND ".join(f"r.{column} = h.{column}" for column in columns)
+    facts = relations.relation(indicator)
+    select = f"SELECT h.ref, r.ref FROM {facts} AS r JOIN {table} AS h ON {same_cells}"  # noqa: S608  ours
+    joined.facts.extend(((table, ref), fact) for ref, fact in relations.rows(select))
+    for atom in compiled.library.facts:
+        if atom.indicator == indicator:
+            tags = [compiled.relations.symbols.tag(value) for value in _values_of([atom])]
+            test = " AND ".join(f"{column} = {tag}" for column, tag in zip(columns, tags, strict=True))
+            stated = relations.rows(f"SELECT ref FROM {table} WHERE {test}")  # noqa: S608  ours
+            joined.stated.extend((table, row[0]) for row in stated)
+
+
 WriteTable: TypeAlias = Callable[[str, Sequence[str], Iterator[RowBatch]], None]
 """A function that writes a table; it takes the name, the columns and the rows in batches."""
 

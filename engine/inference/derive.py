@@ -207,7 +207,9 @@ class RuleInstance:
     substitution: Substitution
 
 
-def derivations(session: PrologSession, library: Library, roots: str) -> dict[Atom, list[RuleInstance]]:
+def derivations(
+    session: PrologSession, library: Library, roots: str, limits: QueryLimits = BULK_LIMITS
+) -> dict[Atom, list[RuleInstance]]:
     """Every rule instance that takes part in deriving some ground atoms, by conclusion.
 
     `roots` is a Prolog goal that binds Roots to the list of these atoms. Terminates on cyclic data, because each atom
@@ -215,7 +217,7 @@ def derivations(session: PrologSession, library: Library, roots: str) -> dict[At
     """
     goal = f"{roots}, hapax_host:derivation(Roots, Head, Rule, Values)"
     return instances_by_conclusion(
-        library, session.solutions(goal, ("Head", "Rule", "Values"), BULK_LIMITS, trusted=True).rows
+        library, session.solutions(goal, ("Head", "Rule", "Values"), limits, trusted=True).rows
     )
 
 

@@ -174,10 +174,10 @@ def answer_goal(session: PrologSession, goal: Goal, limits: QueryLimits | None =
     """Answer a goal over the program that the session has loaded."""
     answers = session.solutions(goal_text(goal), goal.variables, limits, distinct=True)
     # For tabled predicates Prolog's own order differs from run to run.
-    return QueryResult(goal.variables, sorted(answers.rows, key=_sort_key), answers.truncated)
+    return QueryResult(goal.variables, sorted(answers.rows, key=sort_key), answers.truncated)
 
 
-def _sort_key(row: AnswerRow) -> list[tuple[int, Value | str]]:
+def sort_key(row: AnswerRow) -> list[tuple[int, Value | str]]:
     """Sorts numbers before texts before terms."""
     return [
         # The leading number keeps cells of different kinds apart, which Python cannot compare.

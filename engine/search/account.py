@@ -1,9 +1,9 @@
 """Account of a rule's search: per step, its questions, lines, values and partial substitutions, and where they end.
 
-The numbers of a step add up. Every different line that was read was dropped by the reader, or holds a value. Every
-value was rejected by a gate, left unjudged by a budget, or accepted. Every partial substitution failed a premise, was
-left unranked by a budget, was cut by the likelihood gate, or was kept. All of it follows from stored answers and
-scores, so a repeated run has the same account.
+The numbers of a step add up. Every different line that was read was dropped by the reader, repeats a value that the
+model had given or was to leave out, or holds a new value. Every such value was rejected by a gate, left unjudged by a
+budget, or accepted. Every partial substitution failed a premise, was left unranked by a budget, was cut by the
+likelihood gate, or was kept. All of it follows from stored answers and scores, so a repeated run has the same account.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ class StepAccount:
     """One step of a rule's plan.
 
     `step` counts from 1; `variable`: the one that gets values, with its type; `origin`: where they come from.
-    `lines`: lines of replies; `dropped`: those without a value, by reason. `losses`: rejected values by gate, and
+    `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
+    `losses`: rejected values by gate, and
     `unjudged` those that a budget left without a score. `given`: values by given facts, which need no line. `extended`:
     partial substitutions with a value for the variable; `failed`: those that fail a premise; `unranked`: those that a
     budget left without a likelihood; `cut`: those that the likelihood gate keeps in no distribution; `kept`: those that
@@ -158,8 +159,13 @@ class StepAccount:
 
     @property
     def dropped_count(self) -> int:
-        """Number of lines that the reader dropped."""
-        return sum(lines.count for lines in self.dropped.values())
+        """Number of lines that the reader dropped because they hold no value."""
+        return sum(lines.count for reason, lines in self.dropped.items() if not _is_repeat(reason))
+
+    @property
+    def repeated(self) -> int:
+        """Number of lines with a value that an earlier line has, or that the prompt excludes."""
+        return sum(lines.count for reason, lines in self.dropped.items() if _is_repeat(reason))
 
     @property
     def failed_count(self) -> int:
@@ -169,7 +175,7 @@ class StepAccount:
     @property
     def judged(self) -> int:
         """Number of values that came to the gates and were decided."""
-        return self.lines - self.dropped_count - self.unjudged
+        return self.lines - self.dropped_count - self.repeated - self.unjudged
 
     @property
     def rejected(self) -> int:
@@ -178,9 +184,9 @@ class StepAccount:
 
     @property
     def commonest_drop(self) -> tuple[str, DroppedLines] | None:
-        """The commonest reason for a dropped line. Lines that repeat a known value come last; the alphabet decides."""
-        ordered = sorted(self.dropped.items(), key=lambda drop: (_is_repeat(drop[0]), -drop[1].count, drop[0]))
-        return ordered[0] if ordered else None
+        """The commonest reason for a line without a value; among equals the alphabet decides."""
+        fresh = [drop for drop in self.dropped.items() if not _is_repeat(drop[0])]
+        return min(fresh, key=lambda drop: (-drop[1].count, drop[0]), default=None)
 
     def loss(self, gate: str) -> GateLoss:
         """The values that the gate rejected."""
@@ -206,7 +212,7 @@ class StepAccount:
 
     def to_json(self) -> dict[str, Any]:
         """The step as the run record stores it."""
-        return asdict(self)
+        return asdict(self) | {"repeated": self.repeated}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> StepAccount:
@@ -249,6 +255,8 @@ def step_text(row: StepAccount) -> str:
         parts += [counted(row.calls, "call"), counted(row.lines, "different line")]
         if row.commonest_drop:
             parts.append(f"{row.dropped_count} dropped ({_drop_text(*row.commonest_drop)})")
+        if row.repeated:
+            parts.append(counted(row.repeated, "repeat"))
         if row.unjudged:
             parts.append(f"{row.unjudged} not judged within the budget")
         parts += [f"{loss.count} rejected by the {gate} gate{_score_text(loss)}" for gate, loss in row.losses.items()]
@@ -333,11 +341,12 @@ _FACT_REMEDIES = {
 _REPEATS = ("repeats an earlier", "repeats line", "excludes")
 """Words of the reasons to drop a line whose value is known already."""
 
+_REPEAT_REMEDY = "Raise --temperature, or choose another model with --knowledge."
+
 _DROP_REMEDIES = {
     "reasoning": "Allow more tokens for a reply with --answer-tokens, or switch off reasoning in the model's alias.",
     "cut off": "Ask for fewer values in a call with --values.",
     "no answer": "Choose another model with --knowledge, or word the predicate differently in its declaration.",
-    **dict.fromkeys(_REPEATS, "Raise --temperature, or choose another model with --knowledge."),
 }
 """The first remedy by a word of the reason why the reader dropped most lines."""
 
@@ -351,13 +360,14 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
     gate = max(reversed(row.losses), key=lambda name: row.losses[name].count, default=None)
     count = row.losses[gate].count if gate else 0
     # Lines that only repeat a value explain no loss, unless there is no other.
-    fresh = row.dropped_count - sum(lines.count for reason, lines in row.dropped.items() if _is_repeat(reason))
-    is_unread = fresh > count or not (row.losses or row.unjudged)
+    is_unread = row.dropped_count > count or not (row.losses or row.unjudged)
     if row.commonest_drop and is_unread:
         reason, lines = row.commonest_drop
         remedy = next((text for word, text in _DROP_REMEDIES.items() if word in reason), "")
         fact = f"{row.dropped_count} of {counted(row.lines, 'line')} hold no value ({_drop_text(reason, lines)})."
         return Shortage(fact, remedy or "Choose another model with --knowledge; `hapax why-not` shows its replies.")
+    if row.repeated and not (row.losses or row.unjudged):
+        return Shortage(f"all of {counted(row.lines, 'line')} repeat values that the question has.", _REPEAT_REMEDY)
     if gate is None or row.unjudged > count:
         return Shortage("the budget left its values unjudged.", "Run the same command with a higher budget.")
     loss = row.losses[gate]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -34,8 +34,8 @@ class ProposedFact(NamedTuple):
     fact: FactRecord
 
 
-AtomJudge = Callable[[Iterable[Atom]], dict[Atom, float | None]]
-"""P(yes) of ground atoms; None where there is no critic, or no budget."""
+ConflictJudge = Callable[[Sequence[Sequence[Atom]]], list[dict[Atom, float]]]
+"""P(yes) of the ground atoms of each conflict, asked about together; empty where there is no critic, or no budget."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Consistency:
     library: Library
     known: KnownFacts
     run_id: str
-    judge: AtomJudge
+    judge: ConflictJudge
     session: PrologSession | None = None
     covers: Callable[[Atom], bool] = lambda _: False
     conflicts: int = field(default=0, init=False)
@@ -104,17 +104,16 @@ class Consistency:
 
     def _decided(self, found: Sequence[FactConflict]) -> list[Settlement]:
         """Decide the conflicts, the smallest first, but for those whose facts lost in an earlier one."""
-        claimed: dict[str, Atom] = {}
-        for conflict in found:
-            # A fact that breaks a declaration alone loses, whatever a critic says.
-            if len(conflict.facts) > 1:
-                claimed.update((fact.id, _atom(fact)) for fact in conflict.facts if fact.source is not Source.GIVEN)
-        scores = self.judge(claimed.values()) if claimed else {}
-        probabilities = {fact_id: scores.get(atom) for fact_id, atom in claimed.items()}
+        # A fact that breaks a declaration alone loses, whatever a critic says.
+        asked = [conflict for conflict in found if len(conflict.facts) > 1]
+        scores = self.judge([[_atom(fact) for fact in conflict.facts] for conflict in asked]) if asked else []
+        by_conflict = {_key(conflict): by_atom for conflict, by_atom in zip(asked, scores, strict=True)}
         decided: list[Settlement] = []
         lost: set[str] = set()
         for conflict in found:
             if lost.isdisjoint(fact.id for fact in conflict.facts):
+                by_atom = by_conflict.get(_key(conflict), {})
+                probabilities = {fact.id: by_atom.get(_atom(fact)) for fact in conflict.facts}
                 covered = [fact.id for fact in conflict.facts if self.covers(_atom(fact))]
                 decided.append(settlement(conflict, probabilities, covered))
                 lost.update(fact.id for fact in decided[-1].lost)

@@ -305,6 +305,15 @@ def pattern_atom(pattern: AtomPattern, free: Term) -> Atom:
     return Atom(pattern.predicate, tuple(arguments))
 
 
+def opened_atom(pattern: AtomPattern, free: Term) -> Atom:
+    """As `pattern_atom`, for a pattern of which other positions are open, too: each slot becomes a variable."""
+    arguments: list[Term] = []
+    for position, term in enumerate(pattern_atom(pattern, free).arguments):
+        is_slot = isinstance(term, Constant) and term.value == f"[{argument_name(position)}]"
+        arguments.append(Variable(f"Open{position}", "") if is_slot else term)
+    return Atom(pattern.predicate, tuple(arguments))
+
+
 def atom_values(atom: Atom) -> tuple[Value, ...]:
     """The arguments of a ground atom."""
     return tuple(term.value for term in atom.arguments if isinstance(term, Constant))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -9,9 +10,9 @@ from decimal import Decimal
 from hapax.engine.search.inquiry import atom_values
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import Property
+from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
-from hapax.grammar.terms import Atom, Constant, Term, Value
+from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
 from hapax.kb.records import USER, DenialRecord, FactRecord, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
 
@@ -51,11 +52,57 @@ class FactTable:
         return list(dict.fromkeys(_shortest(bindings[name]) for bindings in matches if bindings is not None))
 
 
+class FactClosure:
+    """Rows of a binary predicate with those that follow by its declared properties. Reads only what a look-up reaches.
+
+    A transitive predicate holds of two values if one or more rows lead from the first to the second.
+    """
+
+    def __init__(self, rows: Iterable[Row], *, symmetric: bool, transitive: bool) -> None:
+        self._transitive = transitive
+        # By the place of the bound value: the values that its rows have at the other place.
+        self._other: tuple[dict[Value, list[Value]], dict[Value, list[Value]]] = ({}, {})
+        for first, second in rows:
+            pairs = [(first, second), (second, first)] if symmetric else [(first, second)]
+            for left, right in pairs:
+                self._other[0].setdefault(left, []).append(right)
+                self._other[1].setdefault(right, []).append(left)
+
+    def holds(self, row: Row) -> bool:
+        """True if the row is one of the predicate, or follows."""
+        return row[1] in self._reached(0, row[0])
+
+    def values(self, atom: Atom, name: str) -> list[Value]:
+        """Values of the variable `name` for which the atom holds, whatever its other variable is."""
+        first, second = atom.arguments
+        if first == second:
+            return [_shortest(value) for value in self._other[0] if self.holds((value, value))]
+        wanted = 0 if isinstance(first, Variable) and first.name == name else 1
+        bound = atom.arguments[1 - wanted]
+        # A value of a further row is at the same place of a row that is there.
+        found = self._reached(1 - wanted, bound.value) if isinstance(bound, Constant) else self._other[wanted]
+        return [_shortest(value) for value in found]
+
+    def _reached(self, place: int, value: Value) -> Collection[Value]:
+        """The values at the other place, each once, nearest first."""
+        others = self._other[place]
+        reached = dict.fromkeys(others.get(value, ()))
+        if self._transitive:
+            waiting = deque(reached)
+            while waiting:
+                for further in others.get(waiting.popleft(), ()):
+                    if further not in reached:
+                        reached[further] = None
+                        waiting.append(further)
+        return reached
+
+
 @dataclass(slots=True)
 class _PredicateFacts:
     """Facts of one predicate: all, the given ones, and those that this run found.
 
-    `supports`: ids of the candidates behind a fact of this run, by fact id. `table`: of the given facts, once needed.
+    `supports`: ids of the candidates behind a fact of this run, by fact id. `table`: of the given facts, once needed;
+    `closure`: with those that follow from them by declared properties.
     """
 
     facts: Facts
@@ -63,6 +110,11 @@ class _PredicateFacts:
     found: Facts = field(default_factory=dict)
     supports: dict[str, set[str]] = field(default_factory=dict)
     table: FactTable | None = None
+    closure: FactClosure | None = None
+
+    def given_changed(self) -> None:
+        """Have the given facts read anew."""
+        self.table = self.closure = None
 
 
 class KnownFacts:
@@ -96,8 +148,24 @@ class KnownFacts:
         return [*given, *self._types.values()]
 
     def given(self, atom: Atom, name: str) -> list[Value]:
-        """Values of the variable `name` for which the atom is a given fact, whatever its other variables are."""
+        """Values of the variable `name` for which the atom is a given fact, whatever its other variables are.
+
+        Facts that follow from given ones by the predicate's declared properties are among them.
+        """
+        closure = self._closure(atom.indicator)
+        if closure is not None:
+            return closure.values(atom, name)
         return self.table(atom.indicator).values(atom, name)
+
+    def _closure(self, indicator: str) -> FactClosure | None:
+        """The predicate's given facts and what its declared properties add; None for a predicate without such ones."""
+        if indicator not in self._library.generating or not indicator.endswith("/2"):
+            return None
+        known = self._of(indicator)
+        if known.closure is None:
+            symmetric, transitive = (self._library.has_property(indicator, item) for item in GENERATING)
+            known.closure = FactClosure(known.given, symmetric=symmetric, transitive=transitive)
+        return known.closure
 
     def table(self, indicator: str) -> FactTable:
         """The predicate's given facts as a table."""
@@ -111,7 +179,7 @@ class KnownFacts:
         return list(self._of(indicator).given)
 
     def truth(self, atom: Atom) -> float | None:
-        """1 or 0 by a given fact, the user's withdrawal, a declaration or arithmetic; None if a model has to say.
+        """1 or 0 by given facts, the user's withdrawal, a declaration or arithmetic; None if a model has to say.
 
         Given predicates have no other facts than the given ones.
         """
@@ -127,7 +195,12 @@ class KnownFacts:
         is_withdrawn = (
             self._withdrawn and content_id("fact", atom.predicate, list(atom_values(atom))) in self._withdrawn
         )
-        return 0.0 if is_withdrawn or signature.kind is PredicateKind.GIVEN else None
+        if is_withdrawn:
+            return 0.0
+        closure = self._closure(atom.indicator)
+        if closure is not None and closure.holds(atom_values(atom)):
+            return 1.0
+        return 0.0 if signature.kind is PredicateKind.GIVEN else None
 
     def _is_reflexive(self, atom: Atom) -> bool:
         """True for p(a, a) where p is declared irreflexive or asymmetric."""
@@ -147,7 +220,7 @@ class KnownFacts:
                 known.facts[fact.arguments] = fact
                 if fact.source is Source.GIVEN:
                     known.given[fact.arguments] = fact
-                    known.table = None
+                    known.given_changed()
                 known.found[fact.arguments] = fact
             known.supports.setdefault(fact.id, set()).add(fact.candidate_id or "")
 
@@ -191,7 +264,7 @@ class KnownFacts:
                 self._kb.withdraw([fact.id], "a gate rejects the proposal that it rests on", "the gates of a search")
                 del known.facts[fact.arguments]
                 if known.given.pop(fact.arguments, None) is not None:
-                    known.table = None
+                    known.given_changed()
                 known.found.pop(fact.arguments, None)
 
     def retract(self, reasons: Mapping[FactRecord, str], author: str) -> None:
@@ -202,6 +275,7 @@ class KnownFacts:
             known.supports.pop(fact.id, None)
             for index in (known.facts, known.given, known.found):
                 index.pop(fact.arguments, None)
+            known.given_changed()
 
     def keep_only(self, indicators: Collection[str]) -> None:
         """Free the facts of all other predicates, and the types of values, which no later rule of the run uses."""

@@ -24,6 +24,7 @@ from hapax.engine.search.inquiry import (
     QuestionAnswer,
     atom_values,
     filled,
+    opened_atom,
     pattern_atom,
     question_words,
 )
@@ -55,7 +56,7 @@ from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, measured
 from hapax.llm_oracle.profile_probing import general_examples
 from hapax.llm_oracle.profiles import HAPAX, Profile
-from hapax.llm_oracle.prompts import sentence
+from hapax.llm_oracle.prompts import conflict_question, sentence
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
@@ -237,7 +238,7 @@ class Oracle:
         self.models = journaled(models, self.journal)
         self.known = KnownFacts(kb, library)
         self.wording = QuestionWording(self.settings.profile, library, self.known, general_examples())
-        self.consistency = Consistency(kb, library, self.known, run_id, self.probabilities)
+        self.consistency = Consistency(kb, library, self.known, run_id, self.conflict_probabilities)
         self.budget_reached: BudgetReached | None = None
         self.on_round: Callable[[RoundResult], None] | None = None
         self.critic_probe: CriticProbe | None = None
@@ -333,6 +334,25 @@ class Oracle:
             if probability is not None or not self.settings.critic:
                 self._probabilities[atom] = probability
         return {atom: self._probabilities.get(atom) for atom in unique}
+
+    def conflict_probabilities(self, conflicts: Sequence[Sequence[Atom]]) -> list[dict[Atom, float]]:
+        """P(yes) of the atoms of each conflict, by questions that name all its atoms; none without critic or budget.
+
+        All conflicts are one batch. Atoms that are given or computed are not asked about.
+        """
+        questions: list[dict[Atom, str]] = []
+        for atoms in conflicts:
+            claims = [self.claim(atom) for atom in atoms]
+            judged = [atom for atom in atoms if self.settings.critic and self.known.truth(atom) is None]
+            questions.append({atom: conflict_question(self.claim(atom), claims) for atom in judged})
+        batch = list(dict.fromkeys(chain.from_iterable(asked.values() for asked in questions)))
+        scores = self._score({"conflict": batch})["conflict"]
+        answered: list[dict[Atom, float]] = []
+        for asked in questions:
+            known = {atom: scores[text] for atom, text in asked.items() if text in scores}
+            # Scores with and without the conflict in view do not compare.
+            answered.append(known if len(known) == len(asked) else {})
+        return answered
 
     def verify(self, atoms: Sequence[Atom]) -> dict[Atom, bool]:
         """Truth of each ground atom: given, computed, or judged at the starting threshold. True ones become facts.
@@ -643,10 +663,12 @@ class Oracle:
     # -- what is known and what is stored
 
     def _given_values(self, inquiry: Inquiry) -> list[Value]:
-        """Values for which all claimed patterns are given facts."""
-        if not inquiry.claimed:
-            return []
+        """Values for which all claimed patterns are given facts; without such patterns, those of any given facts."""
         free = Variable("V", inquiry.question.data_type)
+        if not inquiry.claimed:
+            opened = () if self.settings.link_exclusion else inquiry.question.patterns
+            atoms = (opened_atom(pattern, free) for pattern in opened)
+            return list(dict.fromkeys(chain.from_iterable(self.known.given(atom, free.name) for atom in atoms)))
         first, *rest = (self.known.given(pattern_atom(pattern, free), free.name) for pattern in inquiry.claimed)
         return [value for value in first if all(value in values for values in rest)]
 

@@ -32,7 +32,7 @@ from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.report import Unanswerable
 from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, settled_measure, unanswerable
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
+from hapax.grammar.dependencies import SearchPlan, SearchStep, plan, search_plans
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Term, Variable
 from hapax.kb.records import Source
@@ -108,6 +108,26 @@ class RuleEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderEstimate:
+    """One order in which the variables of a rule may be searched, with the estimate of each step."""
+
+    plan: SearchPlan
+    steps: tuple[StepEstimate, ...]
+
+    @property
+    def questions(self) -> Range:
+        return sum((step.questions for step in self.steps), Range())
+
+    @property
+    def calls(self) -> Range:
+        return sum((step.calls for step in self.steps), Range())
+
+    @property
+    def claims(self) -> Range:
+        return sum((step.claims for step in self.steps), Range())
+
+
+@dataclass(frozen=True, slots=True)
 class RoleEstimate:
     """Calls, tokens, money and time of one role.
 
@@ -163,17 +183,8 @@ def plan_run(
 ) -> RunEstimate:
     """Estimate a search of these rules, given the answers in `kb`. `prices` by model name, per million tokens."""
     settings = settled_measure(settings or SearchSettings(), models)
-    # With no calls allowed the journal answers what it knows and cuts everything else.
-    journal = Journal(kb, Budget(max_calls=0))
     with KnowledgeBase(None) as scratch:
-        # The oracle stores facts as it goes: into a scratch knowledge base, because an estimate writes nothing.
-        scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
-        oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal)
-        oracle.finished = kb
-        habits = LARGE if models.knowledge.identity.knows is None else LIMITED
-        # What follows by rules is estimated: deriving it here would take as long as the search.
-        facts = None if settings.compat else DecidableFacts(oracle.known, library, lambda _: None)
-        common = _Common(oracle, settings, Experience(habits, settings), kb.most_candidates(), facts=facts)
+        common = _common(library, kb, scratch, models, settings)
         estimates = []
         for rule in rules:
             reason = unanswerable(rule, library, models, settings.plan)
@@ -185,6 +196,41 @@ def plan_run(
             scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
             estimates.append(replace(estimate, scored=scored))
     return RunEstimate(tuple(estimates), _roles(estimates, models, settings, common.usage, prices or {}))
+
+
+def plan_orders(
+    library: Library,
+    rules: Sequence[Rule],
+    kb: KnowledgeBase,
+    models: Models,
+    settings: SearchSettings | None = None,
+) -> dict[str, tuple[OrderEstimate, ...]]:
+    """By rule its orders of variables, cheapest first, each with its estimate as if the rule were searched alone."""
+    settings = settled_measure(settings or SearchSettings(), models)
+    result: dict[str, tuple[OrderEstimate, ...]] = {}
+    for rule in rules:
+        estimates = []
+        for order in search_plans(rule, library):
+            with KnowledgeBase(None) as scratch:
+                common = _common(library, kb, scratch, models, settings)
+                estimates.append(OrderEstimate(order, _RuleEstimator(common, order).estimate().steps))
+        result[rule.name] = tuple(estimates)
+    return result
+
+
+def _common(
+    library: Library, kb: KnowledgeBase, scratch: KnowledgeBase, models: Models, settings: SearchSettings
+) -> _Common:
+    """The data of an estimate. The oracle stores facts as it goes, in `scratch`, because an estimate writes nothing."""
+    # With no calls allowed the journal answers what it knows and cuts everything else.
+    journal = Journal(kb, Budget(max_calls=0))
+    scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
+    oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal)
+    oracle.finished = kb
+    habits = LARGE if models.knowledge.identity.knows is None else LIMITED
+    # What follows by rules is estimated: deriving it here would take as long as the search.
+    facts = None if settings.compat else DecidableFacts(oracle.known, library, lambda _: None)
+    return _Common(oracle, settings, Experience(habits, settings), kb.most_candidates(), facts=facts)
 
 
 def with_probes(estimate: RunEstimate, probes: int, model: Generator, price: Price | None) -> RunEstimate:

@@ -12,6 +12,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb.records import StatementRecord
 
 if TYPE_CHECKING:
+    from hapax.engine.probability.answers import Probability
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.store import KnowledgeBase
 
@@ -26,6 +27,18 @@ DERIVED = DatasetTable(
         Column("conclusion", "the conclusion in words"),
         Column("substitution", "values by variable", "json"),
         Column("proof", "steps that refer to their premises by index, the root first", "json"),
+    ),
+)
+
+
+PROBABLE = DatasetTable(
+    "derived",
+    "one row per statement that rules derive from the facts, the most probable first",
+    (
+        *DERIVED.columns,
+        Column("probability", "the probability of what its rule needs, or a lower bound", "float64"),
+        Column("at_most", "the upper bound, equal to an exact probability", "float64"),
+        Column("method", "exact, bounds or best proof"),
     ),
 )
 
@@ -46,6 +59,20 @@ def derived_row(record: StatementRecord) -> Row:
 def derived_line(record: StatementRecord) -> str:
     """One statement as a line of JSON."""
     return json_line(derived_row(record))
+
+
+def probable_line(line: str, probability: Probability) -> str:
+    """A line of `derived_line` with the statement's probability."""
+    extra = json_line(probability.to_json())
+    return f"{line.rstrip()[:-1]}, {extra[1:]}"
+
+
+def write_probable(path: Path, pairs: Iterable[tuple[StatementRecord, Probability]]) -> int:
+    """Write statements with their probabilities to a `.parquet` file, and return their number."""
+    from hapax.evaluation.dataset.tables import write_parquet
+
+    rows = ({**derived_row(record), **probability.to_json()} for record, probability in pairs)
+    return write_parquet(path, PROBABLE, rows)
 
 
 def write_lines(path: Path, batches: Iterable[Sequence[str]]) -> int:

@@ -28,7 +28,7 @@ from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListT
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.prefixes import Tokens
 from hapax.llm_oracle.backends.scoring import ROOM, CausalScorer
-from hapax.llm_oracle.prompts import critic_prompt, reply_form
+from hapax.llm_oracle.prompts import critic_prompt, reply_form, without_conflict
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -219,7 +219,9 @@ class HuggingFaceCritic:
 
     def _prompt(self, claim: str) -> Tokens:
         """Tokens of the question about a claim."""
-        return tuple(self._loaded.prompt_tokens(critic_prompt(claim)))
+        # A network that declares what it knows was trained on claims alone.
+        asked = claim if self.identity.knows is None else without_conflict(claim)
+        return tuple(self._loaded.prompt_tokens(critic_prompt(asked)))
 
     def _answers(self) -> tuple[list[int], list[int]]:
         """The tokens of yes and of no."""

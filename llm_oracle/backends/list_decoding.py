@@ -1,7 +1,8 @@
-"""Decoding of numbered lists: sampling that does not depend on the batch, and a stop after the last item."""
+"""Decoding of lists: sampling that does not depend on the batch, and a stop after the last item or in a loop."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,20 @@ from transformers import LogitsProcessor, StoppingCriteria
 
 from hapax.llm_oracle.answers import is_entry
 
+LOOP_ITEMS = 5
+"""Items in a row that an earlier line has, too, after which a list is taken to go round in circles."""
+
+LOOP_TOKENS, LOOP_PERIOD = 32, 8
+"""Last tokens of a line that repeat a group of tokens, and the longest such group, by which a line goes round."""
+
+_LIST_NUMBER = re.compile(r"\W*\d*\W*")
+
 
 class ListTracker:
-    """For each row of a batch: the text of the current line, and the number of finished items."""
+    """For each row of a batch: the text of the current line, the number of finished items, and whether it loops.
+
+    `repeated`: items since the last one that no earlier line of the row has.
+    """
 
     def __init__(self, tokenizer: Any, prompt_length: int, rows: int) -> None:
         self._tokenizer = tokenizer
@@ -21,6 +33,15 @@ class ListTracker:
         self._tokens: list[list[int]] = [[] for _ in range(rows)]
         self.lines = [""] * rows
         self.finished = [0] * rows
+        self.repeated = [0] * rows
+        self._items: list[set[str]] = [set() for _ in range(rows)]
+
+    def is_looping(self, row: int) -> bool:
+        """True if the row only repeats items, or its line only repeats a group of tokens."""
+        if self.repeated[row] >= LOOP_ITEMS:
+            return True
+        last = self._tokens[row][-LOOP_TOKENS:]
+        return len(last) == LOOP_TOKENS and any(last[period:] == last[:-period] for period in range(1, LOOP_PERIOD + 1))
 
     def update(self, input_ids: torch.Tensor) -> None:
         """Read the columns that are new since the last call."""
@@ -35,10 +56,17 @@ class ListTracker:
         text = self._tokenizer.decode(self._tokens[row], skip_special_tokens=True, clean_up_tokenization_spaces=False)
         *whole, line = (self._begun[row] + text).split("\n")
         if whole:
-            self.finished[row] += sum(map(is_entry, whole))
+            for entry in filter(is_entry, whole):
+                self._count(row, entry)
             # Finished lines are not decoded again, or the time would grow with the square of the list.
             self._begun[row], self._tokens[row] = line, []
         self.lines[row] = line
+
+    def _count(self, row: int, entry: str) -> None:
+        self.finished[row] += 1
+        name = _LIST_NUMBER.sub("", entry, count=1).casefold().strip(" .*")
+        self.repeated[row] = self.repeated[row] + 1 if name in self._items[row] else 0
+        self._items[row].add(name)
 
 
 class BannedTokens(LogitsProcessor):
@@ -76,7 +104,9 @@ class SampledByRow(LogitsProcessor):
 
 
 class ListEnd(StoppingCriteria):
-    """Ends a row when it has all its items or has used up its tokens.
+    """Ends a row when it has all its items, loops or has used up its tokens.
+
+    A small model that knows no more values repeats those that it has until its tokens are used up.
 
     `counts`: items per row; None if the prompt does not ask for a list. `room`: tokens per row. `ended_at`: tokens that
     each ended row had written; the rest of its output is padding.
@@ -93,8 +123,10 @@ class ListEnd(StoppingCriteria):
         self._tracker.update(input_ids)
         written = input_ids.shape[1] - self._start
         done = [
-            written >= room or (count is not None and finished >= count)
-            for room, count, finished in zip(self._room, self._counts, self._tracker.finished, strict=True)
+            written >= room or (count is not None and (finished >= count or self._tracker.is_looping(row)))
+            for row, (room, count, finished) in enumerate(
+                zip(self._room, self._counts, self._tracker.finished, strict=True)
+            )
         ]
         for row, is_done in enumerate(done):
             if is_done and self.ended_at[row] is None:

@@ -29,7 +29,11 @@ KEY_NAME, URL_NAME = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
 _WITH_URL = re.compile(r"(?P<model>.+)@(?P<url>https?://.+)", re.IGNORECASE)
 _VERSION = re.compile(r"\d{8}|\d{4}-\d{2}-\d{2}")
-_HOST = re.compile(r"(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])(:\d+)?(/.*)?", re.IGNORECASE)
+_HOST = re.compile(
+    r"(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])(:\d+)?(/.*)?|[\w.-]+:\d{2,5}(/.*)?|[\w-]+(\.[\w-]+)+(/.*)?/v\d+/?",
+    re.IGNORECASE,
+)
+"""An address without `http://`: a host of this machine, NAME:PORT, or a domain with the path of an API."""
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]*")
 
 

@@ -1,7 +1,7 @@
 """Measure the embedded model and write its card: `python -m tools.embedded.card`.
 
 The card is `tools/embedded/card.md` with figures between its markers. `measurements.json` has the same figures and
-more.
+more. `--search` measures only the search again, whose figures change with the rules and the settings.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
 from hapax.llm_oracle.embedded.atlas import load_atlas
+from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.registry import open_models
 from tools.embedded.card_sections import (
     critic_section,
@@ -30,6 +31,7 @@ from tools.embedded.card_sections import (
     replace_sections,
     search_section,
     training_section,
+    written_sections,
 )
 from tools.embedded.corpus import Corpus
 from tools.embedded.handwritten_claims import free_claims, outside_facts
@@ -83,12 +85,17 @@ class Measurements:
         return json.dumps(json_value(self), indent=1, ensure_ascii=False) + "\n"
 
 
+def open_folder(folder: Path) -> Models:
+    """The model in a folder: the shipped one as `embedded`, others as Hugging Face checkpoints."""
+    return open_models("embedded" if folder == EMBEDDED_FOLDER else f"hf:{folder}")
+
+
 def measure(folder: Path, extent: CardSize, say: Callable[[str], None]) -> Measurements:
-    """Measure the model in a folder. The shipped model is opened as `embedded`, others as Hugging Face checkpoints."""
+    """Measure the model in a folder for all sections of the card."""
     atlas, library = load_atlas(), load_library([RULES_FOLDER])
     corpus = Corpus(atlas, AtlasWording(atlas, library))
     facts = read_model_facts(folder, atlas)
-    models = open_models("embedded" if folder == EMBEDDED_FOLDER else f"hf:{folder}")
+    models = open_folder(folder)
     say("critic")
     critic = measure_critic(models.critic, corpus, extent)
     outside = measure_outside(models.critic, corpus, outside_facts())
@@ -109,18 +116,37 @@ def write_card(measurements: Measurements, folder: Path) -> None:
     (folder / MEASUREMENTS_FILE).write_text(measurements.to_json(), encoding="utf-8")
 
 
+def rewrite_search(measured: SearchMeasurements, folder: Path) -> None:
+    """Replace the figures of the search in the folder's card, and leave those of the model as they are.
+
+    Raises HapaxError if the card's markers are not those of the prose.
+    """
+    card = (folder / CARD_FILE).read_text("utf-8")
+    sections = written_sections(card) | {"search": search_section(measured), "delta": delta_section(measured)}
+    figures = json.loads((folder / MEASUREMENTS_FILE).read_text("utf-8"))
+    figures["search"] = json_value(measured)
+    (folder / CARD_FILE).write_text(replace_sections(PROSE.read_text("utf-8"), sections), encoding="utf-8")
+    (folder / MEASUREMENTS_FILE).write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Measure and write the card; exit with status 1 and a message on failure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--folder", type=Path, default=EMBEDDED_FOLDER, help="folder of the model, for the card too")
-    folder = parser.parse_args().folder.resolve()
+    parser.add_argument("--search", action="store_true", help="measure only the search again")
+    options = parser.parse_args()
+    folder = options.folder.resolve()
     began = time.monotonic()
 
     def say(words: str) -> None:
         sys.stderr.write(f"{time.monotonic() - began:6.1f} s  {words}\n")
 
     try:
-        write_card(measure(folder, CardSize(), say), folder)
+        if options.search:
+            models, library = open_folder(folder), load_library([RULES_FOLDER])
+            rewrite_search(measure_search(models, library, load_atlas(), CardSize()), folder)
+        else:
+            write_card(measure(folder, CardSize(), say), folder)
     except HapaxError as fault:
         raise SystemExit(f"error: {fault}") from None
     say(f"written: {folder / CARD_FILE} and {MEASUREMENTS_FILE}")

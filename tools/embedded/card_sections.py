@@ -14,7 +14,7 @@ from tools.embedded.model_folder import ModelFacts
 from tools.embedded.score_measurements import CriticMeasurements, LikelihoodMeasurements, OutsideMeasurements
 from tools.embedded.search_measurements import FactTruth, SearchMeasurements
 
-_SECTION = re.compile(r"(<!-- measured: (?P<name>\w+) -->\n).*?(<!-- end: (?P=name) -->)", re.DOTALL)
+_SECTION = re.compile(r"(<!-- measured: (?P<name>\w+) -->\n)(?P<text>.*?)(<!-- end: (?P=name) -->)", re.DOTALL)
 
 
 def replace_sections(card: str, sections: Mapping[str, str]) -> str:
@@ -29,7 +29,12 @@ def replace_sections(card: str, sections: Mapping[str, str]) -> str:
             f"The card's markers and the measurements do not match: {wrong}. "
             "Write `<!-- measured: NAME -->` and `<!-- end: NAME -->` once for each section."
         )
-    return _SECTION.sub(lambda match: f"{match[1]}{sections[match['name']].strip()}\n{match[3]}", card)
+    return _SECTION.sub(lambda match: f"{match[1]}{sections[match['name']].strip()}\n{match[4]}", card)
+
+
+def written_sections(card: str) -> dict[str, str]:
+    """The texts between a card's markers, by section."""
+    return {match["name"]: match["text"] for match in _SECTION.finditer(card)}
 
 
 def model_section(facts: ModelFacts) -> str:

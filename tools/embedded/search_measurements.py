@@ -40,8 +40,8 @@ class DistributionTruth:
 class RuleDelta:
     """Mean log-likelihood per token (nats) of a rule's head statements minus that of its long tail, by two judges.
 
-    The ranker chose the statements, so its own delta only shows that the search works; word frequency had no part in
-    the choice.
+    The model chose the statements by another measure, how common it finds the names; word frequency had no part in the
+    choice.
     """
 
     rule: str

@@ -1,0 +1,176 @@
+"""Tools over one knowledge base for agents, as plain functions: `hapax mcp` offers them to a language model.
+
+The docstring of a tool is what the model reads. Arguments come from the model, so that every tool has limits, and only
+`ask` can write or cost anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hapax.api.kept_rules import kept_rules
+from hapax.api.operations import BudgetedModels, check_rules, load_rules, parse_rules, query, why, why_not
+from hapax.engine.inference.session import QueryLimits
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
+from hapax.grammar.rules import Library
+from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Budget, CallStatistics
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.registry import price_table
+
+MOST_ROWS = 1_000
+"""Most answers or statements of one call: more would fill a model's context."""
+
+INSTRUCTIONS = (
+    "A knowledge base of facts, rules and derived statements about rare things. Call list_predicates first: goals can "
+    "use no other predicates. Goals are Prolog: is_made_from(Dish, butter), names of more than one word in quotes."
+)
+
+
+@dataclass(frozen=True)
+class AskingModels:
+    """Models that `ask` may ask, the questions' settings, and the budget for all its calls together."""
+
+    models: BudgetedModels
+    budget: Budget
+    settings: SearchSettings = field(default_factory=SearchSettings)
+
+
+class AgentTools:
+    """The tools. Each call opens the knowledge base anew, and so sees what other programs have stored since.
+
+    `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `limits`: of
+    each goal. Without `asking` there is no tool that writes. Raises HapaxError where a knowledge base cannot be opened.
+    """
+
+    def __init__(
+        self,
+        database: str | Path,
+        rules: Sequence[str | Path] = (),
+        *,
+        limits: QueryLimits | None = None,
+        asking: AskingModels | None = None,
+    ) -> None:
+        self._database = Path(database)
+        self._paths = tuple(rules)
+        self._limits = limits or QueryLimits()
+        self._asking = asking
+        self._used = CallStatistics()
+        self._lock = threading.Lock()
+        with self._open() as kb:
+            self._rules(kb)
+
+    @property
+    def tools(self) -> tuple[Callable[..., dict[str, Any]], ...]:
+        """The tools that this server offers."""
+        reading = (self.list_predicates, self.query, self.search_statements, self.why, self.why_not, self.check_rules)
+        return reading if self._asking is None else (*reading, self.ask)
+
+    def list_predicates(self) -> dict[str, Any]:
+        """List the predicates that goals can use, with their argument types, meaning and numbers of facts."""
+        with self._open() as kb:
+            library, counts = self._rules(kb), kb.fact_counts()
+        listed = []
+        for signature in library.completed().signatures:
+            says = signature.templates.affirmative if signature.templates else None
+            line = {"predicate": signature.indicator, "types": list(signature.argument_types), "says": says}
+            listed.append({**line, "facts": counts.pop(signature.indicator, 0)})
+        listed += [{"predicate": name, "types": None, "says": None, "facts": count} for name, count in counts.items()]
+        return {"predicates": listed}
+
+    def query(self, goal: str, assume: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
+        """Answer a Prolog goal over facts and rules, for instance `is_made_from(Dish, butter), \\+ is_vegan(Dish)`.
+
+        Words with a capital are variables; other names need quotes if they have blanks or capitals. `assume`: atoms
+        taken as true for this goal, for instance `is_allergic_to(tom, milk)`. `truncated`: there are more answers.
+        """
+        with self._open() as kb:
+            return query(goal, self._rules(kb), kb, assume=assume, limits=self._limited(limit)).to_json()
+
+    def search_statements(
+        self, words: str = "", rule: str | None = None, distribution: str | None = None, limit: int = 20
+    ) -> dict[str, Any]:
+        """Find derived statements that contain all these words, in any case.
+
+        `rule` and `distribution` (`head`: about common names, `long_tail`: about rare ones) narrow the search. `more`
+        says that further statements match.
+        """
+        if distribution is not None and distribution not in list(Distribution):
+            raise HapaxError(f"There is no distribution {distribution!r}. Choose {' or '.join(Distribution)}.")
+        end = None if distribution is None else Distribution(distribution)
+        most = _most(limit)
+        with self._open() as kb:
+            matching = kb.statements_with(words.split(), rule=rule, distribution=end, most=most + 1)
+        listed = []
+        for found in matching[:most]:
+            line = {"id": found.id, "text": found.text, "rule": found.rule, "distribution": found.distribution.value}
+            listed.append(line)
+        return {"statements": listed, "more": len(matching) > most}
+
+    def why(self, text: str, assume: Sequence[str] = ()) -> dict[str, Any]:
+        """Explain why a statement (its text or id) or an atom holds: its proof down to sources, prompts and scores."""
+        with self._open() as kb:
+            return {"story": str(why(text, self._rules(kb), kb, assume=assume))}
+
+    def why_not(self, atom: str, assume: Sequence[str] = ()) -> dict[str, Any]:
+        """Explain why an atom without variables does not hold: the gate that stopped it or the premises that fail."""
+        with self._open() as kb:
+            return {"story": str(why_not(atom, self._rules(kb), kb, assume=assume))}
+
+    def check_rules(self, text: str) -> dict[str, Any]:
+        """Check rules in Hapax's language: faults, redundancy and contradictions, each with place and remedy."""
+        try:
+            diagnostics: Sequence[Diagnostic] = check_rules(parse_rules(text))
+        except RulesRejected as rejected:
+            diagnostics = rejected.diagnostics
+        return {"diagnostics": [str(diagnostic) for diagnostic in diagnostics]}
+
+    def ask(self, goal: str, assume: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
+        """Answer a goal as `query` does, after asking models for the facts that it lacks. This costs time and money.
+
+        New facts are stored if they pass the gates. `stopped` says why not everything was asked, such as the budget.
+        """
+        if self._asking is None:
+            raise HapaxError("This server asks no model. Start it with `hapax mcp --ask` and a budget.")
+        asking = self._asking
+        # One call at a time, so that together they keep the budget.
+        with self._lock, KnowledgeBase(self._database) as kb:
+            journal = Journal(kb, _rest(asking.budget, self._used), price_table(asking.models))
+            models = replace(asking.models, journal=journal)
+            limits = self._limited(limit)
+            try:
+                answers = query(
+                    goal, self._rules(kb), kb, assume=assume, models=models, settings=asking.settings, limits=limits
+                )
+            finally:
+                self._used += journal.used
+        return {**answers.to_json(), "complete": answers.complete, "stopped": answers.stopped}
+
+    def _open(self) -> KnowledgeBase:
+        return KnowledgeBase(self._database, read_only=True)
+
+    def _rules(self, kb: KnowledgeBase) -> Library:
+        return load_rules(*self._paths) if self._paths else kept_rules(kb) or load_rules()
+
+    def _limited(self, answers: int) -> QueryLimits:
+        return replace(self._limits, answers=_most(answers))
+
+
+def _most(limit: int) -> int:
+    if not 1 <= limit <= MOST_ROWS:
+        raise HapaxError(f"The limit is {limit}. Choose 1 to {MOST_ROWS}.")
+    return limit
+
+
+def _rest(budget: Budget, used: CallStatistics) -> Budget:
+    """What is left of a budget. An unknown cost leaves nothing of a limit on it."""
+    calls = None if budget.max_calls is None else max(0, budget.max_calls - used.calls)
+    tokens = None if budget.max_tokens is None else max(0, budget.max_tokens - used.tokens)
+    cost = None if budget.max_cost is None else 0.0 if used.cost is None else max(0.0, budget.max_cost - used.cost)
+    return replace(budget, max_calls=calls, max_tokens=tokens, max_cost=cost)

@@ -1,0 +1,102 @@
+"""The command `mcp`: a knowledge base as tools of a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hapax.commands.options import (
+    load_models,
+    open_kb,
+    query_limits,
+    question_settings,
+    read_library,
+    with_budget,
+    with_database,
+    with_limits,
+    with_models,
+    with_profile,
+    with_rules,
+    with_thresholds,
+)
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import missing_of
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+    from hapax.api.agent_tools import AgentTools, AskingModels
+
+
+@click.command("mcp")
+@with_rules
+@with_database
+@click.option("--ask", is_flag=True, help="Offer the tool `ask` as well, which asks models and stores their facts.")
+@with_models
+@with_thresholds
+@with_profile
+@with_budget
+@with_limits
+def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
+    """Offer the knowledge base to a language model as tools, by the Model Context Protocol over stdin and stdout.
+
+    The tools answer goals, find and explain statements, and check rules. They write nothing; with --ask and a budget,
+    which holds for all its questions together, one more asks models for missing facts.
+
+    \b
+    hapax mcp --db hapax.db
+    hapax mcp --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
+    """
+    from hapax.api.agent_tools import AgentTools
+
+    if missing := missing_of("agents"):
+        raise HapaxError(missing)
+    asking = _asking_models(paths, database, options) if options["ask"] else None
+    mcp_server(AgentTools(database, paths, limits=query_limits(options), asking=asking)).run("stdio")
+
+
+def _asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any]) -> AskingModels:
+    from hapax.api.agent_tools import AskingModels
+    from hapax.llm_oracle.budget import Budget
+    from hapax.llm_oracle.journal import Journal
+
+    budget = Budget(options["max_calls"], options["max_tokens"], options["max_cost"])
+    if budget.is_unlimited:
+        raise click.UsageError("--ask needs a budget: --max-calls, --max-tokens or --max-cost.")
+    library = read_library(paths, database)
+    with open_kb(database) as kb:
+        models = load_models(library, options, journal=Journal(kb, budget))
+    return AskingModels(models, budget, question_settings(options))
+
+
+def mcp_server(tools: AgentTools) -> MCPServer[Any]:
+    """The server that offers these tools."""
+    from mcp.server.mcpserver import MCPServer
+
+    from hapax.api.agent_tools import INSTRUCTIONS
+
+    server: MCPServer[Any] = MCPServer(
+        "hapax", instructions=INSTRUCTIONS, version=version("hapax-kb"), log_level="WARNING"
+    )
+    for tool in tools.tools:
+        server.add_tool(_refusing(tool))
+    return server
+
+
+def _refusing(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """The tool with Hapax's errors as the messages that the agent reads."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    @wraps(tool)
+    def call(*arguments: Any, **named: Any) -> dict[str, Any]:
+        try:
+            return tool(*arguments, **named)
+        except HapaxError as fault:
+            raise ToolError(str(fault)) from fault
+
+    return call

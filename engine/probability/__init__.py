@@ -1,0 +1,1 @@
+"""The probability of answers and statements, from those of the facts below them and from all proofs."""

@@ -1,0 +1,165 @@
+"""Goals as rules: the answers of a goal become atoms of a predicate of their own, whose proofs can be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, product
+
+from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.terms import (
+    Arithmetic,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Term,
+    Variable,
+)
+
+GOAL = "the goal"
+"""The predicate of a goal's answers; no rule file can name one with a blank."""
+
+_COMPARISONS = {
+    "<": "<", "=<": "=<", ">": ">", ">=": ">=", "=": "=", "==": "=", "=:=": "=", "is": "=",
+    "\\=": "\\=", "\\==": "\\=", "=\\=": "\\=",
+}  # fmt: skip
+"""The comparisons of goals, and how rules write them."""
+
+_SUMS = {"+": "+", "-": "-", "*": "*", "rdiv": "/"}
+
+
+def rule_of(premise: Sequence[BodyLiteral], head: Atom, name: str = GOAL) -> Rule:
+    """A rule without generic variables."""
+    return Rule(name=name, premise=tuple(premise), conclusion=Literal(head), place=Place(GOAL, 1, 1), generic=())
+
+
+def with_rules(library: Library, rules: Iterable[Rule]) -> Library:
+    """The library with further rules and their conclusions' predicates."""
+    rules = tuple(rules)
+    heads = {rule.conclusion.atom.indicator: rule.conclusion.atom for rule in rules}
+    types = {head.predicate: tuple(map(_type, head.arguments)) for head in heads.values()}
+    new = (PredicateSignature(name, of_arguments, PredicateKind.GIVEN) for name, of_arguments in types.items())
+    return replace(library, rules=(*library.rules, *rules), signatures=(*library.signatures, *new))
+
+
+def _type(term: Term) -> str:
+    return term.data_type if isinstance(term, Variable) else "Object"
+
+
+def goal_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
+    """Rules that conclude the answers of a goal as atoms of GOAL, with an argument for each of its variables.
+
+    Raises HapaxError for a part that has no probability, such as a list of all answers.
+    """
+    reader = _GoalReader(library)
+    reader.note_types(goal.term)
+    head = Atom(GOAL, tuple(map(reader.variable, goal.variables)))
+    reader.conclude(head, goal.term)
+    return tuple(reader.rules)
+
+
+@dataclass
+class _GoalReader:
+    """Turns a goal into rules. Each negation becomes the negation of a predicate of its own."""
+
+    library: Library
+    rules: list[Rule] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def note_types(self, term: GoalTerm) -> None:
+        """Note the data type of each variable at its first place in an atom."""
+        if not isinstance(term, Compound):
+            return
+        types: Sequence[str] = ()
+        if self.library.knows(term.indicator):
+            types = self.library.signature(term.indicator).argument_types
+        for argument, data_type in zip(term.arguments, types, strict=False):
+            if isinstance(argument, GoalVariable):
+                self.types.setdefault(argument.name, data_type)
+        for argument in term.arguments:
+            self.note_types(argument)
+
+    def variable(self, name: str) -> Variable:
+        # Each `_` is a variable of its own.
+        written = f"_{next(self._numbers)}" if name == "_" else name
+        return Variable(written, self.types.get(name, "Object"))
+
+    def conclude(self, head: Atom, term: GoalTerm) -> None:
+        """Add a rule for each way in which the disjunctions of a goal can go."""
+        for premise in self.premises(term):
+            bound = {variable.name for item in premise for variable in item.variables}
+            free = [variable.name for variable in head.variables if variable.name not in bound]
+            if free:
+                raise HapaxError(f"{', '.join(free)} has no value in a part of the goal. Ask for that part alone.")
+            self.rules.append(rule_of(premise, head, f"{GOAL} {len(self.rules) + 1}"))
+
+    def premises(self, term: GoalTerm) -> list[tuple[BodyLiteral, ...]]:
+        if not isinstance(term, Compound):
+            raise _no_probability("this goal")
+        if term.functor == ",":
+            ways = product(*map(self.premises, term.arguments))
+            return [tuple(item for part in way for item in part) for way in ways]
+        if term.functor == ";":
+            return [premise for part in term.arguments for premise in self.premises(part)]
+        return [(self.item(term),)]
+
+    def item(self, term: Compound) -> BodyLiteral:
+        if self.library.knows(term.indicator):
+            return Literal(self.atom(term))
+        if term.indicator == "\\+/1":
+            return self.negation(term.arguments[0])
+        if term.functor in _COMPARISONS and len(term.arguments) == 2:
+            left, right = map(self.expression, term.arguments)
+            return Comparison(_COMPARISONS[term.functor], left, right)
+        raise _no_probability(term.indicator)
+
+    def negation(self, inner: GoalTerm) -> Literal:
+        """The negation of an atom, or of a new predicate if the goal is not an atom or binds variables of its own."""
+        if isinstance(inner, Compound) and self.library.knows(inner.indicator):
+            atom = self.atom(inner)
+            if not any(variable.name.startswith("_") for variable in atom.variables):
+                return Literal(atom, negated=True)
+        names = (name for name in dict.fromkeys(_names(inner)) if not name.startswith("_"))
+        head = Atom(f"{GOAL}, negation {next(self._numbers)}", tuple(map(self.variable, names)))
+        self.conclude(head, inner)
+        return Literal(head, negated=True)
+
+    def atom(self, term: Compound) -> Atom:
+        return Atom(term.functor, tuple(map(self.term, term.arguments)))
+
+    def term(self, term: GoalTerm) -> Term:
+        found = self.expression(term)
+        if isinstance(found, Arithmetic):
+            raise _no_probability("a calculation as an argument")
+        return found
+
+    def expression(self, term: GoalTerm) -> Expression:
+        if isinstance(term, GoalVariable):
+            return self.variable(term.name)
+        if isinstance(term, Constant):
+            return term
+        if isinstance(term, Compound) and term.functor in _SUMS and len(term.arguments) == 2:
+            return Arithmetic(_SUMS[term.functor], *map(self.expression, term.arguments))
+        if isinstance(term, Compound) and term.indicator == "-/1":
+            inner = self.expression(term.arguments[0])
+            if isinstance(inner, Constant) and not isinstance(inner.value, str):
+                return Constant(-inner.value)
+        raise _no_probability(term.indicator if isinstance(term, Compound) else "a list")
+
+
+def _names(term: GoalTerm) -> list[str]:
+    if isinstance(term, GoalVariable):
+        return [term.name]
+    return [name for part in term.arguments for name in _names(part)] if isinstance(term, Compound) else []
+
+
+def _no_probability(part: str) -> HapaxError:
+    return HapaxError(
+        f"{part} has no probability. Ask for atoms, joined by `,` and `;`, negations of them, and comparisons."
+    )

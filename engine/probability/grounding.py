@@ -1,0 +1,169 @@
+"""Ground programs of goals, by Prolog over the facts of a theory.
+
+Prolog's own proofs are those of the world in which every fact holds. A negated atom that is uncertain is false in some
+worlds, so the instances are looked up without these negations, and the ground program has them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from hapax.engine.entailment.graph import ENTAILS, edges
+from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, derivations, fact_key
+from hapax.engine.inference.session import PrologSession, QueryLimits
+from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.probability.ground import GroundProgram
+from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import atom_goal
+from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable
+from hapax.kb.argument_index import one_state
+from hapax.kb.records import FactRecord
+from hapax.kb.store import KnowledgeBase
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of the random events: `of_fact` by stored fact, `of_edge` by the atoms of an entailment.
+
+    A fact without a probability is certain. `group_of`: the name of the random event that a fact shares with others.
+    """
+
+    of_fact: Callable[[FactRecord], float | None]
+    of_edge: Mapping[tuple[Atom, Atom], float] = field(default_factory=dict)
+    group_of: Callable[[FactRecord], Hashable | None] = lambda _: None
+
+
+def edge_scores(kb: KnowledgeBase) -> dict[tuple[Atom, Atom], float]:
+    """The scores of the stored entailments by premise and hypothesis."""
+    return {(edge.premise, edge.hypothesis): edge.score for edge in edges(kb, 0.0)}
+
+
+def relaxed(library: Library) -> Library:
+    """The library without the negations of closed predicates, whose rules keep their places."""
+    rules: list[Rule] = []
+    for rule in library.rules:
+        premise = tuple(item for item in rule.premise if not is_dropped(item, library))
+        rules.append(replace(rule, premise=premise))
+    return replace(library, rules=tuple(rules))
+
+
+def is_dropped(item: BodyLiteral, library: Library) -> bool:
+    """True for the negation of a closed predicate that is not computed."""
+    if not isinstance(item, Literal) or not item.negated or library.is_open(item.atom.indicator):
+        return False
+    return library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
+
+
+def ground(
+    theory: Theory,
+    goal: str,
+    chances: Chances,
+    limits: QueryLimits = BULK_LIMITS,
+    session: PrologSession | None = None,
+) -> GroundProgram:
+    """The ground program below the atoms of a derived predicate, given by its indicator.
+
+    Raises HapaxError for a negated atom that has variables left, and LimitExceeded for a program too large.
+    """
+    part = theory.relevant_to(goals=[goal])
+    refuse_negative_cycles(part.library)
+    original = part.library.with_closure()
+    part = replace(part, library=relaxed(original))
+    called = part.patterns(proofs=True)
+    root = called.library.concluding[goal][0].conclusion.atom
+    free = Atom(root.predicate, tuple(Variable(f"A{place}", "Object") for place in range(len(root.arguments))))
+    called.add_atom(free)
+    part.index(called)
+    with one_state(theory.kb), open_session(session) as prolog:
+        loaded = part.load(prolog, called)
+        builder = _Builder(original, called.library, chances)
+        waiting = [free]
+        # Negated atoms have instances of their own, below which there may be further negations.
+        while waiting:
+            goals = ", ".join(map(atom_goal, waiting))
+            roots = f"findall(Goal, (lists:member(Goal, [{goals}]), call(Goal)), Roots)"
+            waiting = builder.add(derivations(prolog, called.library, roots, limits))
+        builder.weigh(loaded.read(), theory)
+    return builder.program
+
+
+class _Builder:
+    """Builds a ground program from the instances of a relaxed library."""
+
+    def __init__(self, original: Library, library: Library, chances: Chances) -> None:
+        self.library, self.chances = original, chances
+        self.program = GroundProgram()
+        layers = enumerate(evaluation_layers(original), 1)
+        self._layer_of = {indicator: number for number, layer in layers for indicator in layer}
+        self._original = {id(rule): whole for rule, whole in zip(library.rules, original.rules, strict=True)}
+        self._seen: set[tuple[int, tuple[object, ...]]] = set()
+        self._negated: set[Atom] = set()
+        self._denied: set[Atom] = set()
+
+    def add(self, found: Mapping[Atom, Iterable[RuleInstance]]) -> list[Atom]:
+        """Add instances, and return the atoms that are negated for the first time."""
+        before = set(self._negated)
+        for head, group in found.items():
+            for instance in group:
+                rule = self._original[id(instance.rule)]
+                key = (id(rule), instance.substitution.bindings)
+                if key not in self._seen:
+                    self._seen.add(key)
+                    self._add(head, rule, instance)
+        return sorted(self._negated - before, key=str)
+
+    def _add(self, head: Atom, rule: Rule, instance: RuleInstance) -> None:
+        signed: dict[bool, list[int]] = {False: [], True: []}
+        for literal in rule.literals:
+            atom = instance.substitution.apply(literal.atom)
+            if self.library.kind(atom.indicator) is PredicateKind.COMPUTED:
+                continue
+            if not atom.is_ground:
+                raise HapaxError(
+                    f"{literal} in rule {rule.name} has no probability: nothing gives {atom.variables[0].name} "
+                    "a value. Run `hapax check`: it names the rule."
+                )
+            if literal.negated and self.library.is_open(atom.indicator):
+                self._denied.add(atom)
+                signed[False].append(self.program.node(("denial", atom)))
+            else:
+                signed[literal.negated].append(self._node(atom))
+                if literal.negated:
+                    self._negated.add(atom)
+        edge = (rule.literals[0].atom, rule.conclusion.atom) if rule.place.file == ENTAILS else None
+        if edge is not None and edge in self.chances.of_edge:
+            hidden = self.program.node(("entailment", *edge))
+            self.program.weights[hidden] = self.chances.of_edge[edge]
+            signed[False].append(hidden)
+        self.program.add(self._node(head), signed[False], signed[True])
+
+    def _node(self, atom: Atom) -> int:
+        return self.program.node(atom, self._layer_of.get(atom.indicator, 0))
+
+    def weigh(self, facts: Iterable[FactRecord], theory: Theory) -> None:
+        """Give the nodes that are facts, assumptions or denials their probabilities."""
+        atoms = {fact_key(name): number for number, name in enumerate(self.program.names) if isinstance(name, Atom)}
+        groups: dict[Hashable, list[int]] = {}
+        for fact in facts:
+            node = atoms.get((fact.predicate, fact.arguments))
+            if node is None:
+                continue
+            probability = self.chances.of_fact(fact)
+            self.program.weights[node] = 1.0 if probability is None else probability
+            group = self.chances.group_of(fact)
+            if group is not None:
+                groups.setdefault(group, []).append(node)
+        for atom in (*self.library.facts, *theory.assumed):
+            node = atoms.get(fact_key(atom))
+            if node is not None:
+                self.program.weights[node] = 1.0
+        denied = {fact_key(atom): self.program.node(("denial", atom)) for atom in self._denied}
+        for denial in theory.denied():
+            node = denied.get((denial.predicate, denial.arguments))
+            if node is not None:
+                self.program.weights[node] = 1.0 - denial.probability
+        for group, members in groups.items():
+            self.program.couple(group, members)
