@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
 from hapax.grammar.arguments import checked
-from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
+from hapax.grammar.errors import Diagnostic, HapaxError, Replacement, RulesRejected
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
@@ -120,6 +120,40 @@ def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, st
     if diagnostics:
         raise RulesRejected(diagnostics)
     return iter(formatted)
+
+
+FIX_ROUNDS = 10
+"""A fix of one fault may let another be found; after this many rounds the rest is reported."""
+
+
+def fix_files(paths: Iterable[str | Path]) -> list[Replacement]:
+    """Mend the faults of rule files whose remedy leaves no choice, and return the replacements that were made.
+
+    Each file is replaced as a whole. LINK's JSON is left as it is.
+    """
+    from hapax.api.whole_files import atomic_path
+    from hapax.grammar.checks import check_read
+    from hapax.grammar.fixing import with_replacements
+    from hapax.grammar.parser import read_rules
+
+    paths, made = list(paths), list[Replacement]()
+    for _ in range(FIX_ROUNDS):
+        by_file: dict[str, list[Replacement]] = {}
+        for diagnostic in check_read(read_rules(paths)):
+            for replacement in diagnostic.fix:
+                by_file.setdefault(replacement.place.file, []).append(replacement)
+        before = len(made)
+        for file, replacements in by_file.items():
+            if Path(file).suffix == ".json":
+                continue
+            text, done = with_replacements(Path(file).read_bytes().decode("utf-8"), replacements)
+            if done:
+                with atomic_path(file) as path:
+                    path.write_bytes(text.encode("utf-8"))  # line ends stay as they are
+                made += done
+        if len(made) == before:
+            break
+    return made
 
 
 def explain_fault(code: str) -> FaultExplanation:

@@ -46,14 +46,19 @@ if TYPE_CHECKING:
     show_default=True,
     help="Form of the faults; github: annotations of a workflow.",
 )
+@click.option("--fix", is_flag=True, help="First mend in PATHS what has one remedy, and print what was changed.")
 @with_json
-def check(paths: tuple[Path, ...], database: str | None, every: bool, form: str, as_json: bool) -> None:
+def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: bool, **flags: bool) -> None:
     """Check rules for errors, redundancy and contradictions. PATHS: rule files or folders; default: `shipped`.
 
     \b
     hapax check my.rules
     hapax check --db hapax.db
     """
+    if flags["fix"] and not paths:
+        raise click.UsageError("--fix changes files. Name them as PATHS.")
+    for change in operations.fix_files(paths) if flags["fix"] else ():
+        err.print(escape(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}"))
     checked = operations.check_files(paths, None if database is None else lambda: open_kb(database, read_only=True))
     form = "json" if as_json else form
     if form == "sarif":
@@ -62,7 +67,7 @@ def check(paths: tuple[Path, ...], database: str | None, every: bool, form: str,
         for diagnostic in checked.diagnostics:
             click.echo(github_annotation(diagnostic))
     else:
-        print_diagnostics(checked.diagnostics, form == "json", every)
+        print_diagnostics(checked.diagnostics, form == "json", flags["every"])
     counts = Counter(diagnostic.severity for diagnostic in checked.diagnostics)
     if form == "text":
         for code, number, text in checked.proofs:

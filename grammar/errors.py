@@ -38,11 +38,21 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Replacement:
+    """The text `new` in the place of `old`, which begins at the place."""
+
+    place: Place
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A finding at one place of a text.
 
     Its code names its kind: a `Hint` (`hints.py`) where the text is malformed, a `RuleFault` (`faults.py`)
     where well-formed rules are wrong. `related` are further places involved, such as the first of two clashing lines.
+    `fix`: replacements that follow the remedy, where it leaves no choice; `check --fix` makes them.
     """
 
     code: str
@@ -51,6 +61,7 @@ class Diagnostic:
     message: str
     remedy: str
     related: tuple[Place, ...] = ()
+    fix: tuple[Replacement, ...] = ()
 
     def __str__(self) -> str:
         also = f" (see also {', '.join(map(str, self.related))})" if self.related else ""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lark import Token
-
 from hapax.grammar.assemble import COMPARISONS
 from hapax.grammar.errors import HapaxError, RulesRejected
-from hapax.grammar.parser import GOES_ON_BEFORE, parse_statements, statement_tokens
+from hapax.grammar.parser import GOES_ON_BEFORE, SourceToken, parse_statements, statement_tokens
 
 _SIGNS = {"ARROW": "->", "AND": "&", "NOT": "not"}
 """The sign that stands for all spellings of a terminal."""
@@ -40,7 +38,7 @@ def _content(text: str) -> list[list[str]]:
     return [[_spelling(token) for token in tokens] for tokens in statement_tokens(text)[1]]
 
 
-def _spelling(token: Token) -> str:
+def _spelling(token: SourceToken) -> str:
     if token.type == "COMPARE":
         return COMPARISONS.get(str(token), str(token))
     return _SIGNS.get(token.type, str(token))
@@ -60,7 +58,7 @@ class _Layout:
         properties = {token.start_pos for statement in statements for token in _slashes_of_properties(statement)}
         following = _following(tokens)
         inside = False
-        before: list[Token] = []
+        before: list[SourceToken] = []
         position = 0
         for index, token in enumerate(tokens):
             self._comment(position, token.start_pos or 0)
@@ -101,7 +99,7 @@ class _Layout:
             self.lines.append(line)
 
 
-def _following(tokens: list[Token]) -> list[str]:
+def _following(tokens: list[SourceToken]) -> list[str]:
     """For each token the terminal of the next one that is no newline; "" behind the last."""
     found: list[str] = []
     terminal = ""
@@ -112,13 +110,13 @@ def _following(tokens: list[Token]) -> list[str]:
     return found[::-1]
 
 
-def _slashes_of_properties(statement: list[Token]) -> list[Token]:
+def _slashes_of_properties(statement: list[SourceToken]) -> list[SourceToken]:
     """The slashes of `symmetric p/2` and the like, which have no blanks."""
     is_declared = len(statement) > 2 and statement[0].type == statement[1].type == "WORD"
     return [statement[2]] if is_declared and statement[2].type == "SLASH" else []
 
 
-def _gap(before: list[Token], token: Token, properties: set[int | None], starts: bool) -> str:
+def _gap(before: list[SourceToken], token: SourceToken, properties: set[int | None], starts: bool) -> str:
     """The blanks between the token and the one before it on the line."""
     if not before or not starts:
         return ""

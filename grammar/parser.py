@@ -20,7 +20,7 @@ from lark.exceptions import UnexpectedToken
 
 from hapax.grammar import syntax
 from hapax.grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
-from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected
+from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, Replacement, RulesRejected
 from hapax.grammar.goals import Compound, Elsewhere, Goal, GoalList, GoalTerm, GoalVariable, allowed_goal
 from hapax.grammar.hints import (
     DIAGNOSTICS_PER_FILE,
@@ -56,6 +56,8 @@ GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a n
 _COMMA = frozenset(("COMMA",))
 NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE", "AND"))
 
+_NEAR_KEYWORD = 0.75
+"""Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
 _DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
 NAME_TWICE = hint("name twice").code
 _CHECK_PATH = "Check the path and its permissions."
@@ -65,6 +67,8 @@ _SQLITE_HEADER = b"SQLite format 3\0"
 _DECLARE_NOTHING = frozenset(("", "@", "@example", "fact"))
 """Kinds of broken statements that cannot have been declarations; see `syntax.BrokenLine.kind`."""
 
+SourceToken: TypeAlias = Token
+"""A token of a rule file with its place; only this module knows lark."""
 Missing: TypeAlias = Literal["nothing", "rules", "declarations"]
 
 
@@ -274,7 +278,10 @@ def _read_statements(file: str, text: str) -> _Source:
             source.lines.append(_broken(tokens, syntax.MISSPELT if meant else _keyword(tokens)))
             if meant:
                 place, words = _place(file, tokens[0]), {"word": str(tokens[0]), "keyword": meant}
-                source.diagnostics.append(hint("misspelt keyword").at(place, **words))
+                misspelt = hint("misspelt keyword").at(place, **words)
+                only = len(get_close_matches(str(tokens[0]), KEYWORDS, 2, _NEAR_KEYWORD)) == 1
+                fix = (Replacement(place, str(tokens[0]), meant),) if only else ()
+                source.diagnostics.append(replace(misspelt, fix=fix))
                 continue
             place = _place(file, error.token if error.token.type != "$END" else tokens[-1])
             # Finding the hint costs a parse of all examples; diagnostics beyond the cap are only counted.
@@ -405,7 +412,7 @@ def _misspelt_keyword(tokens: list[Token]) -> str:
     """The keyword that a malformed statement most likely begins with; "" for none."""
     if _keyword(tokens) or len(tokens) < 2 or tokens[0].type != "WORD" or tokens[1].type != "WORD":
         return ""
-    near = get_close_matches(str(tokens[0]), KEYWORDS, 1, 0.75)
+    near = get_close_matches(str(tokens[0]), KEYWORDS, 1, _NEAR_KEYWORD)
     return near[0] if near else ""
 
 
@@ -413,9 +420,10 @@ def _syntax_diagnostic(error: UnexpectedToken, place: Place, keyword: str) -> Di
     """The diagnostic of the hint with an example that fails in the same parser state, else the expected tokens."""
     sign = str(error.token)
     if error.token.type == "UNKNOWN" and unicodedata.category(sign) == "Cf":
-        return hint("invisible character").at(place, point=f"U+{ord(sign):04X}")
+        invisible = hint("invisible character").at(place, point=f"U+{ord(sign):04X}")
+        return replace(invisible, fix=(Replacement(place, sign, ""),))
     if error.token.type == "UNKNOWN" and sign in _DASHES:
-        return hint("dash").at(place, sign=sign)
+        return replace(hint("dash").at(place, sign=sign), fix=(Replacement(place, sign, "-"),))
     # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
     kinds = _example_tokens()
     examples: list[tuple[Hint, list[str]]] = []

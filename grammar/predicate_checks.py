@@ -6,11 +6,12 @@ Each check stands below the faults that it finds. A new check is a fault, a func
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import combinations
 from typing import Final
 
-from hapax.grammar.errors import Diagnostic, Place
+from hapax.grammar.errors import Diagnostic, Place, Replacement
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
 from hapax.grammar.template_text import template_errors
@@ -243,6 +244,20 @@ def _similar(signature: PredicateSignature, indicators: Sequence[str]) -> str:
     return near[0] if near else ""
 
 
+def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[Replacement, ...]:
+    """The near name at every use of the predicate; none if the near name is not declared, or is not the only one."""
+    arity = len(signature.argument_types)
+    declared = [
+        known.name for known in library.signatures if known.declared and len(known.argument_types) == arity
+    ]  # fmt: skip
+    if near not in declared or len(get_close_matches(signature.name, declared, 2, 0.8)) > 1:
+        return ()
+    atoms = [atom for rule in library.rules for atom in rule.atoms]
+    atoms += [*library.facts, *library.examples]
+    places = [atom.place for atom in atoms if atom.indicator == signature.indicator and atom.place is not None]
+    return tuple(Replacement(place, signature.name, near) for place in places)
+
+
 UNDECLARED: Final = RuleFault.warning(
     "HPX201", "undeclared predicate",
     "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
@@ -266,11 +281,12 @@ def templates(library: Library) -> Iterator[Diagnostic]:
             # A predicate that rules conclude is what they call it.
             near = "" if signature.indicator in concluded else _similar(signature, indicators)
             meant = f"did you mean {near}? If not, declare" if near else "declare"
-            yield UNDECLARED.at(
+            undeclared = UNDECLARED.at(
                 signature.place,
                 f"{signature.indicator} is not declared, so its kind and its templates are guessed",
                 f"{meant[0].upper()}{meant[1:]} it: {declaration} with its templates",
             )
+            yield replace(undeclared, fix=_respelling(signature, near, library)) if near else undeclared
         elif signature.templates is None:
             yield NO_TEMPLATE.at(
                 signature.place,
