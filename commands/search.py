@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.protocols import Models
 
 
-DEFAULT_RANKER = "smollm2"
-"""Model that ranks what the embedded model finds: the embedded one has read no texts."""
+DEFAULT_RANKERS = ("smollm2", "frequency")
+"""The first of these that is installed ranks what the embedded model finds: the embedded one has read no texts."""
 
 ACCOUNTS = 10
 """Rules without a statement whose accounts are printed without --account."""
@@ -324,7 +324,7 @@ def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
 
 
 def _default_ranker(options: dict[str, Any]) -> str | None:
-    """The ranker of the default model: a language model that has read of the world, if it is installed."""
+    """The ranker of the default model: one that knows which names are common, if it is installed."""
     from hapax.llm_oracle.registry import find_backend
 
     ranker: str | None = options["likelihood"]
@@ -332,8 +332,8 @@ def _default_ranker(options: dict[str, Any]) -> str | None:
     unranked = options["no_likelihood"] or options["beam"] is None
     if ranker or unranked or options["compat"] or not _is_default_model():
         return ranker
-    backend = find_backend(DEFAULT_RANKER)
-    return DEFAULT_RANKER if backend is not None and not backend.missing() else None
+    installed = (name for name in DEFAULT_RANKERS if (backend := find_backend(name)) and not backend.missing())
+    return next(installed, None)
 
 
 def _explain_default(options: dict[str, Any]) -> None:
@@ -352,10 +352,10 @@ def _explain_default(options: dict[str, Any]) -> None:
         lines.append(f"Critics: {options['critic']}. What the tables cover, they decide.")
     if options["likelihood"] is None and not options["compat"] and options["beam"] is not None:
         lines.append(
-            f"It also ranks, and hardly knows what is rare; {DEFAULT_RANKER} does: `pip install 'hapax-kb[smollm2]'`."
+            "It also ranks, and hardly knows what is rare: `pip install 'hapax-kb[smollm2]'` adds a model that does."
         )
-    elif options["likelihood"] == DEFAULT_RANKER:
-        lines.append(f"Ranker: {DEFAULT_RANKER}, by how common it finds the names.")
+    elif options["likelihood"] in DEFAULT_RANKERS:
+        lines.append(f"Ranker: {options['likelihood']}, by how common the names are.")
     err.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
@@ -489,9 +489,12 @@ def _print_capped(report: SearchReport, library: Library) -> None:
 def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
     counts = report.summary()["statements"]
     both = f", {counts['in_both']} of them in both" if options["distribution"] == "both" else ""
+    circular = ", which also ranked or taught the ranker: no evidence" if report.is_circular else ""
+    judged = f" by {escape(report.evaluator)}{circular}" if report.mean_delta is not None else ""
     out.print(
         f"\n{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} "
-        f"in {escape(options['database'])}{both}; mean delta {number_text(report.mean_delta)}"
+        f"in {escape(options['database'])}{both}; mean delta {number_text(report.mean_delta)}{judged}",
+        soft_wrap=True,
     )
     settings = search_settings(options)
     if counts["in_both"] and options["beam"] is not None:

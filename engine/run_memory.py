@@ -16,6 +16,7 @@ from hapax.kb.records import PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
 from hapax.llm_oracle.backends.identities import teachers_of
+from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR)
@@ -102,3 +103,10 @@ def identities_of(run: RunRecord | None) -> dict[str, ModelIdentity]:
             teachers = teachers_of(EMBEDDED_FOLDER) if name == "embedded" else ()
         identities[role] = ModelIdentity(name, revision, taught_by=tuple(teachers))
     return identities
+
+
+def circular_judge(run: RunRecord) -> str | None:
+    """The name of the run's evaluator if it ranked the run itself, taught its ranker or learned from it."""
+    identities = identities_of(run)
+    ranker, judge = identities.get(LIKELIHOOD), identities.get(EVALUATOR)
+    return judge.name if ranker is not None and judge is not None and is_circular(judge, ranker) else None

@@ -19,7 +19,8 @@ from hapax.commands import console
 from hapax.engine.search.progress import ProgressCounter
 from hapax.kb.records import TypeFact
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle import simulated
+from hapax.llm_oracle import registry, simulated
+from hapax.llm_oracle.backend import Backend
 from hapax.llm_oracle.backends import checkpoints
 from hapax.llm_oracle.scripted import ScriptedModel
 
@@ -630,6 +631,31 @@ def test_a_search_says_what_the_default_model_is(rules: Path, tmp_path: Path, mo
     assert re.search(r"embedded model: .*only the facts of its atlas.* -m, such as smollm2", unnamed.stderr)
     assert "atlas" not in named.stderr
     assert "atlas" not in unnamed.stdout
+
+
+@pytest.mark.parametrize(
+    ("missing", "ranker"),
+    [
+        ([], "Ranker: smollm2, by how common the names are."),
+        (["smollm2"], "Ranker: frequency, by how common the names are."),
+        (["smollm2", "frequency"], "hardly knows what is rare"),
+    ],
+)
+def test_the_default_ranker_knows_which_names_are_common(
+    rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: list[str], ranker: str
+) -> None:
+    """Beside the embedded model the first installed of SmolLM2 and word frequency ranks, and the search says which."""
+    monkeypatch.setattr(checkpoints, "EMBEDDED_FOLDER", tmp_path / "none")  # no need to load it
+    find = registry.find_backend
+
+    def found(name: str) -> Backend | None:
+        backend = find(name)
+        absent = "it is not installed" if name in missing else ""
+        return backend and replace(backend, missing=lambda: absent)
+
+    monkeypatch.setattr(registry, "find_backend", found)
+
+    assert ranker in invoke("search", rules, "--db", tmp_path / "kb.db").stderr
 
 
 @pytest.mark.parametrize("words", [("query", "r(X, A)"), ("why", "r(x, 1)"), ("why-not", "r(x, 1)")])

@@ -14,10 +14,10 @@ from test_evaluation_dataset import fill, lines
 import hapax
 from hapax.engine.run_memory import identities_of
 from hapax.evaluation.link.probing.templates import TEMPLATES
-from hapax.evaluation.shared.circularity import is_circular
 from hapax.evaluation.shared.estimates import adjusted, signed_rank_test
 from hapax.kb.records import RunRecord
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.circularity import is_circular
 
 STATEMENTS = 5
 """Statements of the frozen kitchen: two of the head, three of the long tail; fondue was in both."""

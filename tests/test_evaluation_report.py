@@ -238,6 +238,23 @@ def test_a_statement_unfolds_to_what_why_tells(tmp_path: Path) -> None:
     assert any("critic gate: accepted, score 0.950, threshold 0.850" in line for line in lines)
 
 
+def test_a_circular_delta_is_marked_in_the_closing_line_and_on_the_page(tmp_path: Path) -> None:
+    """The script ranks and judges itself, so its delta is no evidence; word frequency is an independent judge of it."""
+    rules, database, summary = searched(tmp_path)
+    text, _ = reported(database)
+    command = ("search", rules, "-m", f"scripted:{tmp_path / 'script.json'}", "--db", tmp_path / "other.db", *EVERY_END)
+    mine = invoke(*command, "--no-progress", "--evaluator", f"scripted:{tmp_path / 'script.json'}").stdout
+    independent = invoke(*command, "--no-progress").stdout
+    page, _ = reported(tmp_path / "other.db")
+
+    assert summary["circular"] is True
+    assert "by scripted/script.json, which also ranked or taught the ranker: no evidence" in text
+    assert "by scripted/script.json, which also ranked or taught the ranker: no evidence" in mine
+    assert "mean delta" in independent
+    assert "by frequency\n" in independent
+    assert "no evidence" not in page
+
+
 def test_the_page_stands_alone(tmp_path: Path) -> None:
     """HTML without a fault, no address outside, and a policy that knows the page's own script and style alone."""
     _, database, _ = searched(tmp_path)

@@ -175,7 +175,8 @@ class SearchReport:
     `sourced`: facts of the knowledge base that a source states, such as a reference; `proposed`: all its facts that
     models proposed.
     `critic_note`: message about a critic that says no to known truths, whose scores only ranked values.
-    `certificates`: what is promised about the accepted facts, in words.
+    `certificates`: what is promised about the accepted facts, in words. `evaluator`: name of the model that measured
+    delta; `is_circular`: it ranked the statements itself, or one of the two learned from the other.
     """
 
     run_id: str
@@ -189,6 +190,8 @@ class SearchReport:
     proposed: int = 0
     critic_note: str | None = None
     certificates: tuple[str, ...] = ()
+    evaluator: str = ""
+    is_circular: bool = False
 
     @property
     def conflicts_per_thousand(self) -> float:
@@ -231,6 +234,8 @@ class SearchReport:
         return {
             "statements": {**counts, "in_both": sum(rule.in_both for rule in self.rules)},
             "mean_delta": self.mean_delta,
+            "evaluator": self.evaluator,
+            "circular": self.is_circular,
             "facts": {"proposed": self.proposed, "sourced": self.sourced},
             "rules": [rule.to_json() for rule in self.rules],
             "skipped": [rule.rule for rule in self.skipped],

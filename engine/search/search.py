@@ -54,6 +54,7 @@ from hapax.kb.records import (
     StatementRecord,
     content_id,
 )
+from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
 from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, counts_names, measures_of
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
@@ -301,7 +302,15 @@ class _SearchRun:
             *self.oracle.kb.sourced_facts(),
             critic_note=self.oracle.critic_note,
             certificates=tuple(self._certificate_lines()),
+            evaluator=self.oracle.models.evaluator.identity.name,
+            is_circular=self._is_circular(),
         )
+
+    def _is_circular(self) -> bool:
+        """True if the model that measures delta is no independent judge of the one that ranked."""
+        settings, models = self.job.settings, self.oracle.models
+        ranks = settings.likelihood == "model" and settings.beam is not None
+        return ranks and is_circular(models.evaluator.identity, models.likelihood.identity)
 
     def _certificate_lines(self) -> list[str]:
         certificates = self.oracle.settings.certificates

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
-from hapax.engine.run_memory import identities_of, models_of
+from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.engine.search.beams import ranked_text
 from hapax.evaluation.dataset.columns import Row, probe_rows
 from hapax.evaluation.dataset.frequency import rarest_word
@@ -19,7 +19,6 @@ from hapax.evaluation.dataset.frozen import CONTRADICTS, ENTAILS
 from hapax.evaluation.dataset.selection import SameText, Selection, chunks, records_of
 from hapax.evaluation.link.probing.forms import ConclusionForms
 from hapax.evaluation.link.probing.items import probe_item, rule_forms
-from hapax.evaluation.shared.circularity import is_circular
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.attributes import Polarity, default_principle
 from hapax.grammar.rules import Library, Rule
@@ -92,13 +91,7 @@ class DatasetSource:
     @property
     def circular_evaluators(self) -> list[str]:
         """Names of evaluators that ranked their run, taught its ranker or learned from it."""
-        names = set()
-        for run in self.runs.values():
-            identities = identities_of(run)
-            ranker, judge = identities.get(LIKELIHOOD), identities.get(EVALUATOR)
-            if ranker is not None and judge is not None and is_circular(judge, ranker):
-                names.add(judge.name)
-        return sorted(names)
+        return sorted(filter(None, set(map(circular_judge, self.runs.values()))))
 
     @cached_property
     def _models(self) -> dict[str, dict[str, str]]:

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from hapax.evaluation.dataset.frozen import FrozenDataset, FrozenStatement
 from hapax.evaluation.link.probing.asking import ProbeAnswer, ProbeMethod, ProbeSettings, open_asker, probe
-from hapax.evaluation.shared.circularity import is_circular
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import (
     NOTHING,
@@ -34,6 +33,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
 from hapax.llm_oracle.registry import open_model

@@ -19,13 +19,13 @@ from hapax.engine.run_memory import models_of
 from hapax.engine.search.ends import Ends, Values, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
-from hapax.evaluation.shared.circularity import is_circular
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, auc, cohens_d, mean, share, spearman
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledLikelihood
+from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, counts_names, measured, measures_of
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD, LikelihoodModel, ModelIdentity

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from itertools import chain
 
 from hapax.engine.inference.theory import Theory
-from hapax.engine.run_memory import with_stored_predicates
+from hapax.engine.run_memory import circular_judge, with_stored_predicates
 from hapax.evaluation.report.drawing import Histogram
 from hapax.evaluation.report.extensions import AddedSection, SectionSource, added_sections
 from hapax.evaluation.report.gates import GateReport, gate_report
@@ -72,6 +72,7 @@ class PageSummary:
 
     counts: Mapping[str, int]
     mean_delta: float | None
+    circular: str | None
     interval: Estimate
     leftover: int
     """Statements that an earlier pass of the same run left behind."""
@@ -240,6 +241,7 @@ class _PageBuilder:
         return PageSummary(
             counts={**counts_of_statements, **self.recorded.counts},
             mean_delta=mean_delta,
+            circular=circular_judge(self.run),
             interval=estimate,
             leftover=leftover,
             searched=len(states) - states.count(SKIPPED),

@@ -22,7 +22,6 @@ from hapax.evaluation.link.likelihood.methods import (
     runs_of,
 )
 from hapax.evaluation.link.likelihood.samples import Samples, ask_scores, reranked, sample_of, stored_scores
-from hapax.evaluation.shared.circularity import is_circular
 from hapax.evaluation.shared.estimates import (
     Estimate,
     auc,
@@ -38,6 +37,7 @@ from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD, LikelihoodModel, ModelIdentity
 
