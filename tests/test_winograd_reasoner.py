@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from cli_fixture import invoke
 
+from hapax.api.evaluations import part_of
+from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, relation_between
 from hapax.evaluation.winograd.reasoner.lexicon import Lexicon
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser
 from hapax.evaluation.winograd.reasoner.reasoning import AgreementCheck, Reasoner, shipped_theory
 from hapax.evaluation.winograd.reasoner.wordnet import WordNet
+from hapax.evaluation.winograd.theories.measure import RuleAnswer, rule_use
 from hapax.evaluation.winograd.theories.proving import Lack, Referee
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError
@@ -174,6 +177,23 @@ def test_the_reasoner_takes_no_patterns(tmp_path: Path) -> None:
 
     assert result.exit_code == 2
     assert "does not take --theories" in result.output
+
+
+def test_the_use_of_rules_is_counted(reasoner: Reasoner) -> None:
+    """A rule that proves answers of one family alone is listed with its source and how many of them are right."""
+    item = WinogradItem("set:0", "p0", "set", ACTIVE, "he", ("Tom", "Paul"), 1, "row 0", "f0")
+    answers = [RuleAnswer(item, reasoner.resolve(item.text, item.options, item.pronoun))]
+
+    use = {use.rule: use for use in rule_use(answers)}["good_deed"]
+
+    assert (use.sources, use.families, use.answers, use.right) == (("set",), 1, 1, 1)
+
+
+def test_a_family_is_in_one_part() -> None:
+    """Sentences of one family are in the same half, whatever file they come from."""
+    items = [WinogradItem(f"{name}:0", name, name, ACTIVE, "he", ("Tom", "Paul"), 1, "row 0", "f0") for name in "ab"]
+
+    assert len({part_of(item) for item in items}) == 1
 
 
 # --- with spaCy -------------------------------------------------------------------------------------------------------

@@ -349,7 +349,9 @@ def _type_atoms(
     yield Atom("differs_from", (Constant(names[candidate]), Constant(names[1 - candidate])))
     for name, kind, clash in zip(names, types, clashes, strict=True):
         own = (Constant(name),)
-        yield Atom("does_not_agree_with_the_pronoun" if clash else "agrees_with_the_pronoun", own)
+        # A clash in number bars a candidate, but proves nothing of the other: "the company ... they" is common.
+        if clash != "number":
+            yield Atom("does_not_agree_with_the_pronoun" if clash else "agrees_with_the_pronoun", own)
         if not kind.beings:
             yield Atom("names_no_being", own)
         elif not kind.concepts:
