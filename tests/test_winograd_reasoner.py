@@ -11,7 +11,7 @@ from cli_fixture import invoke
 from hapax.api.evaluations import part_of
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, relation_between
-from hapax.evaluation.winograd.reasoner.lexicon import Lexicon
+from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser
 from hapax.evaluation.winograd.reasoner.reasoning import AgreementCheck, Reasoner, shipped_theory
 from hapax.evaluation.winograd.reasoner.wordnet import WordNet
@@ -70,13 +70,13 @@ ACTIVE, PASSIVE, GENDER, OPEN = ConlluParser(PARSES).sentences
 
 
 @pytest.fixture(scope="module")
-def lexicon(tmp_path_factory: pytest.TempPathFactory) -> Lexicon:
+def lexicon(tmp_path_factory: pytest.TempPathFactory) -> WordClasses:
     """The shipped lexicon without WordNet, so that every machine reads the same."""
-    return Lexicon(wordnet=WordNet(tmp_path_factory.mktemp("empty")))
+    return WordClasses(wordnet=WordNet(tmp_path_factory.mktemp("empty")))
 
 
 @pytest.fixture(scope="module")
-def reasoner(lexicon: Lexicon) -> Iterator[Reasoner]:
+def reasoner(lexicon: WordClasses) -> Iterator[Reasoner]:
     with Reasoner(ConlluParser(PARSES), lexicon=lexicon) as reasoner:
         yield reasoner
 
@@ -86,7 +86,7 @@ def test_the_theory_passes_check() -> None:
     assert list(check_library(shipped_theory())) == []
 
 
-def test_the_lexicon_states_what_the_theory_declares(lexicon: Lexicon) -> None:
+def test_the_lexicon_states_what_the_theory_declares(lexicon: WordClasses) -> None:
     """Every class of the lexicon is a predicate of the theory, so that no misspelt class stays unproved in silence."""
     declared = {signature.name for signature in shipped_theory().signatures}
     stated = {*lexicon.denied.values(), *lexicon.first.values(), *lexicon.second.values(), *ClauseRelation}
@@ -150,7 +150,7 @@ def test_an_option_that_is_not_there(reasoner: Reasoner) -> None:
     assert reasoner.resolve(ACTIVE, ("Tom", "Peter")).lack is Lack.NOT_NAMED
 
 
-def test_agreement_stops_the_patterns(lexicon: Lexicon) -> None:
+def test_agreement_stops_the_patterns(lexicon: WordClasses) -> None:
     """The patterns' answer is withdrawn where the pronoun does not agree with it."""
     check = AgreementCheck(ConlluParser(PARSES), lexicon)
     with Referee() as blind, Referee(agreement=check) as seeing:

@@ -125,8 +125,8 @@ class EventReader:
         roles = self._roles(token)
         if token.lemma in _COPULAS and complement is not None:
             yield from self._quality(token, complement, roles)
-            for other in self.children(complement.index, "conj"):
-                yield from self._quality(token, other, roles)
+            for joined in self.children(complement.index, "conj"):
+                yield from self._quality(token, joined, roles)
             return
         lemma = " ".join([token.lemma, *(child.lemma for child in self.children(token.index, "prt"))])
         yield self._made(token, token, lemma, "verb", roles)

@@ -12,7 +12,7 @@ from hapax.evaluation.winograd.reasoner.wordnet import WordNet, shipped_wordnet
 FILE = Path(__file__).with_name("lexicon.toml")
 
 
-class Lexicon:
+class WordClasses:
     """Classes by lemma; an unlisted word has the only class of the listed words that WordNet puts beside it."""
 
     def __init__(self, path: Path = FILE, wordnet: WordNet | None = None) -> None:
@@ -72,6 +72,6 @@ def _by_word(section: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=1)
-def shipped_lexicon() -> Lexicon:
+def shipped_lexicon() -> WordClasses:
     """The lexicon of this folder, read at the first call."""
-    return Lexicon()
+    return WordClasses()

@@ -24,7 +24,7 @@ from hapax.evaluation.winograd.reasoner.events import (
     relation_between,
 )
 from hapax.evaluation.winograd.reasoner.kinds import Abstraction, EntityType
-from hapax.evaluation.winograd.reasoner.lexicon import Lexicon, shipped_lexicon
+from hapax.evaluation.winograd.reasoner.lexicon import WordClasses, shipped_lexicon
 from hapax.evaluation.winograd.reasoner.parsing import Parse, Parser, SpacyParser, Token
 from hapax.evaluation.winograd.theories.abstraction import entity_name
 from hapax.evaluation.winograd.theories.proving import Judgement, Lack, Resolution, within_reach
@@ -57,7 +57,7 @@ class ParsedSchema:
 class AgreementCheck:
     """Types of the entities of parsed sentences, and the features in which a pronoun does not agree with them."""
 
-    def __init__(self, parser: Parser | None = None, lexicon: Lexicon | None = None) -> None:
+    def __init__(self, parser: Parser | None = None, lexicon: WordClasses | None = None) -> None:
         self._parser = SpacyParser() if parser is None else parser
         lexicon = shipped_lexicon() if lexicon is None else lexicon
         self._abstraction = Abstraction(lexicon.wordnet, lexicon.genders)
@@ -101,7 +101,7 @@ class Reasoner:
     """Resolves pronouns by a parser and the theory. Use it as a context manager: it starts a Prolog process."""
 
     def __init__(
-        self, parser: Parser | None = None, library: Library | None = None, lexicon: Lexicon | None = None
+        self, parser: Parser | None = None, library: Library | None = None, lexicon: WordClasses | None = None
     ) -> None:
         self.parser = SpacyParser() if parser is None else parser
         self.library = shipped_theory() if library is None else library
@@ -159,9 +159,9 @@ class Reasoner:
 
 
 class _Statements:
-    """What a sentence states, as atoms over candidates."""
+    """Atoms that a sentence states, over candidates."""
 
-    def __init__(self, schema: ParsedSchema, events: list[ParsedEvent], lexicon: Lexicon) -> None:
+    def __init__(self, schema: ParsedSchema, events: list[ParsedEvent], lexicon: WordClasses) -> None:
         self._schema, self._lexicon = schema, lexicon
         self._reader = EventReader(schema.parse)
         heads = {head.index: number for number, head in enumerate(schema.heads)}
@@ -195,15 +195,15 @@ class _Statements:
         negative = event.negative ^ ("fail" in event.under or "refuse" in event.under)
         # Of two listed roles the lexicon's preposition decides; the object comes before the dative.
         for role, index in event.roles.items():
-            other = heads.get(index)
-            if role == "subject" or other is None or subject is None or other == subject:
+            partner = heads.get(index)
+            if role == "subject" or partner is None or subject is None or partner == subject:
                 continue
             if event.part == "verb" and event.lemma not in ("be", "have"):
-                yield "does_something_to", subject, other
+                yield "does_something_to", subject, partner
             for name, is_reversed in self._classes(event, role, negative):
-                yield (name, other, subject) if is_reversed else (name, subject, other)
+                yield (name, partner, subject) if is_reversed else (name, subject, partner)
             if role == "than" and event.part == "adj" and event.degree == "more":
-                yield from self._comparison(event, subject, other)
+                yield from self._comparison(event, subject, partner)
 
     def _classes(self, event: ParsedEvent, role: str, negative: bool) -> list[tuple[str, bool]]:
         """Classes of an event between its subject and this role."""
@@ -217,9 +217,9 @@ class _Statements:
             classes += self._lexicon.event_classes(f"{event.lemma} {preposition}", event.lemma, negative)
         return [(name, flip) for name, flip in dict.fromkeys(classes) if name in _WITH_DATIVE]
 
-    def _comparison(self, event: ParsedEvent, subject: int, other: int) -> Iterator[tuple[str, int, int]]:
+    def _comparison(self, event: ParsedEvent, subject: int, partner: int) -> Iterator[tuple[str, int, int]]:
         if set(self._lexicon.qualities(event.lemma, "adj", event.negative)) & {"is_good", "is_strong"}:
-            yield "surpasses", subject, other
+            yield "surpasses", subject, partner
 
     def _of_pronoun(self, event: ParsedEvent) -> Iterator[str]:
         index = self._schema.pronoun.index
@@ -253,8 +253,8 @@ class _Statements:
         if event.part != "verb":
             return []
         words = self._reader.children(event.place, "advmod")
-        for thing in self._reader.children(event.place, "dobj"):
-            words += self._reader.children(thing.index, "amod")
+        for theme in self._reader.children(event.place, "dobj"):
+            words += self._reader.children(theme.index, "amod")
         manners = {
             self._lexicon.manners[word.text.casefold()]
             for word in words
@@ -266,13 +266,13 @@ class _Statements:
 
     def _projected(self, event: ParsedEvent, role: str, negative: bool) -> Iterator[str]:
         # A second role, which may be the other pronoun, or any for a passive.
-        for other, _ in event.roles.items():
-            if other == role and role == "subject":
+        for partner, _ in event.roles.items():
+            if partner == role and role == "subject":
                 continue
-            for name, is_reversed in self._classes(event, "object" if other == "subject" else other, negative):
+            for name, is_reversed in self._classes(event, "object" if partner == "subject" else partner, negative):
                 place = self._lexicon.first if (role == "subject") is not is_reversed else self._lexicon.second
                 involves_people = self._involves_candidate(event, role)
-                if name in place and involves_people and role in ("subject", other):
+                if name in place and involves_people and role in ("subject", partner):
                     yield place[name]
 
     def _involves_candidate(self, event: ParsedEvent, role: str) -> bool:

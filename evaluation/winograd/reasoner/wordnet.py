@@ -41,7 +41,7 @@ class WordNet:
         for symbol, offset in pointers:
             if part == "adj" and symbol == "&":
                 near += self._synset(part, offset)[0]
-        return [other for other in dict.fromkeys(near) if other != word]
+        return [synonym for synonym in dict.fromkeys(near) if synonym != word]
 
     def _senses(self, part: str, word: str) -> tuple[int, ...]:
         return self._index.get(part, {}).get(word.casefold().replace(" ", "_"), ())
