@@ -199,7 +199,11 @@ def test_a_family_is_in_one_part() -> None:
 # --- with spaCy -------------------------------------------------------------------------------------------------------
 
 
+needs_wordnet = pytest.mark.skipif(not WordNet().available, reason="WordNet is not installed (wordnet-base of Debian)")
+
+
 @pytest.mark.english
+@needs_wordnet
 @pytest.mark.parametrize(
     ("sentence", "options", "refuted"),
     [
@@ -216,6 +220,7 @@ def test_falsehoods_are_not_proved(sentence: str, options: tuple[str, str], refu
 
 
 @pytest.mark.english
+@needs_wordnet
 @pytest.mark.parametrize(
     "sentence",
     [
