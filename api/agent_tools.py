@@ -169,7 +169,7 @@ def _most(limit: int) -> int:
 
 
 def _rest(budget: Budget, used: CallStatistics) -> Budget:
-    """What is left of a budget. An unknown cost leaves nothing of a limit on it."""
+    """The rest of a budget after these calls. An unknown cost leaves nothing of a limit on it."""
     calls = None if budget.max_calls is None else max(0, budget.max_calls - used.calls)
     tokens = None if budget.max_tokens is None else max(0, budget.max_tokens - used.tokens)
     cost = None if budget.max_cost is None else 0.0 if used.cost is None else max(0.0, budget.max_cost - used.cost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -369,6 +370,20 @@ def evaluate_grid(
 
 # --- Winograd schemas -------------------------------------------------------------------------------------------------
 
+METHODS = ("patterns", "reasoner")
+"""Methods that resolve a pronoun by theories."""
+
+PARTS = ("read", "unread")
+"""Halves of the schemas: the reasoner was written with `read` in view; `unread` was only counted."""
+
+_SPLIT_SEED = 7
+
+
+def part_of(item: WinogradItem) -> str:
+    """The half of a schema, by a hash of its family, so that sentences made from one schema stay together."""
+    family = item.family.rpartition(":")[2]
+    return PARTS[int(hashlib.sha256(f"{_SPLIT_SEED}:{family}".encode()).hexdigest(), 16) % 2]
+
 
 @extras_named()
 def read_schemas(*paths: str | Path) -> list[WinogradItem]:
@@ -389,15 +404,26 @@ def resolve_schemas(
     kb: KnowledgeBase | None = None,
     mapper: str | None = None,
     opening: OpeningOptions | None = None,
+    method: str = "patterns",
 ) -> Evaluation[list[RuleAnswer]]:
     """Resolve the pronouns of schemas by theories, with proofs.
 
-    `theories`: folder of theories and patterns; None: the shipped ones. `mapper`: model that maps sentences to atoms,
+    `method`: `patterns` of the theories' folder, or `reasoner`, which parses sentences and abstracts entities to types;
+    it needs the extra `english`, and neither `theories` nor `mapper` goes with it. `theories`: folder of theories and
+    patterns; None: the shipped ones. `mapper`: model that maps sentences to atoms,
     instead of the patterns; it needs `kb`, which keeps its answers. `opening`: options of opening it; its journal, if
     any, has the budget, and its seed is that of the calls.
     """
     from hapax.evaluation.winograd.theories.measure import answer_all, rules_result
 
+    if _by_reasoner(method, theories, mapper):
+        from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
+
+        with Reasoner() as reasoner:
+            answers = answer_all(
+                items, lambda item: reasoner.resolve(item.text, item.options, item.pronoun, item.pronoun_start)
+            )
+        return Evaluation(answers, rules_result(answers))
     with _referee(theories) as referee:
         if mapper is None:
             answers = answer_all(items, lambda item: referee.resolve(item.text, item.options, item.pronoun))
@@ -437,25 +463,48 @@ def _mapped_answers(
 
 @extras_named()
 def resolve_pronoun(
-    sentence: str, options: tuple[str, str], *, pronoun: str = "", theories: str | Path | None = None
+    sentence: str,
+    options: tuple[str, str],
+    *,
+    pronoun: str = "",
+    theories: str | Path | None = None,
+    method: str = "patterns",
 ) -> Resolution:
     """Resolve the pronoun of a sentence by theories. `options`: the two entities that it can mean.
 
-    `pronoun`: the pronoun to resolve, if the sentence has more. `.lines(options)` of the result is the proof in words.
+    `method`: as `resolve_schemas` takes it. `pronoun`: the pronoun to resolve, if the sentence has more.
+    `.lines(options)` of the result is the proof in words.
     """
     if isinstance(options, str) or len(options) != 2:
         raise HapaxError('Give two options, such as ("ant", "crumb").')
+    if _by_reasoner(method, theories, None):
+        from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
+
+        with Reasoner() as reasoner:
+            return reasoner.resolve(sentence, (options[0], options[1]), pronoun)
     with _referee(theories) as referee:
         return referee.resolve(sentence, (options[0], options[1]), pronoun)
 
 
+def _by_reasoner(method: str, theories: str | Path | None, mapper: str | None) -> bool:
+    """True for the reasoner. Raises HapaxError for an unknown method or options of the other one."""
+    if method not in METHODS:
+        raise HapaxError(f"There is no method {method!r}. Use {' or '.join(METHODS)}.")
+    if method == "reasoner" and (theories is not None or mapper is not None):
+        raise HapaxError("The reasoner has a theory and a parser of its own. Leave out `theories` and `mapper`.")
+    return method == "reasoner"
+
+
 def _referee(theories: str | Path | None) -> Referee:
     from hapax.api.operations import load_rules, refuse_faulty
+    from hapax.evaluation.winograd.reasoner.parsing import parser_installed
+    from hapax.evaluation.winograd.reasoner.reasoning import AgreementCheck
     from hapax.evaluation.winograd.theories.patterns import load_patterns
     from hapax.evaluation.winograd.theories.proving import Referee
 
+    agreement = AgreementCheck() if parser_installed() else None
     if theories is None:
-        return Referee()
+        return Referee(agreement=agreement)
     library = load_rules(theories)
     refuse_faulty(library)
-    return Referee(library, load_patterns(Path(theories).glob("*.toml")))
+    return Referee(library, load_patterns(Path(theories).glob("*.toml")), agreement)

@@ -12,6 +12,7 @@ import click
 
 from hapax.commands.options import (
     load_models,
+    open_journal,
     open_kb,
     query_limits,
     question_settings,
@@ -62,16 +63,14 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
 
 def _asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any]) -> AskingModels:
     from hapax.api.agent_tools import AskingModels
-    from hapax.llm_oracle.budget import Budget
-    from hapax.llm_oracle.journal import Journal
 
-    budget = Budget(options["max_calls"], options["max_tokens"], options["max_cost"])
-    if budget.is_unlimited:
+    if all(options[name] is None for name in ("max_calls", "max_tokens", "max_cost")):
         raise click.UsageError("--ask needs a budget: --max-calls, --max-tokens or --max-cost.")
     library = read_library(paths, database)
     with open_kb(database) as kb:
-        models = load_models(library, options, journal=Journal(kb, budget))
-    return AskingModels(models, budget, question_settings(options))
+        journal = open_journal(kb, options)
+        models = load_models(library, options, journal)
+    return AskingModels(models, journal.budget, question_settings(options))
 
 
 def mcp_server(tools: AgentTools) -> MCPServer[Any]:

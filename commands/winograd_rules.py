@@ -9,6 +9,7 @@ import click
 from rich.markup import escape
 
 from hapax.api import evaluations
+from hapax.api.evaluations import PARTS, part_of
 from hapax.commands.console import out, print_result
 from hapax.commands.options import (
     open_journal,
@@ -33,12 +34,26 @@ with_theories = click.option(
     help="Folder of theories (*.rules) and patterns (*.toml); default: the shipped ones.",
 )
 
+with_method = click.option(
+    "--method",
+    type=click.Choice(evaluations.METHODS),
+    default="patterns",
+    show_default=True,
+    help="patterns: sentence patterns and roles; reasoner: a parser, types of WordNet and costs (extra `english`).",
+)
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--source", "sources", multiple=True, help="Use only items of these sources, such as CR-WSC-H.")
 @click.option("--item", "item_ids", multiple=True, help="Print the proofs of this item, given by its id.")
 @click.option("--mapper", help="Model that maps sentences to atoms; default: the patterns.")
+@click.option(
+    "--part",
+    type=click.Choice(PARTS),
+    help="Use one half of the schemas, chosen by a hash of the schema: the reasoner was written with `read` in view.",
+)
+@with_method
 @with_theories
 @with_opening
 @with_budget
@@ -55,8 +70,10 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     \b
     hapax evaluate winograd rules wsc_273_annotated_final.csv generated_modify_tq.csv
     hapax evaluate winograd rules wsc_273_annotated_final.csv --source CR-WSC-H --item CR-WSC-H:14
+    hapax evaluate winograd rules mine.jsonl --method reasoner
     """
     items = [item for item in evaluations.read_schemas(*paths) if not sources or item.source in sources]
+    items = [item for item in items if options["part"] in (None, part_of(item))]
     # Before any sentence is resolved, which may cost calls.
     unknown = sorted(set(item_ids) - {item.id for item in items})
     if unknown:
@@ -77,8 +94,11 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
 
 def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[list[RuleAnswer]]:
     """Resolve all items, by the patterns or by the model of --mapper through the journal."""
+    method = options["method"]
+    if method == "reasoner" and (options["mapper"] or options["folder"]):
+        raise click.UsageError("--method reasoner takes neither --mapper nor --theories.")
     if options["mapper"] is None:
-        return evaluations.resolve_schemas(items, options["folder"])
+        return evaluations.resolve_schemas(items, options["folder"], method=method)
     with open_kb(options["database"]) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
         return evaluations.resolve_schemas(items, options["folder"], kb=kb, mapper=options["mapper"], opening=opening)
@@ -90,8 +110,9 @@ def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[
     "-o", "--option", "options", multiple=True, required=True, help="An entity that the pronoun can mean; give two."
 )
 @click.option("--pronoun", default="", help="The pronoun to resolve, if the sentence has more than one.")
+@with_method
 @with_theories
-def prove(sentence: str, options: tuple[str, ...], pronoun: str, folder: Path | None) -> None:
+def prove(sentence: str, options: tuple[str, ...], pronoun: str, method: str, folder: Path | None) -> None:
     """Resolve the pronoun of a sentence and print the proof.
 
     \b
@@ -99,7 +120,9 @@ def prove(sentence: str, options: tuple[str, ...], pronoun: str, folder: Path | 
     """
     if len(options) != 2:
         raise click.UsageError("Give two options: -o ant -o crumb.")
+    if method == "reasoner" and folder is not None:
+        raise click.UsageError("--method reasoner does not take --theories.")
     pair = (options[0], options[1])
-    resolution = evaluations.resolve_pronoun(sentence, pair, pronoun=pronoun, theories=folder)
+    resolution = evaluations.resolve_pronoun(sentence, pair, pronoun=pronoun, theories=folder, method=method)
     for line in resolution.lines(pair):
         out.print(escape(line), soft_wrap=True)

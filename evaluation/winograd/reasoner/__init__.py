@@ -1,0 +1,6 @@
+"""Pronouns resolved in three steps: parse to events with roles, abstract entities to types, prove both readings.
+
+`parsing.py` has the parser's seam, `events.py` turns dependencies into events, `kinds.py` abstracts entities by WordNet
+(`wordnet.py`) and checks agreement, `lexicon.py` gives words their classes (`lexicon.toml`), and `reasoning.py` proves
+each candidate by the theory in `commonsense.rules` and compares the costs.
+"""

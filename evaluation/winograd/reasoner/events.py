@@ -1,0 +1,281 @@
+"""Events from dependencies: who does what to whom, with polarity, modality, degree and the relation between clauses.
+
+Voice, tense, control ("tried to", "had to"), relative clauses and adverbs vanish here: an event holds the lemma of its
+predicate and its roles, whatever the sentence's form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hapax.evaluation.winograd.reasoner.kinds import SUBJECT_PRONOUNS
+from hapax.evaluation.winograd.reasoner.parsing import Parse, Token
+
+
+class ClauseRelation(StrEnum):
+    """Relation of the clause of the pronoun to the event that names both entities."""
+
+    CAUSE = "is_given_as_reason"
+    RESULT = "is_given_as_result"
+    CONCESSION = "is_conceded"
+    CONTRAST = "is_set_against_it"
+    BEFORE = "is_said_to_come_before"
+    AFTER = "is_said_to_come_after"
+    ADDED = "is_added"
+
+
+_AFTER_EVENT = {
+    "because": ClauseRelation.CAUSE,
+    "since": ClauseRelation.CAUSE,
+    "as": ClauseRelation.CAUSE,
+    "so": ClauseRelation.RESULT,
+    "therefore": ClauseRelation.RESULT,
+    "thus": ClauseRelation.RESULT,
+    "hence": ClauseRelation.RESULT,
+    "consequently": ClauseRelation.RESULT,
+    "although": ClauseRelation.CONCESSION,
+    "though": ClauseRelation.CONCESSION,
+    "despite": ClauseRelation.CONCESSION,
+    "but": ClauseRelation.CONTRAST,
+    "however": ClauseRelation.CONTRAST,
+    "yet": ClauseRelation.CONTRAST,
+    "after": ClauseRelation.BEFORE,
+    "when": ClauseRelation.BEFORE,
+    "before": ClauseRelation.AFTER,
+    "until": ClauseRelation.AFTER,
+    "and": ClauseRelation.AFTER,
+    ".": ClauseRelation.ADDED,
+    ";": ClauseRelation.ADDED,
+}
+"""Relations by the connective between the event and a later clause."""
+
+_OPENING = {
+    ClauseRelation.RESULT: ClauseRelation.CAUSE,
+    ClauseRelation.CAUSE: ClauseRelation.RESULT,
+    ClauseRelation.CONCESSION: ClauseRelation.CONTRAST,
+    ClauseRelation.BEFORE: ClauseRelation.AFTER,
+    ClauseRelation.AFTER: ClauseRelation.BEFORE,
+}
+"""The relation of the main clause if the event stands in the clause that the connective opens."""
+
+_COPULAS = frozenset({"be", "seem", "feel", "become", "get", "look", "remain", "appear", "grow", "stay", "sound"})
+_CONTROLLERS = """
+    ask tell order force help let make want allow persuade teach warn urge enable cause invite expect see
+    hear watch encourage convince beg advise remind permit get require challenge instruct command feel find
+    keep
+"""
+_OBJECT_CONTROL = frozenset(_CONTROLLERS.split())
+"""Verbs whose object does what the complement says: "A asked B to leave"."""
+
+_DENIERS = frozenset({"never", "hardly", "barely", "scarcely", "nobody", "nothing", "neither"})
+_OBJECTS = ("dobj", "dative", "obj", "iobj", "oprd")
+_SUBJECTS = ("nsubj", "csubj")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEvent:
+    """A predicate with its roles: indices of words by `subject`, `object`, `dative` or a preposition.
+
+    `lemma` has a particle or the preposition of an adjective with it: `turn down`. `modal` is `can` or "", `degree`
+    `too`, `more`, `less` or "". `under`: lemmas that govern it by control, such as `try`, nearest last.
+    """
+
+    place: int
+    lemma: str
+    part: str
+    roles: dict[str, int] = field(hash=False)
+    negative: bool
+    modal: str
+    degree: str
+    under: tuple[str, ...]
+
+    def words(self, parse: Parse) -> str:
+        """The event for people: `lift (subject: bodybuilder, object: senior), not, can`."""
+        roles = ", ".join(f"{role}: {parse[index].text}" for role, index in self.roles.items())
+        marks = ["not"] if self.negative else []
+        marks += [mark for mark in (self.modal, self.degree) if mark]
+        marks += [f"under {lemma}" for lemma in self.under]
+        return ", ".join([f"{self.lemma} ({roles})", *marks])
+
+
+class EventReader:
+    """Events of one parse."""
+
+    def __init__(self, parse: Parse) -> None:
+        self.parse = parse
+        self._children: dict[int, list[Token]] = {token.index: [] for token in parse}
+        for token in parse:
+            if token.head != token.index:
+                self._children[token.head].append(token)
+
+    def events(self) -> list[ParsedEvent]:
+        """All events, in the order of their predicates."""
+        return [event for token in self.parse for event in self._event(token)]
+
+    def children(self, index: int, *relations: str) -> list[Token]:
+        """Dependents of a word by these relations."""
+        return [child for child in self._children[index] if child.relation in relations]
+
+    def _event(self, token: Token) -> Iterator[ParsedEvent]:
+        if token.relation in ("aux", "auxpass") or not token.tag.startswith(("VB", "MD")):
+            return
+        complement = next(iter(self.children(token.index, "acomp", "attr", "oprd")), None)
+        roles = self._roles(token)
+        if token.lemma in _COPULAS and complement is not None:
+            yield from self._quality(token, complement, roles)
+            for joined in self.children(complement.index, "conj"):
+                yield from self._quality(token, joined, roles)
+            return
+        lemma = " ".join([token.lemma, *(child.lemma for child in self.children(token.index, "prt"))])
+        yield self._made(token, token, lemma, "verb", roles)
+
+    def _quality(self, copula: Token, quality: Token, roles: dict[str, int]) -> Iterator[ParsedEvent]:
+        part = "adj" if quality.tag.startswith(("JJ", "VB", "RB")) else "noun"
+        own = {"subject": roles["subject"]} if "subject" in roles else {}
+        own |= {role: index for role, index in roles.items() if role not in ("subject", "object", "dative")}
+        own |= dict(self._prepositions(quality.index))
+        yield self._made(copula, quality, quality.lemma, part, own)
+        if part == "noun":
+            for adjective in self.children(quality.index, "amod"):
+                yield self._made(copula, adjective, adjective.lemma, "adj", own)
+
+    def _made(self, verb: Token, word: Token, lemma: str, part: str, roles: dict[str, int]) -> ParsedEvent:
+        near = [*self._children[verb.index], *(self._children[word.index] if word is not verb else ())]
+        denied = any(child.relation == "neg" or child.lemma in _DENIERS for child in near)
+        denied ^= any(child.relation == "det" and child.lemma == "no" for child in self._grandchildren(verb))
+        modal = next(
+            (
+                "can"
+                for child in near
+                if child.relation == "aux" and child.lemma in ("can", "could") and child.tag == "MD"
+            ),
+            "",
+        )
+        degree = next((child.lemma for child in near if child.lemma in ("too", "more", "less")), "")
+        if word.tag in ("JJR", "RBR"):
+            degree = degree or "more"
+        return ParsedEvent(word.index, lemma, part, roles, denied, modal, degree, self._governors(verb))
+
+    def _grandchildren(self, verb: Token) -> list[Token]:
+        objects = self.children(verb.index, "dobj", "attr")
+        return [grandchild for child in objects for grandchild in self._children[child.index]]
+
+    def _governors(self, verb: Token) -> tuple[str, ...]:
+        above: list[str] = []
+        while verb.relation == "xcomp" and verb.head != verb.index:
+            verb = self.parse[verb.head]
+            above.insert(0, verb.lemma)
+        return tuple(above)
+
+    def _roles(self, verb: Token) -> dict[str, int]:
+        roles: dict[str, int] = {}
+        passive = bool(self.children(verb.index, "nsubjpass", "auxpass"))
+        subject = self._subject(verb)
+        if subject is not None:
+            roles["object" if passive else "subject"] = subject
+        for child in self.children(verb.index, *_OBJECTS):
+            if child.relation == "dative" and child.tag == "IN":
+                for inner in self.children(child.index, "pobj"):
+                    roles["dative"] = inner.index
+            elif child.tag.startswith(("NN", "PRP", "CD", "DT", "WP")):
+                role = "dative" if child.relation in ("dative", "iobj") else "object"
+                roles.setdefault("theme" if passive and role == "object" else role, child.index)
+        for preposition, index in self._prepositions(verb.index):
+            roles.setdefault("subject" if passive and preposition == "by" else preposition, index)
+        if passive and "subject" not in roles:
+            roles |= self._nested_agent(verb)
+        return {role: self._antecedent(index) for role, index in roles.items()}
+
+    def _nested_agent(self, verb: Token) -> dict[str, int]:
+        """The agent of "were refused a permit by X", which may be parsed as part of the permit."""
+        for child in self.children(verb.index, "dobj", "oprd"):
+            for name, index in self._prepositions(child.index):
+                if name == "by":
+                    return {"subject": index}
+        return {}
+
+    def _prepositions(self, index: int) -> Iterator[tuple[str, int]]:
+        for child in self.children(index, "prep", "agent"):
+            for inner in self.children(child.index, "pobj"):
+                yield child.lemma, inner.index
+            for nested in self.children(child.index, "prep"):  # "out of the box"
+                for inner in self.children(nested.index, "pobj"):
+                    yield f"{child.lemma} {nested.lemma}", inner.index
+
+    def _subject(self, verb: Token) -> int | None:
+        own = self.children(verb.index, *_SUBJECTS, "nsubjpass")
+        if own:
+            return own[-1].index
+        above = self.parse[verb.head]
+        if verb.relation == "conj" and above.tag.startswith(("VB", "MD")):
+            if verb.tag == "VBN" and self.children(verb.index, "auxpass"):
+                return None
+            inherited = self._roles(above)
+            return inherited.get("object" if self.children(above.index, "nsubjpass") else "subject")
+        if verb.relation == "xcomp" and above is not verb:
+            if above.tag.startswith("JJ"):  # "eager to win"
+                above = self.parse[above.head]
+            roles = self._roles(above)
+            if above.lemma in _OBJECT_CONTROL and "object" in roles:
+                return roles["object"]
+            return roles.get("subject", roles.get("object"))
+        if verb.relation in ("relcl", "acl") and verb.tag == "VBG":
+            return above.index
+        return None
+
+    def _antecedent(self, index: int) -> int:
+        """The noun of a relative pronoun, and the word itself otherwise."""
+        token = self.parse[index]
+        if token.tag not in ("WP", "WDT"):
+            return index
+        clause = self.parse[token.head]
+        while clause.relation not in ("relcl", "ROOT") and clause.head != clause.index:
+            clause = self.parse[clause.head]
+        return clause.head if clause.relation == "relcl" else index
+
+
+def relation_between(parse: Parse, event: int, pronoun: int) -> ClauseRelation | None:
+    """Relation of the clause of the pronoun to that of the event; None if no known connective tells."""
+    first, last = sorted((event, pronoun))
+    between = [token for token in parse[first:last] if _joins(parse, token)]
+    if between:
+        nearest = between[-1]
+        relation = _AFTER_EVENT[nearest.lemma if nearest.lemma in _AFTER_EVENT else nearest.text]
+        if pronoun > event:
+            return relation
+        return _OPENING.get(relation, relation)
+    # The connective stands at the head of the first clause: "Because A hit B, he cried."
+    for token in parse[:first]:
+        if _joins(parse, token) and token.lemma in (
+            "because",
+            "since",
+            "as",
+            "although",
+            "though",
+            "when",
+            "after",
+            "before",
+        ):
+            relation = _AFTER_EVENT[token.lemma]
+            return _OPENING[relation] if pronoun > event else relation
+    return None
+
+
+def _joins(parse: Parse, token: Token) -> bool:
+    if token.lemma not in _AFTER_EVENT and token.text not in _AFTER_EVENT:
+        return False
+    if token.tag in (".", ":"):
+        return token.lemma in _AFTER_EVENT or token.text in _AFTER_EVENT
+    # "so weak", "as well", "after lunch" join no clauses; the parser's relation tells.
+    adverb = token.relation == "advmod" and parse[token.head].tag.startswith(("VB", "MD"))
+    if token.relation == "cc":
+        # "John and Mary" joins no clauses either.
+        return parse[token.head].tag.startswith(("VB", "MD", "JJ"))
+    return token.relation == "mark" or adverb
+
+
+def is_pronoun(token: Token) -> bool:
+    """True for third-person pronouns."""
+    return token.text.casefold() in SUBJECT_PRONOUNS

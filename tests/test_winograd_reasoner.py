@@ -1,0 +1,236 @@
+"""The reasoner: parse to events, types and agreement, proofs with costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_fixture import invoke
+
+from hapax.api.evaluations import part_of
+from hapax.evaluation.winograd.data import WinogradItem
+from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, relation_between
+from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
+from hapax.evaluation.winograd.reasoner.parsing import ConlluParser
+from hapax.evaluation.winograd.reasoner.reasoning import AgreementCheck, Reasoner, shipped_theory
+from hapax.evaluation.winograd.reasoner.wordnet import WordNet
+from hapax.evaluation.winograd.theories.measure import RuleAnswer, rule_use
+from hapax.evaluation.winograd.theories.proving import Lack, Referee
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import HapaxError
+
+PARSES = """
+# text = Tom thanked Paul because he saved the cat.
+1 Tom Tom _ NNP _ 2 nsubj _ _
+2 thanked thank _ VBD _ 0 ROOT _ _
+3 Paul Paul _ NNP _ 2 dobj _ _
+4 because because _ IN _ 6 mark _ _
+5 he he _ PRP _ 6 nsubj _ _
+6 saved save _ VBD _ 2 advcl _ _
+7 the the _ DT _ 8 det _ _
+8 cat cat _ NN _ 6 dobj _ _
+9 . . _ . _ 2 punct _ _
+
+# text = Paul was thanked by Tom because he saved the cat.
+1 Paul Paul _ NNP _ 3 nsubjpass _ _
+2 was be _ VBD _ 3 auxpass _ _
+3 thanked thank _ VBN _ 0 ROOT _ _
+4 by by _ IN _ 3 agent _ _
+5 Tom Tom _ NNP _ 4 pobj _ _
+6 because because _ IN _ 8 mark _ _
+7 he he _ PRP _ 8 nsubj _ _
+8 saved save _ VBD _ 3 advcl _ _
+9 the the _ DT _ 10 det _ _
+10 cat cat _ NN _ 8 dobj _ _
+11 . . _ . _ 3 punct _ _
+
+# text = John beat Mary because she was strong.
+1 John John _ NNP _ 2 nsubj _ _
+2 beat beat _ VBD _ 0 ROOT _ _
+3 Mary Mary _ NNP _ 2 dobj _ _
+4 because because _ IN _ 6 mark _ _
+5 she she _ PRP _ 6 nsubj _ _
+6 was be _ VBD _ 2 advcl _ _
+7 strong strong _ JJ _ 6 acomp _ _
+8 . . _ . _ 2 punct _ _
+
+# text = Tom punished Paul because he wanted to win.
+1 Tom Tom _ NNP _ 2 nsubj _ _
+2 punished punish _ VBD _ 0 ROOT _ _
+3 Paul Paul _ NNP _ 2 dobj _ _
+4 because because _ IN _ 6 mark _ _
+5 he he _ PRP _ 6 nsubj _ _
+6 wanted want _ VBD _ 2 advcl _ _
+7 to to _ TO _ 8 aux _ _
+8 win win _ VB _ 6 xcomp _ _
+9 . . _ . _ 2 punct _ _
+"""
+ACTIVE, PASSIVE, GENDER, OPEN = ConlluParser(PARSES).sentences
+
+
+@pytest.fixture(scope="module")
+def lexicon(tmp_path_factory: pytest.TempPathFactory) -> WordClasses:
+    """The shipped lexicon without WordNet, so that every machine reads the same."""
+    return WordClasses(wordnet=WordNet(tmp_path_factory.mktemp("empty")))
+
+
+@pytest.fixture(scope="module")
+def reasoner(lexicon: WordClasses) -> Iterator[Reasoner]:
+    with Reasoner(ConlluParser(PARSES), lexicon=lexicon) as reasoner:
+        yield reasoner
+
+
+def test_the_theory_passes_check() -> None:
+    """`hapax check` finds nothing in the theory, not even a note."""
+    assert list(check_library(shipped_theory())) == []
+
+
+def test_the_lexicon_states_what_the_theory_declares(lexicon: WordClasses) -> None:
+    """Every class of the lexicon is a predicate of the theory, so that no misspelt class stays unproved in silence."""
+    declared = {signature.name for signature in shipped_theory().signatures}
+    stated = {*lexicon.denied.values(), *lexicon.first.values(), *lexicon.second.values(), *ClauseRelation}
+
+    assert stated - declared == set()
+    assert lexicon.classes - declared == set()
+
+
+def test_voice_vanishes() -> None:
+    """A passive with its agent has the roles of the active sentence."""
+    roles = []
+    for sentence in (ACTIVE, PASSIVE):
+        parse = ConlluParser(PARSES).parse(sentence)
+        event = EventReader(parse).events()[0]
+        roles.append({role: parse[index].text for role, index in event.roles.items()})
+
+    assert roles == [{"subject": "Tom", "object": "Paul"}] * 2
+
+
+def test_the_connective_gives_the_relation() -> None:
+    """`because` after the event makes the pronoun's clause its cause."""
+    parse = ConlluParser(PARSES).parse(ACTIVE)
+
+    assert relation_between(parse, 1, 4) is ClauseRelation.CAUSE
+
+
+@pytest.mark.parametrize("sentence", [ACTIVE, PASSIVE])
+def test_a_referent_is_proved_in_either_voice(reasoner: Reasoner, sentence: str) -> None:
+    """Whoever is thanked did the good deed; parse, abstraction and proof are told."""
+    resolution = reasoner.resolve(sentence, ("Tom", "Paul"))
+    lines = "\n".join(resolution.lines(("Tom", "Paul")))
+
+    assert resolution.answer == 1
+    assert "parse: thank (" in lines
+    assert "abstraction: Paul is a name of unknown type" in lines
+    assert "[by rule good_deed]" in lines
+
+
+def test_the_answer_follows_its_role(reasoner: Reasoner) -> None:
+    """With the options in the other order the same person is meant."""
+    assert reasoner.resolve(ACTIVE, ("Paul", "Tom")).answer == 0
+
+
+def test_agreement_is_a_hard_constraint(reasoner: Reasoner) -> None:
+    """Strength explains a victory, but a pronoun that does not agree with the winner cannot mean him."""
+    resolution = reasoner.resolve(GENDER, ("John", "Mary"))
+
+    assert resolution.answer == 1
+    assert "John is a name of unknown type; does not agree with 'she' in gender" in "\n".join(resolution.steps)
+
+
+def test_equal_costs_are_no_answer(reasoner: Reasoner) -> None:
+    """Either may have wanted to win, so that both readings are proved at one cost."""
+    resolution = reasoner.resolve(OPEN, ("Tom", "Paul"))
+
+    assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
+
+
+def test_an_option_that_is_not_there(reasoner: Reasoner) -> None:
+    """An option that the sentence does not name is no answer."""
+    assert reasoner.resolve(ACTIVE, ("Tom", "Peter")).lack is Lack.NOT_NAMED
+
+
+def test_agreement_stops_the_patterns(lexicon: WordClasses) -> None:
+    """The patterns' answer is withdrawn where the pronoun does not agree with it."""
+    check = AgreementCheck(ConlluParser(PARSES), lexicon)
+    with Referee() as blind, Referee(agreement=check) as seeing:
+        before = blind.resolve(GENDER, ("John", "Mary"), "she")
+        after = seeing.resolve(GENDER, ("John", "Mary"), "she")
+
+    assert before.answer == 0
+    assert (after.answer, after.lack, after.detail) == (None, Lack.NO_AGREEMENT, "gender")
+
+
+def test_faulty_parses_are_refused() -> None:
+    """A line without ten columns, and a sentence without a parse, are told with the remedy."""
+    with pytest.raises(HapaxError, match="ten columns"):
+        ConlluParser("# text = Tom ran.\n1 Tom Tom")
+    with pytest.raises(HapaxError, match="no parse of 'Hello'"):
+        ConlluParser(PARSES).parse("Hello")
+
+
+def test_the_reasoner_takes_no_patterns(tmp_path: Path) -> None:
+    """Options of the other method are a usage error."""
+    result = invoke(
+        "evaluate", "winograd", "prove", "x", "-o", "a", "-o", "b", "--method", "reasoner", "--theories", tmp_path
+    )
+
+    assert result.exit_code == 2
+    assert "does not take --theories" in result.output
+
+
+def test_the_use_of_rules_is_counted(reasoner: Reasoner) -> None:
+    """A rule that proves answers of one family alone is listed with its source and how many of them are right."""
+    item = WinogradItem("set:0", "p0", "set", ACTIVE, "he", ("Tom", "Paul"), 1, "row 0", "f0")
+    answers = [RuleAnswer(item, reasoner.resolve(item.text, item.options, item.pronoun))]
+
+    use = {use.rule: use for use in rule_use(answers)}["good_deed"]
+
+    assert (use.sources, use.families, use.answers, use.right) == (("set",), 1, 1, 1)
+
+
+def test_a_family_is_in_one_part() -> None:
+    """Sentences of one family are in the same half, whatever file they come from."""
+    items = [WinogradItem(f"{name}:0", name, name, ACTIVE, "he", ("Tom", "Paul"), 1, "row 0", "f0") for name in "ab"]
+
+    assert len({part_of(item) for item in items}) == 1
+
+
+# --- with spaCy -------------------------------------------------------------------------------------------------------
+
+
+needs_wordnet = pytest.mark.skipif(not WordNet().available, reason="WordNet is not installed (wordnet-base of Debian)")
+
+
+@pytest.mark.english
+@needs_wordnet
+@pytest.mark.parametrize(
+    ("sentence", "options", "refuted"),
+    [
+        ("I used the mop to wash the floor, and then I put it in the closet.", ("the mop", "the floor"), 1),
+        ("The police arrested the protesters because they were trying to stop the pipeline.", ("The police", "the protesters"), 0),
+        ("The cyclist hit the lamppost. He was taken to the hospital.", ("The cyclist", "the lamppost"), 1),
+        ("John beat Mary at chess because she was strong", ("John", "Mary"), 0),
+    ],
+)  # fmt: skip
+def test_falsehoods_are_not_proved(sentence: str, options: tuple[str, str], refuted: int) -> None:
+    """Sentences that patterns get wrong are answered rightly or not at all."""
+    with Reasoner() as reasoner:
+        assert reasoner.resolve(sentence, options).answer != refuted
+
+
+@pytest.mark.english
+@needs_wordnet
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The mayor thanked the firefighter because she had rescued the children.",
+        "The firefighter was thanked by the mayor because she had rescued the children.",
+        "The mayor gladly thanks the firefighter, because she has rescued the children.",
+        "Because she had rescued the children, the mayor thanked the firefighter.",
+    ],
+)
+def test_rewordings_keep_the_answer(sentence: str) -> None:
+    """Voice, tense, adverbs and the order of clauses do not change what is proved."""
+    with Reasoner() as reasoner:
+        assert reasoner.resolve(sentence, ("the mayor", "the firefighter")).answer == 1
