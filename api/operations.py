@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
 from hapax.grammar.arguments import checked
-from hapax.grammar.errors import Diagnostic, HapaxError, Replacement, RulesRejected
+from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
@@ -126,7 +126,7 @@ FIX_ROUNDS = 10
 """A fix of one fault may let another be found; after this many rounds the rest is reported."""
 
 
-def fix_files(paths: Iterable[str | Path]) -> list[Replacement]:
+def fix_files(paths: Iterable[str | Path]) -> list[TextRepair]:
     """Mend the faults of rule files whose remedy leaves no choice, and return the replacements that were made.
 
     Each file is replaced as a whole. LINK's JSON is left as it is.
@@ -136,9 +136,9 @@ def fix_files(paths: Iterable[str | Path]) -> list[Replacement]:
     from hapax.grammar.fixing import with_replacements
     from hapax.grammar.parser import read_rules
 
-    paths, made = list(paths), list[Replacement]()
+    paths, made = list(paths), list[TextRepair]()
     for _ in range(FIX_ROUNDS):
-        by_file: dict[str, list[Replacement]] = {}
+        by_file: dict[str, list[TextRepair]] = {}
         for diagnostic in check_read(read_rules(paths)):
             for replacement in diagnostic.fix:
                 by_file.setdefault(replacement.place.file, []).append(replacement)

@@ -38,7 +38,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class TextRepair:
     """The text `new` in the place of `old`, which begins at the place."""
 
     place: Place
@@ -61,7 +61,7 @@ class Diagnostic:
     message: str
     remedy: str
     related: tuple[Place, ...] = ()
-    fix: tuple[Replacement, ...] = ()
+    fix: tuple[TextRepair, ...] = ()
 
     def __str__(self) -> str:
         also = f" (see also {', '.join(map(str, self.related))})" if self.related else ""

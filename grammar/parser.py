@@ -20,7 +20,7 @@ from lark.exceptions import UnexpectedToken
 
 from hapax.grammar import syntax
 from hapax.grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
-from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, Replacement, RulesRejected
+from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected, TextRepair
 from hapax.grammar.goals import Compound, Elsewhere, Goal, GoalList, GoalTerm, GoalVariable, allowed_goal
 from hapax.grammar.hints import (
     DIAGNOSTICS_PER_FILE,
@@ -280,7 +280,7 @@ def _read_statements(file: str, text: str) -> _Source:
                 place, words = _place(file, tokens[0]), {"word": str(tokens[0]), "keyword": meant}
                 misspelt = hint("misspelt keyword").at(place, **words)
                 only = len(get_close_matches(str(tokens[0]), KEYWORDS, 2, _NEAR_KEYWORD)) == 1
-                fix = (Replacement(place, str(tokens[0]), meant),) if only else ()
+                fix = (TextRepair(place, str(tokens[0]), meant),) if only else ()
                 source.diagnostics.append(replace(misspelt, fix=fix))
                 continue
             place = _place(file, error.token if error.token.type != "$END" else tokens[-1])
@@ -421,9 +421,9 @@ def _syntax_diagnostic(error: UnexpectedToken, place: Place, keyword: str) -> Di
     sign = str(error.token)
     if error.token.type == "UNKNOWN" and unicodedata.category(sign) == "Cf":
         invisible = hint("invisible character").at(place, point=f"U+{ord(sign):04X}")
-        return replace(invisible, fix=(Replacement(place, sign, ""),))
+        return replace(invisible, fix=(TextRepair(place, sign, ""),))
     if error.token.type == "UNKNOWN" and sign in _DASHES:
-        return replace(hint("dash").at(place, sign=sign), fix=(Replacement(place, sign, "-"),))
+        return replace(hint("dash").at(place, sign=sign), fix=(TextRepair(place, sign, "-"),))
     # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
     kinds = _example_tokens()
     examples: list[tuple[Hint, list[str]]] = []

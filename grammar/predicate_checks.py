@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from itertools import combinations
 from typing import Final
 
-from hapax.grammar.errors import Diagnostic, Place, Replacement
+from hapax.grammar.errors import Diagnostic, Place, TextRepair
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
 from hapax.grammar.template_text import template_errors
@@ -244,7 +244,7 @@ def _similar(signature: PredicateSignature, indicators: Sequence[str]) -> str:
     return near[0] if near else ""
 
 
-def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[Replacement, ...]:
+def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[TextRepair, ...]:
     """The near name at every use of the predicate; none if the near name is not declared, or is not the only one."""
     arity = len(signature.argument_types)
     declared = [
@@ -255,7 +255,7 @@ def _respelling(signature: PredicateSignature, near: str, library: Library) -> t
     atoms = [atom for rule in library.rules for atom in rule.atoms]
     atoms += [*library.facts, *library.examples]
     places = [atom.place for atom in atoms if atom.indicator == signature.indicator and atom.place is not None]
-    return tuple(Replacement(place, signature.name, near) for place in places)
+    return tuple(TextRepair(place, signature.name, near) for place in places)
 
 
 UNDECLARED: Final = RuleFault.warning(

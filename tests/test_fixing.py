@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hapax.cli import main
-from hapax.grammar.errors import Place, Replacement
+from hapax.grammar.errors import Place, TextRepair
 from hapax.grammar.fixing import with_replacements
 
 TEMPLATES = '"[1] reaches [2]" / "[1] does not reach [2]" / "does [1] reach [2]?"'
@@ -66,7 +66,7 @@ def test_fix_needs_named_files() -> None:
 def test_only_the_named_text_is_replaced(lines: list[str], line: int, column: int) -> None:
     """A replacement is made where its old text stands, and left out elsewhere."""
     text = "\r\n".join(lines)
-    replacement = Replacement(Place("f", line, column), "a", "xyz")
+    replacement = TextRepair(Place("f", line, column), "a", "xyz")
     result, made = with_replacements(text, [replacement, replacement])
     stands = line <= len(lines) and lines[line - 1][column - 1 : column] == "a"
 
