@@ -25,9 +25,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import hapax
+import hapax.evaluation.dataset.parquet as shards
 from hapax import cli
 from hapax.engine.inference.proof import By, Proof
-from hapax.evaluation.dataset import parquet, selection, shipped_lm_eval
+from hapax.evaluation.dataset import selection, shipped_lm_eval
 from hapax.evaluation.dataset.build import build
 from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, DatasetTable
 from hapax.evaluation.dataset.formats import FORMATS, DatasetFormat, Target
@@ -462,8 +463,8 @@ def test_rows_do_not_depend_on_how_many_are_read_at_a_time(kitchen: Path, monkey
     """Small chunks, shards and row groups give the same rows, in several shards with one total in their names."""
     whole = made(kitchen, folder="whole")
     monkeypatch.setattr(selection, "CHUNK", 2)
-    monkeypatch.setattr(parquet, "ROWS_PER_GROUP", 1)
-    monkeypatch.setattr(parquet, "ROWS_PER_SHARD", 2)
+    monkeypatch.setattr(shards, "ROWS_PER_GROUP", 1)
+    monkeypatch.setattr(shards, "ROWS_PER_SHARD", 2)
     parts = made(kitchen, folder="parts")
     names = sorted(path.name for path in (parts / "data").iterdir())
 
