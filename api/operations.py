@@ -445,12 +445,10 @@ def search(
     settings: SearchSettings | None = None,
     *,
     only: str | Sequence[str] = (),
-    measure: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SearchResult:
     """Search head and long-tail statements for rules and store them with their proofs.
 
-    `measure`: by which the likelihood model ranks, instead of that of the settings (`SearchSettings.measure`).
     `only`: a name or names of rules, instead of all. Unless `settings` name a prompt profile, the one that suits the
     model best is probed, once per model. The same search again asks nothing twice; one that reached its budget goes on.
     Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
@@ -461,7 +459,6 @@ def search(
     refuse_faulty(rules)
     display = None if progress is None else Progress(progress)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
-    settings = settings if measure is None else replace(settings, measure=measure)
     return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), display))
 
 

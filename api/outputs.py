@@ -15,7 +15,7 @@ from hapax.evaluation.dataset.formats import FORMATS
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
-    from hapax.evaluation.dataset.build import Target
+    from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.frozen import FrozenDataset
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.dataset.summary import DatasetSummary
@@ -122,7 +122,8 @@ def write_dataset(
     `selection`: which statements; None: those of whole searches and imports. `progress` is called with the statements
     written so far and their total. Needs the extra `evaluation`.
     """
-    from hapax.evaluation.dataset.build import Target, build
+    from hapax.evaluation.dataset.build import build
+    from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.link.lint import table_16
     from hapax.evaluation.shared.results import ExperimentResult

@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.booqa.filters import CountedUnit, CountRange
     from hapax.evaluation.calibration.run import CalibrationOptions
     from hapax.evaluation.dataset.blocked import BlockList
-    from hapax.evaluation.dataset.build import Target
+    from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
@@ -299,7 +299,7 @@ _HOMES = {
     "hapax.engine.search.thresholds": ("CriticRule",),
     "hapax.engine.withdrawal": ("FactChange",),
     "hapax.evaluation.dataset.blocked": ("BlockList",),
-    "hapax.evaluation.dataset.build": ("Target",),
+    "hapax.evaluation.dataset.formats": ("Target",),
     "hapax.evaluation.dataset.selection": ("SelectionOptions",),
     "hapax.evaluation.leaderboard.board": ("LeaderboardOptions",),
     "hapax.evaluation.link.baselines.instruct": ("InstructSettings",),

@@ -25,15 +25,17 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import hapax
+import hapax.evaluation.dataset.parquet as shards
 from hapax import cli
 from hapax.engine.inference.proof import By, Proof
-from hapax.evaluation.dataset import selection, shipped_lm_eval, tables
-from hapax.evaluation.dataset.build import Target, build
+from hapax.evaluation.dataset import selection, shipped_lm_eval
+from hapax.evaluation.dataset.build import build
 from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, DatasetTable
-from hapax.evaluation.dataset.formats import FORMATS, DatasetFormat, Sink
+from hapax.evaluation.dataset.formats import FORMATS, DatasetFormat, Target
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.selection import SelectionOptions
+from hapax.evaluation.dataset.sinks import Sink
 from hapax.evaluation.link.lint import LintReader
 from hapax.evaluation.link.probing.asking import ProbeAnswer
 from hapax.evaluation.link.probing.items import ProbeItem
@@ -461,8 +463,8 @@ def test_rows_do_not_depend_on_how_many_are_read_at_a_time(kitchen: Path, monkey
     """Small chunks, shards and row groups give the same rows, in several shards with one total in their names."""
     whole = made(kitchen, folder="whole")
     monkeypatch.setattr(selection, "CHUNK", 2)
-    monkeypatch.setattr(tables, "ROWS_PER_GROUP", 1)
-    monkeypatch.setattr(tables, "ROWS_PER_SHARD", 2)
+    monkeypatch.setattr(shards, "ROWS_PER_GROUP", 1)
+    monkeypatch.setattr(shards, "ROWS_PER_SHARD", 2)
     parts = made(kitchen, folder="parts")
     names = sorted(path.name for path in (parts / "data").iterdir())
 

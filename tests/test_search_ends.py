@@ -172,9 +172,9 @@ def test_the_ways_of_link_keep_their_measure_and_ends() -> None:
 
 
 def test_the_front_door_takes_a_measure() -> None:
-    """`hapax.search(measure=...)` replaces the measure of the settings, and the run says by which it ranked."""
+    """`hapax.search` takes the measure of its settings, and the run says by which it ranked."""
     kb = KnowledgeBase()
-    hapax.search(hapax.parse_rules(RULES), kb, models(ByAlphabet()), measure="span")
+    hapax.search(hapax.parse_rules(RULES), kb, models(ByAlphabet()), SearchSettings(measure="span"))
 
     (stored,) = kb.runs()
     assert (stored.settings["measure"], stored.settings["ends"]) == ("span", "disjoint")

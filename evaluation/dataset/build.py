@@ -7,43 +7,21 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from hapax.evaluation.dataset.formats import FORMATS, open_sinks
+from hapax.evaluation.dataset.formats import FORMATS, Target
 from hapax.evaluation.dataset.frozen import METADATA, Checksum
 from hapax.evaluation.dataset.rows import DatasetSource
 from hapax.evaluation.dataset.selection import CHUNK, SelectionOptions, select
+from hapax.evaluation.dataset.sinks import open_sinks
 from hapax.evaluation.dataset.summary import DatasetSummary, RowCounter
-from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.printing import format_library
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Variable
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import encode_tree
-
-
-@checked
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a dataset is written, in which formats, and whether it may replace an older one there.
-
-    `name` is the title of the card and the first part of the names of tasks. `version` distinguishes it from other
-    datasets of this name.
-    """
-
-    folder: Path
-    formats: tuple[str, ...] = tuple(FORMATS)
-    name: str = "hapax"
-    force: bool = False
-    version: str = "1"
-
-    def __post_init__(self) -> None:
-        if not (self.name.isascii() and self.name.isidentifier()):
-            raise HapaxError(f"{self.name!r} cannot begin the names of tasks. Use letters, digits and underscores.")
-        if not self.version.strip() or not self.version.isprintable():
-            raise HapaxError(f"{self.version!r} is no version. Use a text such as 1.0.")
 
 
 def build(

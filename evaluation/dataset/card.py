@@ -7,9 +7,10 @@ from typing import Any
 
 from hapax.engine.soundness import RULE_BAR, unsound_rules
 from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, DatasetTable
+from hapax.evaluation.dataset.parquet import Size
 from hapax.evaluation.dataset.rows import run_models
 from hapax.evaluation.dataset.summary import DatasetSummary
-from hapax.evaluation.dataset.tables import ParquetSink, Size
+from hapax.evaluation.dataset.tables import ParquetSink
 from hapax.evaluation.dataset.yaml_text import yaml_text
 from hapax.evaluation.link.lint import table_16
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES

@@ -69,7 +69,7 @@ def probable_line(line: str, probability: Probability) -> str:
 
 def write_probable(path: Path, pairs: Iterable[tuple[StatementRecord, Probability]]) -> int:
     """Write statements with their probabilities to a `.parquet` file, and return their number."""
-    from hapax.evaluation.dataset.tables import write_parquet
+    from hapax.evaluation.dataset.parquet import write_parquet
 
     rows = ({**derived_row(record), **probability.to_json()} for record, probability in pairs)
     return write_parquet(path, PROBABLE, rows)
@@ -93,7 +93,7 @@ def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
     rows = map(derived_row, records)
     if path.suffix == ".parquet":
         # pyarrow is slow to import, and not needed for JSON Lines.
-        from hapax.evaluation.dataset.tables import write_parquet
+        from hapax.evaluation.dataset.parquet import write_parquet
 
         return write_parquet(path, DERIVED, rows)
     check_output(path)
@@ -117,13 +117,13 @@ def check_output(path: Path) -> None:
 
 def check_parquet() -> None:
     """Raises ModuleNotFoundError where the library that writes Parquet files is missing."""
-    import_module("hapax.evaluation.dataset.tables")
+    import_module("pyarrow")
 
 
 def write_tables(folder: Path, kb: KnowledgeBase, library: Library, rules: Sequence[Rule]) -> int:
     """Write the rules' joins as `rules.sql` and their input tables as Parquet; return the number of tables."""
     from hapax.engine.inference.bulk_derivation import export_tables
-    from hapax.evaluation.dataset.tables import write_columns
+    from hapax.evaluation.dataset.parquet import write_columns
 
     folder.mkdir(parents=True, exist_ok=True)
     written: list[str] = []

@@ -1,44 +1,15 @@
-"""The formats of a dataset. To add one, write its sink in a module of its own and name it in FORMATS.
+"""The formats of a dataset, and where it is written in which of them.
 
-Nothing heavy is imported before a dataset is written.
+To add a format, write its sink in a module of its own and name it in FORMATS.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
-if TYPE_CHECKING:
-    from hapax.evaluation.dataset.rows import DatasetSource, Entry
-    from hapax.evaluation.dataset.summary import DatasetSummary
-
-
-class Sink:
-    """Base class of writers of one format. A subclass overrides the steps that it needs.
-
-    `folder` is the dataset's folder, `name` the dataset's name, `notes` what the user should know about this format.
-    """
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder
-        self.name = name
-        self.notes: list[str] = []
-
-    def write(self, name: str, text: str) -> None:
-        """Write a text file into the folder, with the same bytes on every system."""
-        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
-
-    def take(self, entry: Entry) -> None:
-        """Write one statement."""
-
-    def finish(self, source: DatasetSource) -> None:
-        """Write what belongs to the whole dataset, and close all files."""
-
-    def describe(self, summary: DatasetSummary) -> None:
-        """Write what needs the figures of the finished dataset, such as a card."""
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +35,23 @@ FORMATS = {
 """The formats by name, in the order in which they are written."""
 
 
-def open_sinks(formats: Sequence[str], folder: Path, name: str) -> list[Sink]:
-    """Open a sink for each format, except for those that another of them includes."""
-    included: set[str] = set()
-    for chosen in formats:
-        included.update(FORMATS[chosen].includes)
-    sinks = []
-    for chosen in formats:
-        if chosen not in included:
-            # Imported by name, so that no format pays for the libraries of another.
-            sink = cast("type[Sink]", pkgutil.resolve_name(FORMATS[chosen].sink))
-            sinks.append(sink(folder, name))
-    return sinks
+@checked
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a dataset is written, in which formats, and whether it may replace an older one there.
+
+    `name` is the title of the card and the first part of the names of tasks. `version` distinguishes it from other
+    datasets of this name.
+    """
+
+    folder: Path
+    formats: tuple[str, ...] = tuple(FORMATS)
+    name: str = "hapax"
+    force: bool = False
+    version: str = "1"
+
+    def __post_init__(self) -> None:
+        if not (self.name.isascii() and self.name.isidentifier()):
+            raise HapaxError(f"{self.name!r} cannot begin the names of tasks. Use letters, digits and underscores.")
+        if not self.version.strip() or not self.version.isprintable():
+            raise HapaxError(f"{self.version!r} is no version. Use a text such as 1.0.")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.dataset.columns import PROBES, STATEMENTS, DatasetTable, Row, json_text, probe_rows
+from hapax.evaluation.dataset.parquet import read_parquet
 from hapax.evaluation.link.probing.items import ProbeItem
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
@@ -198,8 +199,6 @@ def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
         raise HapaxError(
             f"{folder}: neither the format jsonl nor parquet is there. Write the dataset with --format jsonl or hf."
         )
-    from hapax.evaluation.dataset.tables import read_parquet  # here, because it imports this module's importers
-
     objects = [column.name for column in table.columns if column.kind == "json"]
     for shard in shards:
         for row in read_parquet(shard):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hapax.evaluation.dataset.columns import Row, json_line
-from hapax.evaluation.dataset.formats import Sink
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
+from hapax.evaluation.dataset.sinks import Sink
 from hapax.evaluation.dataset.yaml_text import Function, yaml_text
 from hapax.evaluation.link.probing.asking import PREFIX
 from hapax.evaluation.link.probing.templates import TEMPLATES

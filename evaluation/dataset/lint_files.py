@@ -7,9 +7,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from hapax.evaluation.dataset.formats import Sink
 from hapax.evaluation.dataset.frozen import CONTRADICTS
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
+from hapax.evaluation.dataset.sinks import Sink
 from hapax.evaluation.link.lint import FLIPS_FILE
 from hapax.grammar.link_json import inexpressible_parts, to_link_json
 from hapax.grammar.words import counted

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hapax.engine.search.gates import GateCount, Subject, VerdictCounts, gates_in_order
+from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.frozen import LAYOUT
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.selection import SelectionOptions
@@ -14,9 +15,6 @@ from hapax.evaluation.link.lint import DomainCount, table_16_json
 from hapax.evaluation.shared.domains import TOTAL, ordered_domains
 from hapax.evaluation.shared.estimates import Estimate, mean, share
 from hapax.kb.records import Distribution
-
-if TYPE_CHECKING:
-    from hapax.evaluation.dataset.build import Target
 
 
 @dataclass(frozen=True, slots=True)
