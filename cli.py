@@ -44,6 +44,8 @@ def main() -> None:
 
 for command in (
     rules.check,
+    rules.fmt,
+    rules.explain,
     rules.compile,
     rule_expansion.rules,
     search.plan,

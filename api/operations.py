@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
 from hapax.grammar.arguments import checked
-from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
+from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.withdrawal import FactChange
+    from hapax.grammar.explanations import FaultExplanation
     from hapax.kb.exchange import FactExportReport
     from hapax.kb.intake import ImportReport
     from hapax.kb.merge import MergeReport
@@ -84,6 +85,89 @@ def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagno
 
     with PrologSession() as session:
         return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session)))
+
+
+def format_rules(text: str, name: str = "rules") -> str:
+    """The text of a rule file in the one layout of `hapax fmt`: the same rules and comments.
+
+    `name` stands in error messages for a file's name. Raises RulesRejected for a text that cannot be parsed.
+    """
+    from hapax.grammar.formatting import formatted_rules
+
+    return formatted_rules(text, name)
+
+
+def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, str]]:
+    """Each rule file of the files and folders, with its text and that text in the one layout. LINK's JSON is skipped.
+
+    Raises RulesRejected with the faults of all files, before the first is given.
+    """
+    from hapax.grammar.formatting import formatted_rules
+    from hapax.grammar.parser import read_rules, rule_files
+
+    formatted: list[tuple[Path, str, str]] = []
+    diagnostics: list[Diagnostic] = []
+    for path in rule_files(list(paths)):
+        if path.suffix == ".json":
+            continue
+        try:
+            text = path.read_bytes().decode("utf-8")
+            formatted.append((path, text, formatted_rules(text, str(path))))
+        except RulesRejected as rejected:
+            diagnostics += rejected.diagnostics
+        except (OSError, UnicodeDecodeError):
+            diagnostics += read_rules([path]).diagnostics
+    if diagnostics:
+        raise RulesRejected(diagnostics)
+    return iter(formatted)
+
+
+FIX_ROUNDS = 10
+"""A fix of one fault may let another be found; after this many rounds the rest is reported."""
+
+
+def fix_files(paths: Iterable[str | Path]) -> list[TextRepair]:
+    """Mend the faults of rule files whose remedy leaves no choice, and return the replacements that were made.
+
+    Each file is replaced as a whole. LINK's JSON is left as it is.
+    """
+    from hapax.api.whole_files import atomic_path
+    from hapax.grammar.checks import check_read
+    from hapax.grammar.fixing import with_replacements
+    from hapax.grammar.parser import read_rules
+
+    paths, made = list(paths), list[TextRepair]()
+    for _ in range(FIX_ROUNDS):
+        by_file: dict[str, list[TextRepair]] = {}
+        for diagnostic in check_read(read_rules(paths)):
+            for replacement in diagnostic.fix:
+                by_file.setdefault(replacement.place.file, []).append(replacement)
+        before = len(made)
+        for file, replacements in by_file.items():
+            if Path(file).suffix == ".json":
+                continue
+            text, done = with_replacements(Path(file).read_bytes().decode("utf-8"), replacements)
+            if done:
+                with atomic_path(file) as path:
+                    path.write_bytes(text.encode("utf-8"))  # line ends stay as they are
+                made += done
+        if len(made) == before:
+            break
+    return made
+
+
+def explain_fault(code: str) -> FaultExplanation:
+    """The meaning of a fault's code such as HPX113, an example and the mended example. Raises HapaxError."""
+    from hapax.grammar.explanations import explanation
+
+    return explanation(code)
+
+
+def explained_codes() -> tuple[FaultExplanation, ...]:
+    """All codes with name, severity and example; `explain_fault` adds the diagnostics and the mended example."""
+    from hapax.grammar import explanations
+
+    return tuple(explanations.explained_codes().values())
 
 
 @dataclass(frozen=True)

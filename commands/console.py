@@ -20,6 +20,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from hapax.commands.excerpts import Excerpts
 from hapax.grammar.arguments import ArgumentRejected
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected, Severity
 from hapax.grammar.extras import extras_named
@@ -39,10 +40,15 @@ class Screen(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Text as rich draws it, with control characters as escapes. Cells of tables come here too."""
-        return super().render_str(_CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text), **options)
+        return super().render_str(visible(text), **options)
 
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+def visible(text: str) -> str:
+    """The text with control characters as escapes."""
+    return _CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
 out = Screen(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 1_000_000)
@@ -65,7 +71,7 @@ class Commands(click.Group):
             with _ended_by_signals(), extras_named():
                 return super().invoke(ctx)
         except RulesRejected as rejected:
-            print_diagnostics(rejected.diagnostics)
+            print_diagnostics(rejected.diagnostics, texts=rejected.texts)
             ctx.exit(FAILED if isinstance(rejected, GoalRejected) else RULES_REJECTED)
         except BudgetReached as reached:
             err.print(escape(str(reached)))
@@ -114,20 +120,36 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def print_diagnostics(diagnostics: Iterable[Diagnostic], as_json: bool = False, every: bool = True) -> None:
-    """Print diagnostics as text or JSON. `every`: all notes of a kind, not only the first few."""
+def print_diagnostics(
+    diagnostics: Iterable[Diagnostic],
+    as_json: bool = False,
+    every: bool = True,
+    texts: Mapping[str, str] | None = None,
+) -> None:
+    """Print diagnostics as JSON, or as text with their source lines.
+
+    `every`: all notes of a kind, not only the first few. `texts`: sources that are no files, by name.
+    """
     if as_json:
-        values = [{**asdict(diagnostic), "place": str(diagnostic.place)} for diagnostic in diagnostics]
-        click.echo(json.dumps(values, default=str))
+        click.echo(json.dumps(list(map(diagnostic_json, diagnostics)), default=str))
         return
+    excerpts = Excerpts(visible, texts)
     # Only neighbours are grouped, so that diagnostics stay in the order of the checks.
     for (severity, code, place), group in groupby(diagnostics, lambda note: (note.severity, note.code, note.place)):
         same_kind = list(group)
         most = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
         for diagnostic in same_kind[:most]:
             out.print(escape(str(diagnostic)))
+            for line in excerpts.of(diagnostic):
+                out.print(line)
         if more := len(same_kind[most:]):
             out.print(escape(f"{place}: {counted(more, f'more note {code}', f'more notes {code}')}; --all prints all."))
+
+
+def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
+    """A diagnostic's fields, its place as text, and the range of the place in parts."""
+    place = diagnostic.place
+    return {**asdict(diagnostic), "place": str(place), **asdict(place)}
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:

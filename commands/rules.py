@@ -1,43 +1,139 @@
-"""The commands `check` and `compile`, for rule files."""
+"""The commands `check`, `fmt`, `explain` and `compile`, for rule files."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 
 from hapax.api import operations
-from hapax.commands.console import DONE, RULES_REJECTED, err, out, print_diagnostics
+from hapax.api.whole_files import atomic_text_file
+from hapax.commands.console import (
+    DONE,
+    FAILED,
+    RULES_REJECTED,
+    diagnostic_json,
+    err,
+    out,
+    print_diagnostics,
+    print_table,
+)
+from hapax.commands.diagnostic_formats import github_annotation, sarif_text
 from hapax.commands.options import open_kb, read_library, with_chosen, with_json, with_paths
 from hapax.grammar.errors import Severity
 from hapax.grammar.words import counted
+
+if TYPE_CHECKING:
+    from hapax.grammar.explanations import FaultExplanation
 
 
 @click.command()
 @with_paths
 @click.option("--db", "database", default=None, envvar="HAPAX_DB", help="Also check against this knowledge base.")
 @click.option("--all", "every", is_flag=True, help="Print all notes of a kind, not only the first few; JSON has all.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    show_default=True,
+    help="Form of the faults; github: annotations of a workflow.",
+)
+@click.option("--fix", is_flag=True, help="First mend in PATHS what has one remedy, and print what was changed.")
 @with_json
-def check(paths: tuple[Path, ...], database: str | None, every: bool, as_json: bool) -> None:
+def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: bool, **flags: bool) -> None:
     """Check rules for errors, redundancy and contradictions. PATHS: rule files or folders; default: `shipped`.
 
     \b
     hapax check my.rules
     hapax check --db hapax.db
     """
+    if flags["fix"] and not paths:
+        raise click.UsageError("--fix changes files. Name them as PATHS.")
+    for change in operations.fix_files(paths) if flags["fix"] else ():
+        err.print(escape(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}"))
     checked = operations.check_files(paths, None if database is None else lambda: open_kb(database, read_only=True))
-    print_diagnostics(checked.diagnostics, as_json, every)
+    form = "json" if as_json else form
+    if form == "sarif":
+        click.echo(sarif_text(checked.diagnostics))
+    elif form == "github":
+        for diagnostic in checked.diagnostics:
+            click.echo(github_annotation(diagnostic))
+    else:
+        print_diagnostics(checked.diagnostics, form == "json", flags["every"])
     counts = Counter(diagnostic.severity for diagnostic in checked.diagnostics)
-    if not as_json:
+    if form == "text":
         for code, number, text in checked.proofs:
             out.print(escape(f"\n{code}, proof {number}:\n{text}"))
         summary = [counted(len(checked.library.rules), "rule")]
         summary += [counted(counts[severity], severity) for severity in Severity]
         err.print(", ".join(summary))
     sys.exit(RULES_REJECTED if counts[Severity.ERROR] else DONE)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit code 1 if a file has another layout.")
+def fmt(paths: tuple[Path, ...], only_check: bool) -> None:
+    """Write rule files in the one layout: blanks, signs, line ends. Rules and comments stay. PATHS: files or folders.
+
+    \b
+    hapax fmt my.rules
+    hapax fmt rules/ --check
+    """
+    changed = 0
+    formatted = list(operations.formatted_files(paths))
+    for path, text, result in formatted:
+        if text == result:
+            continue
+        changed += 1
+        click.echo(f"{'would change' if only_check else 'changed'} {path}")
+        if not only_check:
+            with atomic_text_file(str(path)) as stream:
+                stream.write(result)
+    err.print(f"{counted(len(formatted), 'file')}, {changed} {'to change' if only_check else 'changed'}")
+    sys.exit(FAILED if only_check and changed else DONE)
+
+
+@click.command()
+@click.argument("code", required=False)
+@with_json
+def explain(code: str | None, as_json: bool) -> None:
+    """Explain a fault by its CODE: its meaning, an example, and the example mended. Without CODE: list all codes.
+
+    \b
+    hapax explain HPX113
+    """
+    if code is None:
+        entries = operations.explained_codes()
+        if as_json:
+            click.echo(json.dumps([explanation_json(entry) for entry in entries], ensure_ascii=False))
+        else:
+            print_table(("code", "severity", "fault"), [(entry.code, entry.severity, entry.name) for entry in entries])
+        return
+    entry = operations.explain_fault(code)
+    if as_json:
+        click.echo(json.dumps(explanation_json(entry), ensure_ascii=False))
+        return
+    out.print(escape(f"{entry.code} ({entry.severity}): {entry.name}. Found by {entry.found_by}."))
+    if entry.diagnostics:
+        out.print()
+        print_diagnostics(entry.diagnostics, texts={entry.diagnostics[0].place.file: entry.example})
+    for title, text in (("Example", entry.example), ("Mended", entry.mended)):
+        if text:
+            out.print(escape(f"\n{title}:\n\n{indent(text, '    ')}"))
+
+
+def explanation_json(entry: FaultExplanation) -> dict[str, Any]:
+    """The fields of an explanation, with its diagnostics as in `check --json`."""
+    return {**asdict(entry), "diagnostics": list(map(diagnostic_json, entry.diagnostics))}
 
 
 @click.command()

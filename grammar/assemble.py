@@ -36,6 +36,7 @@ from hapax.grammar.hints import hint
 from hapax.grammar.prolog_text import UNSTORABLE
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
 from hapax.grammar.syntax import (
+    MISSPELT,
     AttributeLine,
     BrokenLine,
     ClosedLine,
@@ -71,7 +72,7 @@ _Choice = TypeVar("_Choice")
 _VARIABLE_NAME = re.compile(r"[^\W\d_]\d*")
 SLOT = re.compile(r"\[([^\[\]]*)\]")
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|.)", re.DOTALL)
-_COMPARISONS = {
+COMPARISONS = {
     "<=": "=<",
     "≤": "=<",
     "≥": ">=",
@@ -83,7 +84,7 @@ _COMPARISONS = {
     "=\\=": "\\=",
 }
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
-_DECLARING = (*PredicateKind, "file")
+_DECLARING = (*PredicateKind, "file", MISSPELT)
 """Kinds of broken lines that may have declared predicates; see `syntax.BrokenLine.kind`."""
 _RULES = ("", "file")
 """Kinds of broken lines that may have been rules."""
@@ -170,7 +171,9 @@ class _Assembly:
 
     def report(self, label: str, at: Spot, **words: str) -> None:
         """Add the diagnostic of a hint; long words are shortened to 60 characters."""
-        shortened = {key: value if len(value) <= 60 else value[:57] + "..." for key, value in words.items()}
+        shortened = {
+            key: value if len(value) <= 60 or key == "remedy" else value[:57] + "..." for key, value in words.items()
+        }
         self.diagnostics.append(hint(label).at(Place(self.file, *at), **shortened))
 
     def data_type(self, words: Sequence[str]) -> str:
@@ -235,9 +238,9 @@ class _Assembly:
             place = Place(self.file, *line.at)
             formal = parameters if kind is PredicateKind.COMPUTED else ()
             tolerance = None if line.tolerance is None else Tolerance.parsed(line.tolerance)
-            self.signatures.append(
-                PredicateSignature(name, types, kind, templates, formal, definition, place=place, tolerance=tolerance)
-            )
+            signature = PredicateSignature(name, types, kind, templates, formal, definition, True, place, tolerance)
+            wordings = tuple(Place(self.file, *text.at) for text in line.templates)
+            self.signatures.append(replace(signature, template_places=wordings))
 
     def _declare_property(self, line: PropertyLine | ClosedLine | DisjointLine) -> None:
         place = Place(self.file, *line.at)
@@ -298,7 +301,7 @@ class _Assembly:
                 self.report("variable in a fact", argument.at, argument=" ".join(argument.words))
             else:
                 arguments.append(self._constant(argument))
-        return Atom(self._predicate(atom), tuple(arguments))
+        return Atom(self._predicate(atom), tuple(arguments), Place(self.file, *atom.at), self._argument_places(atom))
 
     # Third pass: rules
 
@@ -314,6 +317,9 @@ class _Assembly:
                     self.report("attribute twice", line.at, name=line.name)
                 else:
                     waiting[line.name] = line
+                continue
+            if isinstance(line, BrokenLine) and line.kind == MISSPELT:
+                waiting = {}  # the attributes before it may be a rule's, if no keyword was meant
                 continue
             if isinstance(line, BrokenLine) and line.kind == "@":
                 continue  # the attributes before it still wait for their rule
@@ -386,35 +392,58 @@ class _Assembly:
         return _Scope(types_by_name, settled, explained=explained)
 
     def _atom(self, atom: RawAtom, scope: _Scope) -> Atom:
-        return Atom(self._predicate(atom), tuple(self._term(argument, scope) for argument in atom.arguments))
+        terms = tuple(self._term(argument, scope) for argument in atom.arguments)
+        return Atom(self._predicate(atom), terms, Place(self.file, *atom.at), self._argument_places(atom))
+
+    def _argument_places(self, atom: RawAtom) -> tuple[Place, ...]:
+        return tuple(Place(self.file, *argument.at) for argument in atom.arguments)
 
     def _term(self, argument: RawArgument, scope: _Scope) -> Term:
         if not isinstance(argument, WordSequence):
             return self._constant(argument)
         *type_words, name = argument.words
         if not is_variable_name(name):
-            self.report("no variable name", argument.at, argument=" ".join(argument.words))
+            self._no_variable(argument, type_words)
             return Variable(name, "")  # never used: the rule is left out
         return self._variable(scope, name, self.data_type(type_words) if type_words else None, argument.at)
 
-    def _variable(self, scope: _Scope, name: str, own_type: str | None, at: Spot) -> Variable:
+    def _no_variable(self, argument: WordSequence, type_words: list[str]) -> None:
+        """Report words that do not end in a variable, with the variable that they may be meant for."""
+        text, last = " ".join(argument.words)[:60], argument.words[-1]
+        if last == "_":
+            remedy = (
+                f"Every argument has a name: write {' '.join(type_words) or 'its type'} and a capital letter of its own"
+            )
+        elif type_words and last[0].isupper():
+            named = f"{' '.join(type_words)} {last[0]}"
+            of_type = f'or "{text} X" if {text} is the type'
+            remedy = f'A variable is one capital letter, perhaps with digits: write "{named}", {of_type}'
+        else:
+            remedy = f'Add the name, a capital letter and perhaps digits: {text} X. If it is a text, quote it: "{text}"'
+        self.report("no variable name", argument.at, argument=text, remedy=remedy)
+
+    def _variable(
+        self, scope: _Scope, name: str, own_type: str | None, at: Spot, remedy: str | None = None
+    ) -> Variable:
         variable = scope.variable(name, own_type)
         if variable is None and not scope.explained and name not in scope.reported:
             scope.reported.add(name)
-            self.report(scope.missing, at, name=name)
+            first_use = f'Write the type where the variable first occurs, such as "Ingredient {name}"'
+            self.report(scope.missing, at, name=name, remedy=remedy or first_use)
         return variable or Variable(name, "")
 
     def _predicate(self, atom: RawAtom) -> str:
         name = _joined(atom.name.words)
         if " " in name:
-            self.report("blank in a predicate name", atom.at, name=name, remedy=name.replace(" ", "_"))
+            self.report("blank in a predicate name", atom.name.at, name=name, remedy=name.replace(" ", "_"))
         return name
 
     # Comparisons and values
 
     def _comparison(self, comparison: RawComparison, scope: _Scope) -> Comparison:
-        operator = _COMPARISONS.get(comparison.operator, comparison.operator)
-        return Comparison(operator, self._expression(comparison.left, scope), self._expression(comparison.right, scope))
+        operator = COMPARISONS.get(comparison.operator, comparison.operator)
+        left, right = self._expression(comparison.left, scope), self._expression(comparison.right, scope)
+        return Comparison(operator, left, right, Place(self.file, *comparison.at))
 
     def _expression(self, expression: RawExpression, scope: _Scope) -> Expression:
         if isinstance(expression, RawOperation):
@@ -424,9 +453,10 @@ class _Assembly:
             return self._constant(expression)
         name = expression.words[0]
         if not is_variable_name(name):
-            self.report("no variable name", expression.at, argument=name)
+            self._no_variable(expression, [])
             return Variable(name, "")
-        return self._variable(scope, name, None, expression.at)
+        remedy = f"Make it an argument with a type, such as q(Number {name}), or write its expression in its place"
+        return self._variable(scope, name, None, expression.at, remedy)
 
     def _constant(self, raw: RawText | RawNumber) -> Constant:
         if isinstance(raw, RawText):

@@ -15,7 +15,7 @@ from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.satisfiable import contradiction
 from hapax.grammar.subsumption import subsumes
-from hapax.grammar.terms import Atom, BodyLiteral, Literal, Term, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Literal, Term, item_place, variable_names
 
 _BROKEN = Literal(Atom("broken", ()))
 """Conclusion that makes a rule of a constraint, so that rules can be compared with it."""
@@ -33,8 +33,9 @@ def unbound_in_constraint(library: Library) -> Iterator[Diagnostic]:
         positive = [item for item in constraint.premise if isinstance(item, Literal) and not item.negated]
         bound = variable_names(positive)
         for name in sorted(variable_names(constraint.premise) - bound):
+            using = [item for item in constraint.premise if name in variable_names((item,))]
             yield UNBOUND_IN_CONSTRAINT.at(
-                constraint.place,
+                item_place(using[0]) or constraint.place,
                 f"{name} in the constraint is not in a literal without a negation",
                 f"Add a premise about {name}",
             )
@@ -170,10 +171,12 @@ def idle_constraints(library: Library) -> Iterator[Diagnostic]:
     """Constraints whose premises already exclude each other, by comparisons, negation or a functional predicate."""
     for item in library.declarations:
         if isinstance(item, Constraint) and (core := contradiction(item.premise, library)):
+            first, *others = (item_place(part) or item.place for part in core)
             yield IDLE_CONSTRAINT.at(
-                item.place,
+                first,
                 f"nothing can break the constraint: {' & '.join(map(str, core))} never holds",
                 "Correct one of these, or remove the constraint",
+                *others,
             )
 
 
@@ -188,24 +191,30 @@ CONTRARY_FACTS: Final = RuleFault.error(
 def contrary_facts(library: Library) -> Iterator[Diagnostic]:
     """Two values of a functional predicate, and both of two opposites, stated as facts."""
     values: dict[tuple[str, tuple[Term, ...]], Atom] = {}
-    for fact in dict.fromkeys(library.facts):
+    stated: dict[Atom, Atom] = {}
+    for fact in library.facts:
+        stated.setdefault(fact, fact)  # the first of two equal facts
+    for fact in stated:
         signature = library.signature(fact.indicator)
         if signature.kind is PredicateKind.FUNCTIONAL:
             key = (fact.indicator, fact.arguments[:-1])
             first = values.setdefault(key, fact)
             if first != fact:
                 yield CONTRARY_FACTS.at(
-                    signature.place,
+                    fact.place or signature.place,
                     f"{fact.predicate} is functional, but two of its values are stated: {first} and {fact}",
                     "Remove one of the facts",
+                    first.place or signature.place,
                 )
         opposite = library.opposite_of(fact.predicate)
         # Of a pair only the fact with the earlier name reports it.
-        if opposite and fact.predicate < opposite and replace(fact, predicate=opposite) in library.facts:
+        contrary = stated.get(replace(fact, predicate=opposite)) if opposite and fact.predicate < opposite else None
+        if contrary is not None:
             yield CONTRARY_FACTS.at(
-                signature.place,
+                fact.place or signature.place,
                 f"{fact.predicate} and {opposite} are opposites, but both are stated: {fact}",
                 "Remove one of the facts",
+                contrary.place or signature.place,
             )
 
 

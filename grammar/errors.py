@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -13,11 +13,17 @@ class HapaxError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """File with 1-based line and column. Places are excluded from the equality of their owners."""
+    """File with 1-based line and column. Places are excluded from the equality of their owners.
+
+    `end_line` and `end_column`: of the first character behind the range; None: only the start is known. Two places with
+    one start are the same place, and the range is not in the representation, which identifies runs.
+    """
 
     file: str = "<text>"
     line: int = 1
     column: int = 1
+    end_line: int | None = field(default=None, compare=False, repr=False)
+    end_column: int | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -32,11 +38,21 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TextRepair:
+    """The text `new` in the place of `old`, which begins at the place."""
+
+    place: Place
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A finding at one place of a text.
 
     Its code names its kind: a `Hint` (`hints.py`) where the text is malformed, a `RuleFault` (`faults.py`)
     where well-formed rules are wrong. `related` are further places involved, such as the first of two clashing lines.
+    `fix`: replacements that follow the remedy, where it leaves no choice; `check --fix` makes them.
     """
 
     code: str
@@ -45,6 +61,7 @@ class Diagnostic:
     message: str
     remedy: str
     related: tuple[Place, ...] = ()
+    fix: tuple[TextRepair, ...] = ()
 
     def __str__(self) -> str:
         also = f" (see also {', '.join(map(str, self.related))})" if self.related else ""
@@ -57,10 +74,14 @@ class Diagnostic:
 
 
 class RulesRejected(HapaxError):  # noqa: N818 - reads as what happened
-    """Rules that cannot be used; `diagnostics` are all that were found, warnings included."""
+    """Rules that cannot be used; `diagnostics` are all that were found, warnings included.
 
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+    `texts`: the sources that are no files, by the name in the diagnostics' places.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], texts: Mapping[str, str] | None = None) -> None:
         self.diagnostics = tuple(diagnostics)
+        self.texts = dict(texts or {})
         super().__init__("\n".join(map(str, self.diagnostics)))
 
 

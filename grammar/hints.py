@@ -490,6 +490,31 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
 order matters.
 """
 
+WORD_HINTS: tuple[Hint, ...] = (
+    Hint(
+        "dash",
+        "HPX033",
+        'the sign "{sign}" is a dash, not the hyphen of an arrow or a minus',
+        'Write "->" for an arrow and "-" for a minus.',
+        ("p(T X, T Y) \u2014> q(T X)", "p(T X, T Y) \u2013> q(T X)", "p(Age X) & X < \u22123 -> q(Age X)"),
+    ),
+    Hint(
+        "invisible character",
+        "HPX034",
+        "the invisible character {point} stands here",
+        "Remove it.",
+        ("p(T X,\u200b T Y) -> q(T X)", "p(T X) & \u202eq(T X) -> r(T X)"),
+    ),
+    Hint(
+        "misspelt keyword",
+        "HPX035",
+        "{word} begins no statement",
+        'Did you mean "{keyword}"?',
+        ("orcale is_in(Ingredient, Dish)", 'fcat p("a")', "symetric borders/2"),
+    ),
+)
+"""For statements whose first fault is one character or word, whatever stands around it."""
+
 MEANING_HINTS: tuple[Hint, ...] = (
     Hint(
         "blank in a predicate name",
@@ -502,14 +527,14 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "no variable name",
         "HPX041",
         'the argument "{argument}" does not end in the name of a variable',
-        'Add the name, a capital letter and perhaps digits: {argument} X. If it is a text, quote it: "{argument}".',
+        "{remedy}.",
         ("p(Person, Food A) -> q(Food A)", "p(tom, Food A) -> q(Food A)", "p(Person X) & tasty < 3 -> q(Person X)"),
     ),
     Hint(
         "variable without a type",
         "HPX042",
         "no atom gives the variable {name} a data type",
-        'Write the type where the variable first occurs, such as "Ingredient {name}".',
+        "{remedy}.",
         ("p(X, Food A) -> q(Food A)", "p(Food A) & B < 3 -> q(Food A)"),
     ),
     Hint(
@@ -739,7 +764,10 @@ TOO_MANY = Hint(
     ("p(T X)) -> q(T X)\n" * (DIAGNOSTICS_PER_FILE + 1),),
 )
 
-FORM_HINTS: tuple[Hint, ...] = (UNEXPECTED_TOKEN, *SYNTAX_HINTS, *MEANING_HINTS, UNREADABLE, TOO_MANY)
+FORM_HINTS: tuple[Hint, ...] = (
+    *(UNEXPECTED_TOKEN, *SYNTAX_HINTS, *WORD_HINTS, *MEANING_HINTS),
+    *(UNREADABLE, TOO_MANY),
+)
 """Everything that reading rule files can report."""
 
 

@@ -6,8 +6,10 @@ of all files are reported together.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cache
 from itertools import chain, pairwise, takewhile
 from pathlib import Path
@@ -18,7 +20,7 @@ from lark.exceptions import UnexpectedToken
 
 from hapax.grammar import syntax
 from hapax.grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
-from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected
+from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected, TextRepair
 from hapax.grammar.goals import Compound, Elsewhere, Goal, GoalList, GoalTerm, GoalVariable, allowed_goal
 from hapax.grammar.hints import (
     DIAGNOSTICS_PER_FILE,
@@ -54,6 +56,9 @@ GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a n
 _COMMA = frozenset(("COMMA",))
 NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE", "AND"))
 
+_NEAR_KEYWORD = 0.75
+"""Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
+_DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
 NAME_TWICE = hint("name twice").code
 _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
@@ -62,6 +67,8 @@ _SQLITE_HEADER = b"SQLite format 3\0"
 _DECLARE_NOTHING = frozenset(("", "@", "@example", "fact"))
 """Kinds of broken statements that cannot have been declarations; see `syntax.BrokenLine.kind`."""
 
+SourceToken: TypeAlias = Token
+"""A token of a rule file with its place; only this module knows lark."""
 Missing: TypeAlias = Literal["nothing", "rules", "declarations"]
 
 
@@ -164,15 +171,15 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         term = _goal_term(text)
     except _TooLarge:
         diagnostic = hint("goal too large").at(Place("<goal>"), length=str(MAXIMUM_GOAL), depth=str(MAXIMUM_DEPTH))
-        raise GoalRejected([diagnostic]) from None
+        raise GoalRejected([diagnostic], {"<goal>": text}) from None
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
         place = Place("<goal>") if at_end else _place("<goal>", error.token)
         unexpected = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
-        raise GoalRejected([hint("goal syntax").at(place, found=unexpected)]) from None
+        raise GoalRejected([hint("goal syntax").at(place, found=unexpected)], {"<goal>": text}) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
     if diagnostics:
-        raise GoalRejected(_capped("<goal>", list(diagnostics)))
+        raise GoalRejected(_capped("<goal>", list(diagnostics)), {"<goal>": text})
     return goal
 
 
@@ -264,10 +271,18 @@ def _read_statements(file: str, text: str) -> _Source:
         try:
             source.lines.append(_parse(tokens))
         except _TooLarge as error:
-            source.lines.append(_broken(tokens))
+            source.lines.append(_broken(tokens, _keyword(tokens)))
             source.diagnostics.append(hint(error.label).at(_place(file, tokens[0]), limit=str(error.limit)))
         except UnexpectedToken as error:
-            source.lines.append(_broken(tokens))
+            meant = _misspelt_keyword(tokens)
+            source.lines.append(_broken(tokens, syntax.MISSPELT if meant else _keyword(tokens)))
+            if meant:
+                place, words = _place(file, tokens[0]), {"word": str(tokens[0]), "keyword": meant}
+                misspelt = hint("misspelt keyword").at(place, **words)
+                only = len(get_close_matches(str(tokens[0]), KEYWORDS, 2, _NEAR_KEYWORD)) == 1
+                fix = (TextRepair(place, str(tokens[0]), meant),) if only else ()
+                source.diagnostics.append(replace(misspelt, fix=fix))
+                continue
             place = _place(file, error.token if error.token.type != "$END" else tokens[-1])
             # Finding the hint costs a parse of all examples; diagnostics beyond the cap are only counted.
             if len(source.diagnostics) < DIAGNOSTICS_PER_FILE:
@@ -277,14 +292,24 @@ def _read_statements(file: str, text: str) -> _Source:
     return source
 
 
-def _broken(tokens: list[Token]) -> syntax.BrokenLine:
-    """The kind of statement that the tokens were meant to be."""
-    kind = _keyword(tokens)
+def parse_statements(file: str, text: str) -> tuple[Diagnostic, ...]:
+    """The diagnostics of reading the statements of a text alone; none if each is well-formed."""
+    return tuple(_capped(file, _read_statements(file, text).diagnostics))
+
+
+def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
+    """All tokens of a text, newlines and full stops included, and those of each statement. Comments are no tokens."""
+    tokens = list(_lark().lex(text))
+    return tokens, list(_statements(tokens))
+
+
+def _broken(tokens: list[Token], kind: str) -> syntax.BrokenLine:
+    """The statement that the tokens were meant to be."""
     # With an arrow in it, it is a rule that is not separated from the attribute before it by a newline.
     if kind == "@" and any(token.type in ("ARROW", "NECK") for token in tokens):
         kind = ""
     words = takewhile(lambda token: token.type == "WORD", tokens[1:])
-    return syntax.BrokenLine(kind, tuple(map(str, words)) if kind in KEYWORDS else ())
+    return syntax.BrokenLine(kind, tuple(map(str, words)) if kind in (*KEYWORDS, syntax.MISSPELT) else ())
 
 
 def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
@@ -377,14 +402,28 @@ def _keyword(tokens: list[Token]) -> str:
 
 
 def _place(file: str, token: Token) -> Place:
-    return Place(file, token.line or 1, token.column or 1)
+    return Place(file, *_at(token))
 
 
 # Syntax errors
 
 
+def _misspelt_keyword(tokens: list[Token]) -> str:
+    """The keyword that a malformed statement most likely begins with; "" for none."""
+    if _keyword(tokens) or len(tokens) < 2 or tokens[0].type != "WORD" or tokens[1].type != "WORD":
+        return ""
+    near = get_close_matches(str(tokens[0]), KEYWORDS, 1, _NEAR_KEYWORD)
+    return near[0] if near else ""
+
+
 def _syntax_diagnostic(error: UnexpectedToken, place: Place, keyword: str) -> Diagnostic:
     """The diagnostic of the hint with an example that fails in the same parser state, else the expected tokens."""
+    sign = str(error.token)
+    if error.token.type == "UNKNOWN" and unicodedata.category(sign) == "Cf":
+        invisible = hint("invisible character").at(place, point=f"U+{ord(sign):04X}")
+        return replace(invisible, fix=(TextRepair(place, sign, ""),))
+    if error.token.type == "UNKNOWN" and sign in _DASHES:
+        return replace(hint("dash").at(place, sign=sign), fix=(TextRepair(place, sign, "-"),))
     # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
     kinds = _example_tokens()
     examples: list[tuple[Hint, list[str]]] = []
@@ -443,59 +482,59 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
 
     def subtype(self, parts: list[Any]) -> syntax.SubtypeLine:
         keyword, lower, _, upper = parts
-        return syntax.SubtypeLine(lower, upper, _at(keyword))
+        return syntax.SubtypeLine(lower, upper, _span(keyword, upper))
 
     def declaration(self, parts: list[Any]) -> syntax.DeclarationLine:
         keyword, atom, tolerance, _, templates = parts
         amount = None if tolerance is None else str(tolerance).removeprefix("within").strip()
-        return syntax.DeclarationLine(str(keyword), atom, templates or (), None, _at(keyword), amount)
+        return syntax.DeclarationLine(str(keyword), atom, templates or (), None, _span(keyword, atom), amount)
 
     def computed(self, parts: list[Any]) -> syntax.DeclarationLine:
         keyword, atom, _, definition, _, templates = parts
-        return syntax.DeclarationLine(str(keyword), atom, templates or (), definition, _at(keyword))
+        return syntax.DeclarationLine(str(keyword), atom, templates or (), definition, _span(keyword, atom))
 
     def opposite(self, parts: list[Token]) -> syntax.OppositeLine:
         keyword, first, second = parts
-        return syntax.OppositeLine((str(first), str(second)), _at(keyword))
+        return syntax.OppositeLine((str(first), str(second)), _span(keyword, second))
 
     def property(self, parts: list[Token]) -> syntax.PropertyLine:
         keyword, name, _, arity = parts
-        return syntax.PropertyLine(str(keyword), str(name), str(arity), _at(keyword))
+        return syntax.PropertyLine(str(keyword), str(name), str(arity), _span(keyword, arity))
 
     def closed(self, parts: list[Token | None]) -> syntax.ClosedLine:
         keyword, name, _, arity, _, position = parts
         assert keyword is not None  # noqa: S101  only the last two are optional
-        return syntax.ClosedLine(str(name), str(arity), None if position is None else str(position), _at(keyword))
+        at = _span(keyword, position or arity)
+        return syntax.ClosedLine(str(name), str(arity), None if position is None else str(position), at)
 
     def disjoint(self, parts: list[Any]) -> syntax.DisjointLine:
         keyword, first, _, second = parts
-        return syntax.DisjointLine(first, second, _at(keyword))
+        return syntax.DisjointLine(first, second, _span(keyword, second or first))
 
     def never(self, parts: list[Any]) -> syntax.NeverLine:
         keyword, premise = parts
-        return syntax.NeverLine(premise, _at(keyword))
+        return syntax.NeverLine(premise, _span(keyword, _located(premise[-1])))
 
     def fact(self, parts: list[Any]) -> syntax.FactLine:
         keyword, atom = parts
-        return syntax.FactLine(atom, _at(keyword))
+        return syntax.FactLine(atom, _span(keyword, atom))
 
     def example(self, parts: list[Any]) -> syntax.ExampleLine:
         keyword, atom = parts
-        return syntax.ExampleLine(atom, _at(keyword))
+        return syntax.ExampleLine(atom, _span(keyword, atom))
 
     def attribute(self, parts: list[Token]) -> syntax.AttributeLine:
         keyword, *values = parts
         texts = tuple(str(value) for value in values if value.type != "COMMA")
-        return syntax.AttributeLine(keyword[1:], texts, _at(keyword))
+        return syntax.AttributeLine(keyword[1:], texts, _span(keyword, parts[-1]))
 
     def forward(self, parts: list[Any]) -> syntax.RuleLine:
         premise, _, conclusion = parts
-        first = premise[0]
-        return syntax.RuleLine(premise, conclusion, first.atom.at if isinstance(first, syntax.RawLiteral) else first.at)
+        return syntax.RuleLine(premise, conclusion, _span(_located(premise[0]), conclusion))
 
     def backward(self, parts: list[Any]) -> syntax.RuleLine:
         conclusion, _, premise = parts
-        return syntax.RuleLine(premise, conclusion, conclusion.at)
+        return syntax.RuleLine(premise, conclusion, _span(conclusion, _located(premise[-1])))
 
     def premise(self, parts: list[Any]) -> tuple[syntax.RawItem, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))
@@ -510,10 +549,10 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
 
     def atom(self, parts: list[Any]) -> syntax.RawAtom:
         name, *arguments = (part for part in parts if not isinstance(part, Token))
-        return syntax.RawAtom(name, tuple(arguments))
+        return syntax.RawAtom(name, tuple(arguments), _span(name, parts[-1]))
 
     def words(self, parts: list[Token]) -> syntax.WordSequence:
-        return syntax.WordSequence(tuple(map(str, parts)), _at(parts[0]))
+        return syntax.WordSequence(tuple(map(str, parts)), _span(parts[0], parts[-1]))
 
     name = operand = words
 
@@ -522,25 +561,38 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
 
     def number(self, parts: list[Any]) -> syntax.RawNumber:
         sign, digits = parts
-        return syntax.RawNumber(f"{sign or ''}{digits}", _at(sign or digits))
+        return syntax.RawNumber(f"{sign or ''}{digits}", _span(sign or digits, digits))
 
     def comparison(self, parts: list[Any]) -> syntax.RawComparison:
         left, operator, right = parts
-        return syntax.RawComparison(str(operator), left, right, _at(operator))
+        return syntax.RawComparison(str(operator), left, right, _span(left, right))
 
     def operation(self, parts: list[Any]) -> syntax.RawOperation:
         left, operator, right = parts
-        return syntax.RawOperation(str(operator), left, right)
+        return syntax.RawOperation(str(operator), left, right, _span(left, right))
 
     def group(self, parts: list[Any]) -> Any:
-        return parts[1]
+        opening, inner, closing = parts
+        return replace(inner, at=_span(opening, closing)) if isinstance(inner, syntax.RawOperation) else inner
 
     def templates(self, parts: list[Any]) -> tuple[syntax.RawText, ...]:
         return tuple(syntax.RawText(str(part), _at(part)) for part in parts if part.type == "TEXT")
 
 
+def _located(item: syntax.RawItem) -> syntax.RawAtom | syntax.RawComparison:
+    """The node that has the range of an item."""
+    return item.atom if isinstance(item, syntax.RawLiteral) else item
+
+
 def _at(token: Token) -> syntax.Spot:
-    return (token.line or 1, token.column or 1)
+    line, column = token.line or 1, token.column or 1
+    return (line, column, token.end_line or line, token.end_column or column + len(token))
+
+
+def _span(first: Any, last: Any) -> syntax.Spot:
+    """The range from the first to the last of two tokens or nodes."""
+    start, end = (_at(part) if isinstance(part, Token) else part.at for part in (first, last))
+    return (*start[:2], *end[2:])
 
 
 @cache

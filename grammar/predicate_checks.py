@@ -6,11 +6,12 @@ Each check stands below the faults that it finds. A new check is a fault, a func
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import combinations
 from typing import Final
 
-from hapax.grammar.errors import Diagnostic, Place
+from hapax.grammar.errors import Diagnostic, Place, TextRepair
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
 from hapax.grammar.template_text import template_errors
@@ -148,7 +149,7 @@ def uses_of_predicates(library: Library) -> Iterator[Diagnostic]:
         for atom in rule.atoms:
             if intended := intended_declaration(atom, library):
                 yield CLASHING_USE.at(
-                    rule.place,
+                    rule.at(atom.place),
                     f"{atom} in rule {rule.name} has {counted(len(atom.arguments), 'argument')}, but it is declared as "
                     f"{_declaration(intended)}",
                     f"Write {counted(len(intended.argument_types), 'argument')}, or declare {atom.indicator} as well",
@@ -163,9 +164,10 @@ def _misfit_diagnostics(
     """`reported`: uses against the first use, by indicator, position and type; each is reported once."""
     signature = library.signature(atom.indicator)
     for position, used, expected in misfits(atom, library):
+        place = rule.at(atom.argument_places[position] if atom.argument_places else atom.place)
         if signature.declared:
             yield CLASHING_USE.at(
-                rule.place,
+                place,
                 f"{atom} in rule {rule.name} has {used} where {_declaration(signature)} has {expected}",
                 f'Use a variable of the type {expected}, or declare "type {used} < {expected}"',
                 signature.place,
@@ -173,7 +175,7 @@ def _misfit_diagnostics(
         elif (atom.indicator, position, type_key(used)) not in reported:
             reported.add((atom.indicator, position, type_key(used)))
             yield DIFFERENT_USES.at(
-                rule.place,
+                place,
                 f"argument {position + 1} of {atom.indicator} has the type {used} in rule {rule.name}, "
                 f"but {expected} in its first use",
                 "Declare the predicate over a common supertype, or use two predicates",
@@ -242,6 +244,20 @@ def _similar(signature: PredicateSignature, indicators: Sequence[str]) -> str:
     return near[0] if near else ""
 
 
+def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[TextRepair, ...]:
+    """The near name at every use of the predicate; none if the near name is not declared, or is not the only one."""
+    arity = len(signature.argument_types)
+    declared = [
+        known.name for known in library.signatures if known.declared and len(known.argument_types) == arity
+    ]  # fmt: skip
+    if near not in declared or len(get_close_matches(signature.name, declared, 2, 0.8)) > 1:
+        return ()
+    atoms = [atom for rule in library.rules for atom in rule.atoms]
+    atoms += [*library.facts, *library.examples]
+    places = [atom.place for atom in atoms if atom.indicator == signature.indicator and atom.place is not None]
+    return tuple(TextRepair(place, signature.name, near) for place in places)
+
+
 UNDECLARED: Final = RuleFault.warning(
     "HPX201", "undeclared predicate",
     "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
@@ -265,11 +281,12 @@ def templates(library: Library) -> Iterator[Diagnostic]:
             # A predicate that rules conclude is what they call it.
             near = "" if signature.indicator in concluded else _similar(signature, indicators)
             meant = f"did you mean {near}? If not, declare" if near else "declare"
-            yield UNDECLARED.at(
+            undeclared = UNDECLARED.at(
                 signature.place,
                 f"{signature.indicator} is not declared, so its kind and its templates are guessed",
                 f"{meant[0].upper()}{meant[1:]} it: {declaration} with its templates",
             )
+            yield replace(undeclared, fix=_respelling(signature, near, library)) if near else undeclared
         elif signature.templates is None:
             yield NO_TEMPLATE.at(
                 signature.place,
@@ -297,10 +314,12 @@ def ungrammatical_templates(library: Library) -> Iterator[Diagnostic]:
         positions = enumerate(signature.argument_types, start=1)
         persons = frozenset(number for number, data_type in positions if type_key(data_type) == type_key(PERSON))
         forms = signature.templates
-        for text in (forms.affirmative, forms.negated, forms.question):
+        for form, text in enumerate((forms.affirmative, forms.negated, forms.question)):
             for error in template_errors(text, persons) if text else ():
                 yield UNGRAMMATICAL.at(
-                    signature.place, f"a template of {signature.indicator} is ungrammatical: {error}", "Reword it"
+                    signature.place_of_template(form),
+                    f"a template of {signature.indicator} is ungrammatical: {error}",
+                    "Reword it",
                 )
 
 
@@ -322,13 +341,13 @@ def senseless_templates(library: Library) -> Iterator[Diagnostic]:
         for name in ("negated", "question"):
             if name in plain and plain[name] == plain.get("affirmative"):
                 yield SENSELESS_TEMPLATES.at(
-                    signature.place,
+                    signature.place_of_template(1 if name == "negated" else 2),
                     f"the {name} form of {signature.indicator} says the same as the affirmative form",
                     "Deny it" if name == "negated" else "Ask it, such as: is [1] ... [2]?",
                 )
         if forms.question and not forms.question.rstrip().endswith("?"):
             yield SENSELESS_TEMPLATES.at(
-                signature.place,
+                signature.place_of_template(2),
                 f"the question form of {signature.indicator} has no question mark",
                 f'Write "{forms.question.rstrip().rstrip(".")}?"',
             )
@@ -366,7 +385,7 @@ def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str,
             term.data_type if isinstance(term, Variable) else expected
             for term, expected in zip(literal.atom.arguments, signature.argument_types, strict=True)
         ]
-        yield rule.place, f" in rule {rule.name}", literal.atom, tuple(types)
+        yield rule.at(literal.atom.place), f" in rule {rule.name}", literal.atom, tuple(types)
 
 
 NO_ENTITY: Final = RuleFault.warning(
@@ -416,7 +435,7 @@ def question_about_nobody(library: Library) -> Iterator[Diagnostic]:
         for variable in literal.variables:
             if type_key(variable.data_type) == type_key(PERSON):
                 yield NOBODY.at(
-                    rule.place,
+                    rule.at(literal.atom.place_of(variable.name)),
                     f"{literal} in rule {rule.name} asks a model about a Person, but it only knows persons with names",
                     "Use a type of persons with names (Author, Historical Figure), make "
                     f"{variable.name} generic, or declare {literal.atom.predicate} as given",
@@ -435,7 +454,7 @@ def vague_question(library: Library) -> Iterator[Diagnostic]:
     for rule, literal in _asked_literals(library):
         if literal.atom.predicate in VAGUE_PREDICATES:
             yield VAGUE.at(
-                rule.place,
+                rule.at(literal.atom.place),
                 f"{literal.atom.predicate} in rule {rule.name} is too vague for a model to answer",
                 "Use a predicate that states how they are related",
             )
@@ -459,7 +478,7 @@ def arithmetic_asked_of_a_model(library: Library) -> Iterator[Diagnostic]:
             parameters = ", ".join(map(str, numbers))
             definition = f"{numbers[0].name} < {numbers[1].name}"
             yield ASKED_ARITHMETIC.at(
-                rule.place,
+                rule.at(atom.place),
                 f"{atom.predicate} in rule {rule.name} relates only numbers, but a model is asked",
                 f'Declare it with the right comparison: "computed {atom.predicate}({parameters}) := {definition}"',
             )

@@ -5,7 +5,7 @@ Each check stands below the faults that it finds. A new check is a fault, a func
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hapax.grammar.attributes import GenericBy
@@ -15,7 +15,18 @@ from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.satisfiable import contradiction
-from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Term, Variable, variable_names
+from hapax.grammar.terms import (
+    Arithmetic,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Term,
+    Variable,
+    item_place,
+    variable_names,
+)
 
 UNBOUND_CONCLUSION: Final = RuleFault.error(
     "HPX101", "unbound head variable",
@@ -30,7 +41,7 @@ def unbound_conclusion_variable(library: Library) -> Iterator[Diagnostic]:
         for variable in rule.unbound:
             near = _namesake(rule, variable, library)
             yield UNBOUND_CONCLUSION.at(
-                rule.place,
+                rule.at(rule.conclusion.atom.place_of(variable.name)),
                 f"unbound head variable: {variable} is in the conclusion of rule {rule.name} but not in its premise",
                 f"Did you mean {near}?" if near else f"Add a literal with {variable} to the premise",
             )
@@ -55,28 +66,30 @@ TWO_TYPES: Final = RuleFault.error(
 def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
     """Types of one variable that are not subtypes of one another."""
     for rule in library.rules:
-        types: dict[str, dict[str, None]] = {}
-        for name, data_type in _types_of_variables(rule, library):
-            types.setdefault(name, {})[data_type] = None
+        types: dict[str, dict[str, Place]] = {}
+        for name, data_type, place in _types_of_variables(rule, library):
+            types.setdefault(name, {}).setdefault(data_type, place)
         for name, used in types.items():
             if library.most_specific(tuple(used)) is None:
                 first, second, *_ = used
                 yield TWO_TYPES.at(
-                    rule.place,
+                    used[second],
                     f"{name} has the unrelated types {' and '.join(used)} in rule {rule.name}",
                     f'Use two variables, or declare "type {first} < {second}"',
+                    used[first],
                 )
 
 
-def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
-    """Pairs of variable name and data type, without types that the declaration of their own atom rejects."""
+def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str, Place]]:
+    """Variable name, data type and place of each use, without types that the declaration of their own atom rejects."""
     for atom in rule.atoms:
         # `uses_of_predicates` reports the rejected ones.
         rejecting = library.signature(atom.indicator).declared
         rejected = [position for position, _, _ in misfits(atom, library)] if rejecting else []
         for position, term in enumerate(atom.arguments):
             if isinstance(term, Variable) and position not in rejected:
-                yield term.name, term.data_type
+                place = atom.argument_places[position] if atom.argument_places else atom.place
+                yield term.name, term.data_type, rule.at(place)
 
 
 UNCONNECTED: Final = RuleFault.error(
@@ -127,9 +140,10 @@ def tautology(library: Library) -> Iterator[Diagnostic]:
             same_arguments = _untyped(literal.atom.arguments) == _untyped(conclusion.arguments)
             if same_arguments and opposite == conclusion.predicate:
                 yield TAUTOLOGY.at(
-                    rule.place,
+                    rule.at(conclusion.place),
                     f"rule {rule.name} is a tautology: its premise already states {literal}",
                     "Conclude something that the premise does not state",
+                    rule.at(literal.atom.place),
                 )
 
 
@@ -194,10 +208,12 @@ def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
     for rule in library.rules:
         core = contradiction(rule.premise, library)
         if core:
+            first, *others = (rule.at(item_place(item)) for item in core)
             yield NEVER.at(
-                rule.place,
+                first,
                 f"the premise of rule {rule.name} can never hold: {' & '.join(map(str, core))}",
                 "Remove or reverse one of these",
+                *others,
             )
 
 
@@ -240,8 +256,9 @@ def unreachable_variable(library: Library) -> Iterator[Diagnostic]:
         denied = variable_names(literal for literal in rule.literals if literal.negated)
         for variable in unreachable_variables(rule, library):
             if variable.name not in denied:
+                using = [item for item in rule.premise if variable in item.variables]
                 yield UNREACHABLE.at(
-                    rule.place,
+                    _place_of_use(rule, using, variable),
                     f"nothing gives {variable} a value in rule {rule.name}; arithmetic only compares it",
                     f"Add a literal that can be asked for {variable.name}, or an equation ({variable.name} = A + 1)",
                 )
@@ -264,7 +281,7 @@ def unsafe_negation(library: Library) -> Iterator[Diagnostic]:
             for variable in literal.variables if literal.negated else ():
                 if variable.name in unbound:
                     yield UNSAFE_NEGATION.at(
-                        rule.place,
+                        rule.at(literal.atom.place_of(variable.name)),
                         f"{variable} occurs in rule {rule.name} only in the negated literal {literal}",
                         f"Add a positive literal that determines the {variable.data_type}",
                     )
@@ -298,14 +315,25 @@ def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
             )
 
 
+def _place_of_use(rule: Rule, using: Sequence[BodyLiteral], variable: Variable) -> Place:
+    """The place of the variable in the first item that uses it."""
+    for item in using:
+        return rule.at(item.place if isinstance(item, Comparison) else item.atom.place_of(variable.name))
+    return rule.at(rule.conclusion.atom.place_of(variable.name))
+
+
 def _comparisons(library: Library) -> Iterator[tuple[Comparison, Place, str]]:
     """Every comparison with the place and the name of its rule or computed predicate."""
     for rule in library.rules:
         for comparison in rule.comparisons:
-            yield comparison, rule.place, f"rule {rule.name}"
+            yield comparison, rule.at(comparison.place), f"rule {rule.name}"
     for signature in library.signatures:
         if signature.definition is not None:
-            yield signature.definition, signature.place, f"the computed predicate {signature.name}"
+            yield (
+                signature.definition,
+                signature.definition.place or signature.place,
+                f"the computed predicate {signature.name}",
+            )
 
 
 def _operands(expression: Expression, operator: str) -> Iterator[tuple[Variable | Constant, str]]:
@@ -346,19 +374,21 @@ def _may_be_number(expression: Expression, library: Library) -> bool:
 @check(NUMBER_AND_TEXT)
 def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
     """Texts where the argument's type is numeric, and numbers where it is not."""
-    atoms = [(atom, rule.place, f" of rule {rule.name}") for rule in library.rules for atom in rule.atoms]
-    atoms += [(fact, library.signature(fact.indicator).place, ", a fact") for fact in library.facts]
-    atoms += [(atom, library.signature(atom.indicator).place, ", an example") for atom in library.examples]
-    for atom, place, owner in atoms:
+    atoms: list[tuple[Atom, Rule | None, str]] = []
+    atoms += [(atom, rule, f" of rule {rule.name}") for rule in library.rules for atom in rule.atoms]
+    atoms += [(fact, None, ", a fact") for fact in library.facts]
+    atoms += [(atom, None, ", an example") for atom in library.examples]
+    for atom, rule, owner in atoms:
         signature = library.signature(atom.indicator)
-        for term, data_type in zip(atom.arguments, signature.argument_types, strict=True):
+        for position, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
             if not isinstance(term, Constant):
                 continue
             # A type like Time, which has the subtype Year, takes both.
             fits = library.may_be_numeric(data_type) if term.is_number else not library.is_numeric(data_type)
             if not fits:
+                place = atom.argument_places[position] if atom.argument_places else atom.place
                 yield NUMBER_AND_TEXT.at(
-                    place,
+                    rule.at(place) if rule is not None else place or signature.place,
                     f"{term} in {atom}{owner} is a {'number' if term.is_number else 'text'}, but {data_type} "
                     f"is a type of {'texts' if term.is_number else 'numbers'}",
                     "Quote texts, and write numbers without quotes",
@@ -374,8 +404,8 @@ COMPUTED_CONCLUDED: Final = RuleFault.error(
 @check(COMPUTED_CONCLUDED, even_if_incomplete=True)
 def computed_predicate_concluded(library: Library) -> Iterator[Diagnostic]:
     """Conclusions and facts over computed predicates, which only arithmetic decides."""
-    concluded = [(rule.conclusion.atom, rule.place) for rule in library.rules]
-    concluded += [(fact, library.signature(fact.indicator).place) for fact in library.facts]
+    concluded = [(rule.conclusion.atom, rule.at(rule.conclusion.atom.place)) for rule in library.rules]
+    concluded += [(fact, fact.place or library.signature(fact.indicator).place) for fact in library.facts]
     for atom, place in concluded:
         if library.signature(atom.indicator).kind is PredicateKind.COMPUTED:
             yield COMPUTED_CONCLUDED.at(

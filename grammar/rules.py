@@ -131,6 +131,11 @@ class PredicateSignature:
     place: Place = field(default=Place(), compare=False)
     # Not in the representation, which identifies runs: those of before tolerances stay the same runs.
     tolerance: Tolerance | None = field(default=None, repr=False)
+    template_places: tuple[Place, ...] = field(default=(), compare=False, repr=False)
+
+    def place_of_template(self, form: int) -> Place:
+        """The place of a form: 0 affirmative, 1 negated, 2 question; the declaration's where the form is missing."""
+        return self.template_places[form] if form < len(self.template_places) else self.place
 
     @property
     def indicator(self) -> str:
@@ -198,6 +203,10 @@ class Rule:
         """Variables of the conclusion that the premise does not contain, which `check` reports."""
         in_premise = variable_names(self.premise)
         return tuple(variable for variable in self.conclusion.variables if variable.name not in in_premise)
+
+    def at(self, place: Place | None) -> Place:
+        """The place of a part of this rule; the rule's own where the part was not read from the rule's file."""
+        return place if place is not None and place.file == self.place.file else self.place
 
     def is_information(self, item: BodyLiteral) -> bool:
         """True if the literal has a generic variable, so that statements mention it; the others only constrain."""
@@ -284,13 +293,12 @@ class Library:
         known = {signature.indicator for signature in self.signatures}
         used: dict[str, list[Atom]] = {}
         places: dict[str, Place] = {}
-        uses = [(atom, rule.place) for rule in self.rules for atom in rule.atoms]
-        # Facts and examples do not keep their places.
-        uses += [(atom, Place()) for atom in (*self.facts, *self.examples)]
+        uses = [(atom, rule.at(atom.place)) for rule in self.rules for atom in rule.atoms]
+        uses += [(atom, atom.place or Place()) for atom in (*self.facts, *self.examples)]
         for declaration in self.declarations:
             if isinstance(declaration, Constraint):
                 literals = [item for item in declaration.premise if isinstance(item, Literal)]
-                uses += [(literal.atom, declaration.place) for literal in literals]
+                uses += [(literal.atom, literal.atom.place or declaration.place) for literal in literals]
         for atom, place in uses:
             if atom.indicator not in known:
                 used.setdefault(atom.indicator, []).append(atom)

@@ -1,6 +1,6 @@
 """Statements as they were written: the parser's output, in which `assemble.py` settles names, types and values.
 
-Nodes carry `at`, their line and column, so that later diagnostics can point at them.
+Nodes carry `at`, their range in the text, so that later diagnostics can point at them.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-Spot: TypeAlias = tuple[int, int]
-"""1-based line and column."""
+Spot: TypeAlias = tuple[int, int, int, int]
+"""1-based line and column of the first character, and of the first one behind the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class RawOperation:
     operator: str
     left: RawExpression
     right: RawExpression
+    at: Spot
 
 
 RawExpression: TypeAlias = WordSequence | RawText | RawNumber | RawOperation
@@ -53,7 +54,7 @@ RawExpression: TypeAlias = WordSequence | RawText | RawNumber | RawOperation
 
 @dataclass(frozen=True, slots=True)
 class RawComparison:
-    """Two expressions and the operator between them; `at` is the operator's."""
+    """Two expressions and the operator between them."""
 
     operator: str
     left: RawExpression
@@ -67,10 +68,7 @@ class RawAtom:
 
     name: WordSequence
     arguments: tuple[RawArgument, ...]
-
-    @property
-    def at(self) -> Spot:
-        return self.name.at
+    at: Spot
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +185,10 @@ class RuleLine:
     at: Spot
 
 
+MISSPELT = "misspelt"
+"""Kind of a statement that begins with what is nearly a keyword."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokenLine:
     """A statement or a whole file that cannot be read. Its kind tells `assemble.py` which diagnostics may only follow
@@ -194,7 +196,7 @@ class BrokenLine:
     """
 
     kind: str
-    """The keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file."""
+    """The keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file, or MISSPELT."""
     name: tuple[str, ...] = ()
     """The words of a declared predicate's name, if they can be read."""
 

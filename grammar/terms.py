@@ -1,7 +1,7 @@
 """Terms, atoms, literals, comparisons and substitutions: the immutable trees that every other room works on.
 
-Trees compare by value and contain no places in files, so a rule read from a file, from LINK's JSON and from its own
-printed form are equal.
+Trees compare by value; the places in files that they carry for diagnostics do not count, so a rule read from a file,
+from LINK's JSON and from its own printed form are equal.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeAlias
+
+from hapax.grammar.errors import Place
 
 Value: TypeAlias = str | int | Decimal
 """The value of a constant. Texts are never numbers: `"1876"` and `1876` are two constants."""
@@ -46,10 +48,12 @@ Term: TypeAlias = Variable | Constant
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A predicate applied to terms."""
+    """A predicate applied to terms. `argument_places`: one for each argument of an atom that was read, else none."""
 
     predicate: str
     arguments: tuple[Term, ...]
+    place: Place | None = field(default=None, compare=False, repr=False)
+    argument_places: tuple[Place, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def indicator(self) -> str:
@@ -64,6 +68,13 @@ class Atom:
     @property
     def is_ground(self) -> bool:
         return not self.variables
+
+    def place_of(self, variable: str) -> Place | None:
+        """The range of the first argument that is the variable of this name."""
+        for term, place in zip(self.arguments, self.argument_places, strict=False):
+            if isinstance(term, Variable) and term.name == variable:
+                return place
+        return self.place
 
     def __str__(self) -> str:
         return f"{self.predicate}({', '.join(map(str, self.arguments))})"
@@ -106,6 +117,7 @@ class Comparison:
     operator: str
     left: Expression
     right: Expression
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -163,6 +175,11 @@ def expression_variables(expression: Expression) -> tuple[Variable, ...]:
     if isinstance(expression, Constant):
         return ()
     return (*expression_variables(expression.left), *expression_variables(expression.right))
+
+
+def item_place(item: BodyLiteral) -> Place | None:
+    """The range of an item of a premise, if it was read from a text."""
+    return item.place if isinstance(item, Comparison) else item.atom.place
 
 
 def variable_names(items: Iterable[Atom | BodyLiteral]) -> set[str]:

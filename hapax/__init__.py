@@ -71,7 +71,9 @@ if TYPE_CHECKING:
         check_rules,
         compile_rules,
         derive,
+        explain_fault,
         export_facts,
+        format_rules,
         import_facts,
         load_rules,
         merge,
@@ -146,6 +148,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.winograd.runs import SchemaAskOptions
     from hapax.grammar.arguments import ArgumentRejected
     from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected
+    from hapax.grammar.explanations import FaultExplanation
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.intake import FactsRejected
     from hapax.kb.records import Distribution
@@ -233,7 +236,9 @@ _HOMES = {
         "check_rules",
         "compile_rules",
         "derive",
+        "explain_fault",
         "export_facts",
+        "format_rules",
         "import_facts",
         "load_rules",
         "merge",
@@ -319,6 +324,7 @@ _HOMES = {
         "HapaxError",
         "RulesRejected",
     ),
+    "hapax.grammar.explanations": ("FaultExplanation",),
     "hapax.grammar.rules": (
         "Library",
         "Rule",
@@ -365,6 +371,7 @@ __all__ = [
     "Explanation",
     "FactChange",
     "FactsRejected",
+    "FaultExplanation",
     "FlippedLabels",
     "GoalRejected",
     "HapaxError",
@@ -434,10 +441,12 @@ __all__ = [
     "evaluate_soundness",
     "evaluate_training",
     "expand_rules",
+    "explain_fault",
     "export_facts",
     "export_schema_sheets",
     "export_schemas",
     "export_sheets",
+    "format_rules",
     "generate_schemas",
     "import_facts",
     "import_lint",

@@ -21,6 +21,7 @@ RESULTS = {
         "Contents",
         "Derivation",
         "Diagnostic",
+        "FaultExplanation",
         "EntailmentChains",
         "EntailmentsJudged",
         "Evaluation",

@@ -166,7 +166,7 @@ def test_the_misprint_comes_with_its_hint() -> None:
     error = next(diagnostic for diagnostic in check_library(library_of(PAPER)) if diagnostic.code == "HPX101")
 
     assert str(error) == (
-        "t.rules:3:1: error HPX101: unbound head variable: Person P is in the conclusion of rule rule3 but not in its "
+        "t.rules:3:173: error HPX101: unbound head variable: Person P is in the conclusion of rule rule3 but not in its "
         "premise. Did you mean Person X?"
     )
 

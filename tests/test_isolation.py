@@ -98,6 +98,8 @@ WITHOUT_SEARCH = (
     ("models",),
     ("doctor",),
     ("compile", "world.rules"),
+    ("explain", "HPX113"),
+    ("fmt", "world.rules"),
     ("plan", "world.rules", "--rule", "repair", *SIMULATED),
     ("rules", "expand", "world.rules", "--rule", "repair", "--variable", "B", *SCRIPTED, "-o", "new.rules", *LATER),
     ("rules", "lint", "world.rules", *SIMULATED, "--db", "rules.db"),

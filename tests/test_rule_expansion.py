@@ -856,7 +856,7 @@ def test_lint_prints_warnings_with_places(place: Path) -> None:
     result, shown = invoke(*arguments), json.loads(invoke(*arguments, "--json").stdout)
 
     assert result.exit_code == 0
-    assert "meta.rules:8:1: warning HPX502" in result.stdout
+    assert "meta.rules:8:30: warning HPX502" in result.stdout
     assert [diagnostic["code"] for diagnostic in shown] == ["HPX502"]
 
 

@@ -1,0 +1,129 @@
+"""The one layout of rule files: blanks, signs and line ends are settled; lines, their order and comments stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hapax.grammar.assemble import COMPARISONS
+from hapax.grammar.errors import HapaxError, RulesRejected
+from hapax.grammar.parser import GOES_ON_BEFORE, SourceToken, parse_statements, statement_tokens
+
+_SIGNS = {"ARROW": "->", "AND": "&", "NOT": "not"}
+"""The sign that stands for all spellings of a terminal."""
+_TIGHT_BEFORE = frozenset(("COMMA", "RPAR", "DOT", "COLON"))
+_OPERATORS = frozenset(
+    ("AND", "ARROW", "NECK", "DEFINE", "PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "LESS", "COMMA", "LPAR", "COLON")
+)
+"""Terminals after which a minus is a sign."""
+_INDENT = "  "
+
+
+def formatted_rules(text: str, file: str = "<text>") -> str:
+    """The text of a rule file in the one layout, which reads as the same rules.
+
+    A continued line is indented, arrows and signs have one spelling, every statement begins a line, and full stops are
+    dropped where a line ends the statement. Raises RulesRejected for a text that cannot be parsed.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if diagnostics := parse_statements(file, text):
+        raise RulesRejected(diagnostics, {file: text})
+    result = _Layout(text).formatted()
+    if _content(result) != _content(text):
+        raise HapaxError(f"{file}: the layout would change the rules. Please report this file; it stays as it is.")
+    return result
+
+
+def _content(text: str) -> list[list[str]]:
+    """The statements without blanks, comments and spellings."""
+    return [[_spelling(token) for token in tokens] for tokens in statement_tokens(text)[1]]
+
+
+def _spelling(token: SourceToken) -> str:
+    if token.type == "COMPARE":
+        return COMPARISONS.get(str(token), str(token))
+    return _SIGNS.get(token.type, str(token))
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The lines of a file as they are laid out."""
+
+    text: str
+    lines: list[str] = field(default_factory=list)
+    current: str = ""
+
+    def formatted(self) -> str:
+        tokens, statements = statement_tokens(self.text)
+        begins = {statement[0].start_pos for statement in statements}
+        properties = {token.start_pos for statement in statements for token in _slashes_of_properties(statement)}
+        following = _following(tokens)
+        inside = False
+        before: list[SourceToken] = []
+        position = 0
+        for index, token in enumerate(tokens):
+            self._comment(position, token.start_pos or 0)
+            position = token.end_pos or 0
+            if token.type == "NEWLINE":
+                self._end_line()
+                continue
+            if token.type == "DOT":
+                inside = False
+                # Without the full stop a line that begins with a minus would continue this one.
+                if following[index] in GOES_ON_BEFORE:
+                    self.current += "."
+                continue
+            if token.start_pos in begins:
+                if self.current:
+                    self._end_line()
+                inside, before = False, []
+            if not self.current and inside:
+                self.current = _INDENT + _spelling(token)
+            else:
+                self.current += _gap(before, token, properties, bool(self.current)) + _spelling(token)
+            before = [*before[-1:], token]
+            inside = True
+        self._comment(position, len(self.text))
+        self._end_line()
+        return "\n".join(self.lines).strip("\n") + "\n" if any(self.lines) else ""
+
+    def _comment(self, start: int, end: int) -> None:
+        """Add the comment between two tokens, if there is one."""
+        comment = self.text[start:end].strip()
+        if comment:
+            self.current += f"  {comment}" if self.current else comment
+
+    def _end_line(self) -> None:
+        """End the line. Of several blank lines one stays."""
+        line, self.current = self.current.rstrip(), ""
+        if line or (self.lines and self.lines[-1]):
+            self.lines.append(line)
+
+
+def _following(tokens: list[SourceToken]) -> list[str]:
+    """For each token the terminal of the next one that is no newline; "" behind the last."""
+    found: list[str] = []
+    terminal = ""
+    for token in reversed(tokens):
+        found.append(terminal)
+        if token.type != "NEWLINE":
+            terminal = token.type
+    return found[::-1]
+
+
+def _slashes_of_properties(statement: list[SourceToken]) -> list[SourceToken]:
+    """The slashes of `symmetric p/2` and the like, which have no blanks."""
+    is_declared = len(statement) > 2 and statement[0].type == statement[1].type == "WORD"
+    return [statement[2]] if is_declared and statement[2].type == "SLASH" else []
+
+
+def _gap(before: list[SourceToken], token: SourceToken, properties: set[int | None], starts: bool) -> str:
+    """The blanks between the token and the one before it on the line."""
+    if not before or not starts:
+        return ""
+    last = before[-1]
+    if token.type in _TIGHT_BEFORE or last.type == "LPAR" or (token.type == "LPAR" and last.type == "WORD"):
+        return ""
+    if token.start_pos in properties or last.start_pos in properties:
+        return ""
+    is_sign = last.type == "MINUS" and (len(before) < 2 or before[-2].type in _OPERATORS)
+    return "" if is_sign else " "

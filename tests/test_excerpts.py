@@ -1,0 +1,211 @@
+"""Diagnostics as `check` prints them: one golden file for each code, and ranges that hold what they mark."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.text import Text
+
+from hapax.api.operations import explain_fault, explained_codes
+from hapax.cli import main
+from hapax.commands.console import visible
+from hapax.commands.excerpts import Excerpts
+from hapax.grammar.checks import FAULTS, check_read
+from hapax.grammar.errors import Diagnostic, GoalRejected, Severity
+from hapax.grammar.explanations import diagnostics_of
+from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
+from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, TOO_MANY, UNREADABLE
+from hapax.grammar.mended import MENDED
+from hapax.grammar.parser import parse_goal, parse_library, read_texts
+
+GOLDEN = Path(__file__).parent / "golden"
+"""Renewed by HAPAX_RENEW_GOLDEN=1; read the differences before they are committed."""
+
+FILE = "example.rules"
+WITHOUT = {
+    UNREADABLE.code: "needs a file that cannot be read",
+    **{fault.code: "needs the facts of a knowledge base" for fault in KB_FAULTS},
+    **{fault.code: "needs a model's judgement" for fault in MODEL_FAULTS},
+}
+"""Codes without a golden file, and the reason."""
+
+RULES = {
+    **{entry.code: entry.examples[0] for entry in FORM_HINTS if entry.code not in WITHOUT},
+    **{fault.code: fault.example for fault in FAULTS},
+}
+GOALS = {entry.code: entry.examples[0] for entry in GOAL_HINTS}
+
+
+def printed(diagnostics: list[Diagnostic], sources: dict[str, str]) -> str:
+    """Messages and marked lines without colours."""
+    excerpts = Excerpts(visible, sources)
+    lines: list[str] = []
+    for diagnostic in diagnostics:
+        lines += [str(diagnostic), *(Text.from_markup(line).plain for line in excerpts.of(diagnostic))]
+    return "\n".join(lines) + "\n"
+
+
+def compared(code: str, text: str) -> None:
+    path = GOLDEN / f"{code}.txt"
+    if os.environ.get("HAPAX_RENEW_GOLDEN"):
+        GOLDEN.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_the_fault_of_a_rule_file_is_printed_as_in_its_golden_file(code: str) -> None:
+    """Place, fact, remedy and the marked lines of the example of each code."""
+    example = RULES[code]
+    found = [diagnostic for diagnostic in check_read(read_texts([(FILE, example)])) if diagnostic.code == code]
+
+    compared(code, printed(found, {FILE: example}))
+
+
+@pytest.mark.parametrize("code", GOALS)
+def test_the_fault_of_a_goal_is_printed_as_in_its_golden_file(code: str) -> None:
+    """A goal is marked like a rule, although it stands in no file."""
+    with pytest.raises(GoalRejected) as rejected:
+        parse_goal(GOALS[code], parse_library([(FILE, 'fact p("a")')]))
+
+    compared(code, printed(list(rejected.value.diagnostics), rejected.value.texts))
+
+
+def test_every_code_has_a_golden_file_or_a_reason() -> None:
+    """A new code cannot be forgotten, and no golden file outlives its code."""
+    codes = {entry.code for entry in (*FORM_HINTS, *GOAL_HINTS, *FAULTS, *KB_FAULTS, *MODEL_FAULTS)}
+
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == codes - WITHOUT.keys()
+
+
+@pytest.mark.parametrize("code", sorted(RULES.keys() - {TOO_MANY.code}))
+def test_a_range_lies_within_its_line(code: str) -> None:
+    """Every diagnostic of a rule file marks at least one character that is there."""
+    example = RULES[code]
+    lines = example.split("\n")
+    for diagnostic in check_read(read_texts([(FILE, example)])):
+        for place in (diagnostic.place, *diagnostic.related):
+            end_line, end_column = place.end_line, place.end_column
+            assert end_line is not None
+            assert end_column is not None
+            assert (place.line, place.column) < (end_line, end_column)
+            assert end_column <= len(lines[end_line - 1]) + 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "code", "marked"),
+    [
+        ("p(T X, U A) & q(U A, V B) -> r(Person P, V B)", "HPX101", "Person P"),
+        ('given age(Person, Age)\nfact age("Ann", "old")', "HPX113", '"old"'),
+        ("p(T X, U A) & q(U A, V B) & A + (1 - B) < 3 -> r(T X, V B)", "HPX112", "A + (1 - B) < 3"),
+        ('oracle p(T, U): "[1] a" / "[1] is an [2]" / "is [1] a [2]?"', "HPX203", None),
+        ('fact p("a\\q")', "HPX054", '"a\\q"'),
+    ],
+)
+def test_the_word_at_fault_is_marked(rules: str, code: str, marked: str | None) -> None:
+    """A range ends with the literal, argument or text at fault, not with its rule."""
+    found = next(fault for fault in check_read(read_texts([(FILE, rules)])) if fault.code == code)
+    place, line = found.place, rules.split("\n")[found.place.line - 1]
+    assert place.end_column is not None
+
+    assert line[place.column - 1 : place.end_column - 1] == (marked or "oracle p(T, U)")
+
+
+def test_wide_and_unprintable_characters_keep_the_marks_in_place() -> None:
+    """Marks stand below their word behind characters of two columns, tabs and escaped controls."""
+    text = 'fact p("\u6f22\u202e",\t"a\\q")'
+    found = [fault for fault in check_read(read_texts([(FILE, text)])) if fault.code == "HPX054"]
+    _, source, marks = printed(found, {FILE: text}).splitlines()
+
+    assert source.endswith('fact p("\u6f22\\u202e", "a\\q")')
+    assert marks.index("^") == source.index('"a') + 1  # the Chinese character takes two columns
+
+
+def test_check_prints_the_line_and_json_has_the_range(tmp_path: Path) -> None:
+    """`check` marks the literal without colours in a pipe; its JSON has the range, and the place as before."""
+    path = tmp_path / "my.rules"
+    path.write_text("p(T X, U A) & q(U A, V B) -> r(Person P, V B)\n", encoding="utf-8")
+    text = CliRunner().invoke(main, ["check", str(path)]).stdout
+    (error,) = [
+        fault for fault in json.loads(CliRunner().invoke(main, ["check", str(path), "--json"]).stdout)
+        if fault["severity"] == "error"
+    ]  # fmt: skip
+
+    assert "\n1 | p(T X, U A) & q(U A, V B) -> r(Person P, V B)\n  |                                ^^^^^^^^\n" in text
+    assert "\x1b" not in text
+    assert error["place"] == f"{path}:1:32"
+    assert (error["line"], error["column"], error["end_line"], error["end_column"]) == (1, 32, 1, 40)
+
+
+@pytest.mark.parametrize("code", sorted(MENDED))
+def test_the_explained_example_has_the_fault_and_the_mended_one_does_not(code: str) -> None:
+    """The mended example has no error either, except that short examples of syntax restate their premise (HPX105)."""
+    explained = explain_fault(code)
+    is_goal = code in GOALS
+    errors = {fault.code for fault in diagnostics_of(explained.mended, is_goal) if fault.severity is Severity.ERROR}
+
+    assert {fault.code for fault in explained.diagnostics} == {code}
+    assert code not in {fault.code for fault in diagnostics_of(explained.mended, is_goal)}
+    assert errors <= ({"HPX105"} if code < "HPX100" else set())
+
+
+def test_every_code_that_rules_can_mend_is_mended() -> None:
+    """Only limits, and faults that depend on files, facts or models, have no mended example."""
+    limits = {"HPX056", "HPX057", "HPX061", "HPX075", "HPX303"}
+
+    assert {entry.code for entry in explained_codes()} == MENDED.keys() | limits | WITHOUT.keys()
+
+
+def test_explain_prints_the_fault_of_its_example_and_the_mended_example() -> None:
+    """The command takes a code in letters of either case, lists all codes without one, and names an unknown one."""
+    text = CliRunner().invoke(main, ["explain", "hpx113"])
+    listed = json.loads(CliRunner().invoke(main, ["explain", "--json"]).stdout)
+    unknown = CliRunner().invoke(main, ["explain", "HPX999"])
+
+    assert text.exit_code == 0
+    assert text.stdout.startswith("HPX113 (error): number and text mixed. Found by `hapax check`.\n")
+    assert "^^^^^" in text.stdout
+    assert text.stdout.endswith(f"Mended:\n\n    {MENDED['HPX113']}\n")
+    assert [entry["code"] for entry in listed] == sorted(RULES.keys() | GOALS.keys() | WITHOUT.keys())
+    assert unknown.exit_code == 1
+    assert "HPX999" in unknown.stderr
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    path = tmp_path / "my, odd%.rules"
+    path.write_text(RULES["HPX106"], encoding="utf-8")
+    return path
+
+
+def test_check_writes_sarif(faulty: Path) -> None:
+    """The log is SARIF 2.1.0: results with code, level, message, range and the related range, and their rules."""
+    ended = CliRunner().invoke(main, ["check", str(faulty), "--format", "sarif"])
+    log = json.loads(ended.stdout)
+    (run,) = log["runs"]
+    result = next(result for result in run["results"] if result["ruleId"] == "HPX106")
+
+    assert ended.exit_code == 4
+    assert log["version"] == "2.1.0"
+    assert run["tool"]["driver"]["name"] == "hapax"
+    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {result["ruleId"] for result in run["results"]}
+    assert result["level"] == "error"
+    assert result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": faulty.as_uri()},
+        "region": {"startLine": 2, "startColumn": 1, "endLine": 2, "endColumn": 35},
+    }
+    assert result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 1
+
+
+def test_check_writes_annotations_for_github(faulty: Path) -> None:
+    """Each fault is one workflow command, with signs escaped that would end a property."""
+    lines = CliRunner().invoke(main, ["check", str(faulty), "--format", "github"]).stdout.splitlines()
+    error = next(line for line in lines if line.startswith("::error "))
+    file = str(faulty).replace("%", "%25").replace(",", "%2C")
+
+    assert error.startswith(f"::error file={file},line=2,endLine=2,col=1,endColumn=34,title=HPX106::")
+    assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in lines)
