@@ -557,6 +557,14 @@ def query(
     return Answers(result.result, complete=result.complete, stopped=stopped)
 
 
+def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> list[str]:
+    """Reasons why a goal may have no answer: names like those of the facts, and predicates without facts."""
+    from hapax.engine.inference.theory import Theory
+    from hapax.engine.near_misses import near_misses as find
+
+    return find(Theory(rules, kb, _texts(assume)), goal)
+
+
 @extras_named()
 def derive(
     rules: Library,

@@ -87,7 +87,11 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         with open_kb(database, read_only=True) as kb:
             rules = _entailing(library, kb, options["entail"])
             answers = operations.query(goal, rules, kb, assume=assume, limits=limits, probability=probability)
+            has_none = not answers.rows and not answers.holds and not options["as_json"]
+            near = operations.near_misses(goal, rules, kb, assume=assume) if has_none else []
         _print_answers(answers, options)
+        for line in near:
+            err.print(escape(line), soft_wrap=True)
         return
     # Noted before `open_kb` makes the file.
     begins = not Path(database).exists()

@@ -1,0 +1,78 @@
+"""Reasons why a goal may have no answer: names that no fact has but are close to one, and predicates without facts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from rapidfuzz import fuzz, process, utils
+
+from hapax.engine.inference.theory import Theory
+from hapax.grammar.goals import Compound, GoalList, GoalTerm, called_indicators
+from hapax.grammar.prolog_text import prolog_atom
+from hapax.grammar.terms import Atom, Constant, Value
+
+ALIKE = 80
+"""Least likeness of two names, of 100 (rapidfuzz's ratio, without case and punctuation)."""
+
+MOST_FACTS = 100_000
+"""No names are compared if the goal depends on more facts: that would take longer than the goal."""
+
+MOST_NAMES = 3
+
+
+def near_misses(theory: Theory, goal_text: str) -> list[str]:
+    """Sentences about what is near a goal without an answer. Raises GoalRejected.
+
+    A name of the goal that no fact has is compared with the names in the facts on which the goal depends.
+    """
+    goal = theory.goal(goal_text)
+    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    counts = theory.kb.fact_counts()
+    stated = [*part.library.facts, *part.assumed]
+    for atom in stated:
+        counts[atom.indicator] = counts.get(atom.indicator, 0) + 1
+    base = [
+        signature.indicator
+        for signature in part.library.completed().signatures
+        if signature.indicator not in part.library.derived and signature.definition is None
+    ]
+    lines = []
+    if sum(counts.get(indicator, 0) for indicator in base) <= MOST_FACTS:
+        known = _known_names(theory, base, stated)
+        lines = [_about(name, known) for name in dict.fromkeys(_names(goal.term)) if name not in known]
+    lines += [f"{indicator} has no facts." for indicator in base if not counts.get(indicator)]
+    return lines
+
+
+def _known_names(theory: Theory, predicates: Sequence[str], stated: Sequence[Atom]) -> dict[str, None]:
+    """The texts in stored facts of these predicates and in facts of rule files and assumptions, each once."""
+    values: list[Value] = []
+    for indicator in predicates:
+        for fact in theory.kb.facts(indicator.rpartition("/")[0]):
+            values += fact.arguments
+    for atom in stated:
+        values += [term.value for term in atom.arguments if isinstance(term, Constant)]
+    return {value: None for value in values if isinstance(value, str)}
+
+
+def _about(name: str, known: Collection[str]) -> str:
+    found = process.extract(
+        name, list(known), scorer=fuzz.ratio, processor=utils.default_process, score_cutoff=ALIKE, limit=MOST_NAMES
+    )
+    near = " or ".join(prolog_atom(choice) for choice, _, _ in found)
+    return f"No fact has {prolog_atom(name)}. " + (
+        f"Did you mean {near}?" if near else "No name in the facts is like it."
+    )
+
+
+def _names(term: GoalTerm) -> Iterator[str]:
+    """The texts in a goal, in order."""
+    if isinstance(term, Constant):
+        if isinstance(term.value, str):
+            yield term.value
+    elif isinstance(term, Compound):
+        for part in term.arguments:
+            yield from _names(part)
+    elif isinstance(term, GoalList):
+        for part in term.items:
+            yield from _names(part)
