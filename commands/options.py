@@ -526,17 +526,14 @@ with_search_settings = together(
         "--values",
         "values_per_call",
         type=click.IntRange(1),
-        default=50,
-        show_default=True,
-        help="Values asked for in one call.",
+        help="Values asked for in one call.  [default: 50; 10 of smollm2 and gguf models; with --compat 50]",
     ),
     click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
     click.option(
         "--answer-tokens",
         type=click.IntRange(1),
-        default=1000,
-        show_default=True,
-        help="Tokens that a model may use for one list of values, its reasoning included.",
+        help="Tokens that a model may use for one list of values, its reasoning included.  [default: 1000; 25 a value "
+        "of smollm2 and gguf models]",
     ),
     click.option(
         "--plan",
@@ -628,6 +625,10 @@ def load_models(
         return operations.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
 
+TOKENS_PER_VALUE = 25
+"""Tokens for one value of a list where a model is given few values at once: a name and a few words about it."""
+
+
 def search_settings(options: dict[str, Any]) -> Any:
     """The settings of a search by its options."""
     from hapax.engine.search.settings import THRESHOLDS, SearchSettings
@@ -642,9 +643,7 @@ def search_settings(options: dict[str, Any]) -> Any:
         "beam",
         "keep_share",
         "calls_per_question",
-        "values_per_call",
         "temperature",
-        "answer_tokens",
         "measure",
         "ends",
         "compat",
@@ -666,8 +665,22 @@ def search_settings(options: dict[str, Any]) -> Any:
         likelihood="random" if options.get("no_likelihood") else "model",
         # LINK's ways include its order of variables.
         plan=options["plan"] or ("link" if options["compat"] else "cheapest"),
+        **_list_sizes(options),
         **{name: options[name] for name in (*same, *THRESHOLDS)},
     )
+
+
+def _list_sizes(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Values and tokens of one list: as the user says, as suits the knowledge model, or the settings' own."""
+    from hapax.llm_oracle.registry import find_backend
+
+    names = ("values_per_call", "answer_tokens")
+    sizes = {name: options[name] for name in names if options[name] is not None}
+    backend = None if options["compat"] else find_backend(options["knowledge"].partition(":")[0])
+    if backend is not None and backend.values_per_call is not None:
+        sizes.setdefault("values_per_call", backend.values_per_call)
+        sizes.setdefault("answer_tokens", TOKENS_PER_VALUE * sizes["values_per_call"])
+    return sizes
 
 
 def question_settings(options: Mapping[str, Any]) -> SearchSettings:

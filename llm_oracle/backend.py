@@ -116,6 +116,9 @@ class Backend:
     reads_any_words: bool = False
     """True if its models follow instructions in any words, so that the prompt profile that suits them best is probed.
     Other models are asked in the words of the profile `hapax`."""
+    values_per_call: int | None = None
+    """Values to ask for in one call unless the user says; None: as many as of any model. Small models repeat themselves
+    in long lists, and a processor takes minutes over them."""
     price: Price | None = None
     """Price of its models unless the user gives one; `FREE` for models in this process; None: unknown."""
 

@@ -122,6 +122,12 @@ class ReplyQuestion:
     forbidden: tuple[Value, ...] = ()
 
     @property
+    def has_article(self) -> bool:
+        """True if `the` stands before the slot."""
+        before, slot, _ = self.sentence.partition(f"[{self.variable}]")
+        return bool(slot) and f" {before}".casefold().endswith(" the ")
+
+    @property
     def _sides(self) -> tuple[list[str], list[str]] | None:
         """The words of the template before and after its slot; None if it has no slot."""
         before, slot, after = self.sentence.partition(f"[{self.variable}]")

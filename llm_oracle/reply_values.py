@@ -460,6 +460,10 @@ def _without_quotes(text: str) -> str:
     return text.strip(_LONE).strip()
 
 
+_FOOTNOTE = re.compile(r"(?<=[^\W\d_]{2})\*$")
+"""An asterisk after a word, as of a footnote or half of an emphasis; names such as `Sagittarius A*` keep theirs."""
+
+
 def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     """The name without parentheses, further parts, quotes and closing punctuation."""
     text = _without_quotes(name.strip())
@@ -469,7 +473,9 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
         text = _BYLINE.sub("", text)
     text = _unstopped(text, style) if not style.stops else text.rstrip(",; ")
     text = _before_comma(_first_alternative(text), question)
-    return " ".join(_without_quotes(text.replace("**", "")).split())
+    text = " ".join(_without_quotes(_FOOTNOTE.sub("", text.replace("**", ""))).split())
+    # The sentence has the article itself: "the whole course of the [A]".
+    return text[4:] if question.has_article and text[:4].casefold() == "the " else text
 
 
 def _without_parentheses(text: str) -> str:

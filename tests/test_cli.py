@@ -16,6 +16,8 @@ from rich.console import Console
 
 from hapax import cli
 from hapax.commands import console
+from hapax.commands.options import search_settings
+from hapax.commands.search import search as search_command
 from hapax.engine.search.progress import ProgressCounter
 from hapax.kb.records import TypeFact
 from hapax.kb.store import KnowledgeBase
@@ -656,6 +658,24 @@ def test_the_default_ranker_knows_which_names_are_common(
     monkeypatch.setattr(registry, "find_backend", found)
 
     assert ranker in invoke("search", rules, "--db", tmp_path / "kb.db").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sizes"),
+    [
+        (("-m", "smollm2"), (10, 250)),
+        (("-m", "gguf:small.gguf", "--values", "4"), (4, 100)),
+        (("-m", "smollm2", "--answer-tokens", "900"), (10, 900)),
+        (("-m", "smollm2", "--compat", "paper"), (50, 1000)),
+        (("-m", "simulated"), (50, 1000)),
+    ],
+)
+def test_small_models_are_asked_for_short_lists(arguments: tuple[str, ...], sizes: tuple[int, int]) -> None:
+    """A small model on a processor repeats itself in long lists; what the user says holds for every model."""
+    context = search_command.make_context("search", list(arguments))
+    settings = search_settings(context.params)
+
+    assert (settings.values_per_call, settings.answer_tokens) == sizes
 
 
 @pytest.mark.parametrize("words", [("query", "r(X, A)"), ("why", "r(x, 1)"), ("why-not", "r(x, 1)")])

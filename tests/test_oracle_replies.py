@@ -85,6 +85,7 @@ def test_only_the_token_limit_drops_a_last_line() -> None:
 
 
 ADVERSARIAL = [
+    ("1. The Danube River*\n2. Sagittarius A*\n3. Volga", ["The Danube River", "Sagittarius A*", "Volga"]),
     ("1 Pizza\n2 Risotto\n3 Lasagna", ["Pizza", "Risotto", "Lasagna"]),
     ("Dishes from Italy include pizza, risotto, and lasagna.", ["pizza", "risotto", "lasagna"]),
     ("Pizza is a dish from Italy. Risotto is a dish from Italy.", ["Pizza", "Risotto"]),
@@ -246,6 +247,8 @@ SENTENCES = [
         "Coffee is grown in many places, such as Brazil and Peru.",
         ["Brazil", "Peru"],
     ),
+    ("the [A] flows through Austria", "River", "1. The Danube\n2. Inn", ["Danube", "Inn"]),
+    ("[A] is a band from Liverpool", "Band", "1. The Beatles", ["The Beatles"]),
     ("[A] borders France", "Country", "France and Spain", ["France", "Spain"]),
     ("[A] is a dish", "Dish", "Fish and chips", ["Fish and chips"]),
     ("[A] is a sea bird", "Bird", "I don't know any sea birds, gulls aside.", []),

@@ -169,6 +169,9 @@ def _in_role(loaded: LoadedModel, request: ModelRequest) -> Any:
     return HuggingFaceCritic(loaded) if request.role == CRITIC else HuggingFaceLikelihood(loaded)
 
 
+FEW_VALUES = 10
+"""Values in one list of a small model on a processor."""
+
 EMBEDDED = Backend(
     open=_open_embedded,
     roles=ALL_ROLES,
@@ -197,6 +200,7 @@ GGUF = Backend(
     abilities="a GGUF file in this process, converted once into the cache; roles as for hf:",
     missing=_gguf_missing,
     identify=_identify_gguf,
+    values_per_call=FEW_VALUES,
     price=FREE,
 )
 
@@ -207,6 +211,7 @@ SMOLLM2 = Backend(
     abilities="SmolLM2-135M-Instruct, a small pretrained language model in this process; no network",
     missing=_smollm2_missing,
     identify=_identify_smollm2,
+    values_per_call=FEW_VALUES,
     price=FREE,
 )
 
