@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from cli_fixture import invoke
+from cli_fixture import EVERY_END, invoke
 from click.testing import Result
 from openai_fake import FakeServer, Faulty
 from test_oracle_openai import facts, statements
@@ -58,7 +58,7 @@ def wait_until_up(server: subprocess.Popen[bytes], url: str) -> None:
 
 
 def search(database: Path, *options: str | Path) -> Result:
-    arguments = ["search", *RULE, "--db", database, "--no-progress", *options]
+    arguments = ["search", *RULE, "--db", database, "--no-progress", *EVERY_END, *options]
     result = invoke(*arguments)
     assert result.exit_code == 0, result.output
     return result
