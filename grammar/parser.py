@@ -345,13 +345,14 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
 def _goes_on(current: list[Token], token: Token, blank_line: bool) -> bool:
     """True if the statement `current` carries on over the newline before `token`.
 
-    An operator at its end carries it over blank lines too, an operator at the start of the next line does not.
+    An operator at its end carries it over blank lines too; at the start of the next line only an arrow does, because no
+    statement begins with one.
     """
     if not current:
         return False
     # Attributes go on only at a comma: the sign at the start of a broken rule below them is not theirs.
     after, before = (_COMMA, _COMMA) if current[0].type == "ATTRIBUTE" else (GOES_ON_AFTER, GOES_ON_BEFORE)
-    return current[-1].type in after or (token.type in before and not blank_line)
+    return current[-1].type in after or (token.type in before and (not blank_line or token.type == "ARROW"))
 
 
 def _parse(tokens: list[Token]) -> SourceLine:

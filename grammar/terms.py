@@ -124,7 +124,7 @@ class Comparison:
         return tuple(dict.fromkeys((*expression_variables(self.left), *expression_variables(self.right))))
 
     def __str__(self) -> str:
-        return f"{_expression_text(self.left)} {self.operator} {_expression_text(self.right)}"
+        return f"{expression_text(self.left)} {self.operator} {expression_text(self.right)}"
 
 
 BodyLiteral: TypeAlias = Literal | Comparison
@@ -197,14 +197,14 @@ def quoted(text: str) -> str:
     return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in escaped) + '"'
 
 
-def _expression_text(expression: Expression) -> str:
+def expression_text(expression: Expression) -> str:
     """The expression as rule text; variables are printed without their type, which an atom of the rule states."""
     return expression.name if isinstance(expression, Variable) else str(expression)
 
 
 def _operand(expression: Expression, parent: Arithmetic, right: bool) -> str:
     """The operand of an operation, in parentheses if it would be read otherwise without them."""
-    text = _expression_text(expression)
+    text = expression_text(expression)
     if not isinstance(expression, Arithmetic):
         return text
     strength = {"+": 1, "-": 1, "*": 2, "/": 2}

@@ -422,3 +422,13 @@ def test_a_variable_is_a_capital_letter_of_any_alphabet() -> None:
     assert [variable.name for variable in rule.variables] == ["Ä", "Ω2"]
     with pytest.raises(RulesRejected):
         parse_rule("p(Person ä, City B) -> q(City B, Person ä)")
+
+
+@pytest.mark.parametrize("arrow", ["->", ":-"])
+def test_an_arrow_below_a_blank_line_belongs_to_the_premise_above(arrow: str) -> None:
+    """No statement begins with an arrow; the other operators carry a rule over one newline only."""
+    before, after = ("p(T X) & q(T X)", "r(T X)")
+    text = f"{before}\n\n-> {after}" if arrow == "->" else f"{after} :-\n\n{before}"
+
+    (rule,) = parse_library([("t", text)]).rules
+    assert rule.sentence == "p(T X) & q(T X) -> r(T X)"
