@@ -568,6 +568,12 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
         left, operator, right = parts
         return syntax.RawComparison(str(operator), left, right, _span(left, right))
 
+    def definition(self, parts: list[Any]) -> syntax.RawComparison:
+        *words, operator, right = parts
+        defined = self.words(words)
+        variable = syntax.WordSequence(defined.words[-1:], _at(words[-1]))
+        return syntax.RawComparison(str(operator), variable, right, _span(defined, right), defined)
+
     def operation(self, parts: list[Any]) -> syntax.RawOperation:
         left, operator, right = parts
         return syntax.RawOperation(str(operator), left, right, _span(left, right))

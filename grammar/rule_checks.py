@@ -91,6 +91,9 @@ def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str
             if isinstance(term, Variable) and position not in rejected:
                 place = atom.argument_places[position] if atom.argument_places else atom.place
                 yield term.name, term.data_type, rule.at(place)
+    for comparison in rule.comparisons:
+        if comparison.typed and isinstance(comparison.left, Variable):
+            yield comparison.left.name, comparison.left.data_type, rule.at(comparison.place)
 
 
 UNCONNECTED: Final = RuleFault.error(

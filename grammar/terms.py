@@ -112,19 +112,24 @@ Expression: TypeAlias = Variable | Constant | Arithmetic
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`left operator right`, with one of the operators `< =< > >= = \\=`. `=` and `\\=` also compare texts."""
+    """`left operator right`, with one of the operators `< =< > >= = \\=`. `=` and `\\=` also compare texts.
+
+    `typed`: the left side was written with its data type, as in `Number K = A + 1`.
+    """
 
     operator: str
     left: Expression
     right: Expression
     place: Place | None = field(default=None, compare=False, repr=False)
+    typed: bool = field(default=False, compare=False, repr=False)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple(dict.fromkeys((*expression_variables(self.left), *expression_variables(self.right))))
 
     def __str__(self) -> str:
-        return f"{expression_text(self.left)} {self.operator} {expression_text(self.right)}"
+        left = str(self.left) if self.typed else expression_text(self.left)
+        return f"{left} {self.operator} {expression_text(self.right)}"
 
 
 BodyLiteral: TypeAlias = Literal | Comparison
