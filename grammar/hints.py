@@ -736,7 +736,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
             "p(X) p(Y)",
             "p(X) :- q(X)",
             "p('a",
-            "p(X) -> p(Y)",
+            "p(X) -> ",
             "X = {a}",
             "p(X), ",
             "a.b",

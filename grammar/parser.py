@@ -650,9 +650,11 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
 
     def operation(self, parts: list[Any]) -> Compound:
         left, operator, right = parts
-        if operator in (",", ";") and isinstance(left, Compound) and left.functor == operator:
-            # One flat compound, so that the term of a long conjunction stays shallow.
-            return Compound(left.functor, (*left.arguments, right), left.place)
+        # One flat compound, so that the term of a long conjunction stays shallow. Alternatives are read from the right.
+        if operator == "," and isinstance(left, Compound) and left.functor == ",":
+            return Compound(",", (*left.arguments, right), left.place)
+        if operator == ";" and isinstance(right, Compound) and right.functor == ";":
+            return Compound(";", (left, *right.arguments), _place("<goal>", operator))
         return Compound(str(operator), (left, right), _place("<goal>", operator))
 
     def prefix(self, parts: list[Any]) -> GoalTerm:

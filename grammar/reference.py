@@ -134,6 +134,8 @@ may call the predicates of the rule files and these:
 
 {built_ins}.
 
+`C -> T ; E` is T for the first answer of C, and E if there is none; `once(G)` is the first answer of G.
+
 `aggregate_all/3` computes `count`, {aggregates}. Nothing else can be called.
 """
 
