@@ -16,6 +16,7 @@ from hapax.commands import (
     calibrate,
     dataset,
     derive,
+    editor,
     entailment,
     evaluate,
     leaderboard,
@@ -92,6 +93,7 @@ for command in (
     machine.list_models,
     machine.doctor,
     agents.serve_mcp,
+    editor.serve_editor,
 ):
     main.add_command(command)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hapax.engine.search.job import SearchJob
@@ -24,6 +24,7 @@ from hapax.evaluation.winograd.prompts import SUBSTITUTED
 from hapax.evaluation.winograd.runs import AskSession, SchemaAskOptions
 from hapax.evaluation.winograd.tables import printed_tables, run_result
 from hapax.grammar.parser import load_library
+from hapax.llm_oracle.backends.reference import covering_references
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
 from hapax.llm_oracle.registry import open_models
 from tools.embedded.wording import RULES_FOLDER
@@ -56,8 +57,11 @@ def _evaluator(run: ResultsRun) -> Findings:
     library = load_library([RULES_FOLDER])
     rules = [rule for rule in library.rules if not library.is_definition(rule) and rule.withdrawn is None]
     rules = rules[: run.sample(len(rules))]
-    # Word frequency ranks, so that the measured model is a judge that neither found nor ranked the statements.
-    models = open_models("embedded", likelihood=FREQUENCY)
+    # As `make search` without SmolLM2: what tables cover, they decide, and word frequency ranks. The measured model is
+    # then a judge that neither found nor ranked the statements.
+    references = covering_references(library)
+    critic = f"reference:{','.join(references)},embedded" if references else None
+    models = open_models("embedded", critic, FREQUENCY, options=replace(run.opening, library=library))
     search(SearchJob(library, rules, run.kb, models, SearchSettings(), run.journal))
     evaluators = open_evaluators([run.model, FREQUENCY], run.opening)
     ends = study(run.kb, evaluators, run.journal, seed=SEED)
