@@ -137,7 +137,7 @@ def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, RuleSu
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """A run: its settings, and how far it is."""
+    """A run: its settings, and how far it is. `statements`: rows, of which a statement at both ends has two."""
 
     run: RunRecord
     heading: Any
@@ -155,7 +155,7 @@ def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
     for verdict in kb.verdict_counts([run.id]):
         counted = counts.setdefault(verdict.gate, [0, 0])
         counted[0 if verdict.accepted else 1] += verdict.count
-    ((statements,),) = kb.query("SELECT count(DISTINCT id) FROM statements WHERE run_id = ?", (run.id,))
+    ((statements,),) = kb.query("SELECT count(*) FROM statements WHERE run_id = ?", (run.id,))
     ((facts,),) = kb.query("SELECT count(*) FROM facts WHERE run_id = ?", (run.id,))
     verdicts = [(gate, accepted, stopped) for gate, (accepted, stopped) in counts.items()]
     costs = costs_in(run, search_summary(kb, run))
