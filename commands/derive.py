@@ -69,8 +69,8 @@ def derive(  # noqa: PLR0917  one parameter an option
 ) -> None:
     """Apply rules to all stored facts, and store the resulting statements with their proofs.
 
-    No model is asked. Literals about a generic variable are assumed, and all others are proved. Statements that a rule
-    gave before are replaced.
+    No model is asked. Literals about a generic variable are assumed, and all others are proved. Where statements are
+    stored and few facts have changed since, only what the change affects is derived.
 
     \b
     hapax derive --db hapax.db
@@ -116,4 +116,6 @@ def _print_report(derivation: Derivation, as_json: bool) -> None:
     for rule in report.rules:
         if rule.reason:
             err.print(escape(f"{rule.rule} was left to Prolog: {rule.reason}."))
+        if rule.anew:
+            err.print(escape(f"{rule.rule} was derived anew, not from the changes alone: {rule.anew}."))
     err.print(f"{counted(report.facts, 'new fact')} read in {report.seconds_reading:.2f} s")

@@ -52,9 +52,10 @@ def test_an_old_file_opens_and_keeps_every_row(old: Path, read_only: bool) -> No
     after = rows(old)
     del before["_sqlite_migrations"]
     for name, old_rows in before.items():
-        # A migration may append columns.
+        # A migration may append columns, and gives the tables of single predicates and rules an underscore.
+        new_rows = after[name if name in after else f"_{name}"]
         width = len(old_rows[0]) if old_rows else 0
-        assert sorted((row[:width] for row in after[name]), key=repr) == [row[:width] for row in old_rows]
+        assert sorted((row[:width] for row in new_rows), key=repr) == [row[:width] for row in old_rows]
     assert len(kept) > 20
 
 
