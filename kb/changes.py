@@ -41,7 +41,7 @@ class TableChange:
 
     @property
     def old(self) -> str:
-        """View of the rows before the change."""
+        """View of the rows before the change, with their `ref` of that time."""
         return f"temp.old_{self.table}"
 
     @property
@@ -117,14 +117,19 @@ class TableChanges:
         typed = ", ".join(f"{column} INTEGER NOT NULL" for column in (*columns, "ref"))
         for name in ("gone", "new"):
             self._make(f"{name}_{table}", f"{typed}, PRIMARY KEY ({key})", " WITHOUT ROWID")
-        self._make(f"moved_{table}", "ref INTEGER PRIMARY KEY, now INTEGER NOT NULL")
+        self._make(f"moved_{table}", "ref INTEGER PRIMARY KEY, now INTEGER NOT NULL UNIQUE")
         is_gone = f"EXISTS (SELECT 1 FROM {change.gone} AS g WHERE {change.same('g', 'x')})"  # noqa: S608  ours
         is_new = f"EXISTS (SELECT 1 FROM {change.new} AS g WHERE {change.same('g', 'x')})"  # noqa: S608  ours
-        states = {"now": f"NOT {is_gone}", "old": f"NOT {is_new}", "kept": f"NOT {is_gone} AND NOT {is_new}"}
-        for name, condition in states.items():
+        before = f"coalesce((SELECT m.ref FROM {change.moved} AS m WHERE m.now = x.ref), x.ref)"  # noqa: S608  ours
+        states = {
+            "now": ("x.ref", f"NOT {is_gone}"),
+            "old": (f"CASE WHEN {is_gone} THEN x.ref ELSE {before} END", f"NOT {is_new}"),
+            "kept": ("x.ref", f"NOT {is_gone} AND NOT {is_new}"),
+        }
+        for name, (ref, condition) in states.items():
             self._conn.execute(f"DROP VIEW IF EXISTS temp.{name}_{table}")
             # SQLite puts so simple a view into the query that reads it, which then uses the table's indexes.
-            select = f"SELECT * FROM main.{table} AS x WHERE {condition}"  # noqa: S608  ours
+            select = f"SELECT {key}, {ref} AS ref FROM main.{table} AS x WHERE {condition}"  # noqa: S608  ours
             self._conn.execute(f"CREATE TEMP VIEW {name}_{table} AS {select}")
         self._by_table[table] = change
         return change

@@ -389,6 +389,13 @@ class Relations:
         self._conn.execute(f"CREATE TABLE {derivation.table} ({defined})")
         return derivation
 
+    def index_premises(self, derivation: StoredDerivation, premises: int) -> None:
+        """Index a rule's instances by their first premises, by which a change of facts finds them."""
+        if premises:
+            columns = ", ".join(f"p{place}" for place in range(1, min(premises, 2) + 1))
+            name = f"{derivation.table.removeprefix('_')}_by_premises"
+            self._conn.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {derivation.table} ({columns})")
+
     def fill(self, derivation: StoredDerivation, select: str) -> int:
         """Store the rows of a SELECT, whose first column is NULL, as a rule's instances."""
         count = self._conn.execute(f"INSERT INTO {derivation.table} {select}").rowcount

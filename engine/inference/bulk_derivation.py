@@ -773,7 +773,9 @@ class _RuleDeriver:
         columns = [*_columns(rule), *_premises(body)]
         derivation = self.relations.new_instances(rule.name, "sql", _fingerprint(self.kb, self.library, rule), columns)
         # SQLite numbers the instances where the id is NULL.
-        return self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
+        count = self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
+        self.relations.index_premises(derivation, len(body.tables))
+        return count
 
     def _by_prolog(self, rule: Rule) -> int:
         theory = Theory(self.library, self.kb).relevant_to(rule)

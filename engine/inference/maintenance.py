@@ -8,7 +8,7 @@ a row that is gone are deleted by its number, and new ones are joined from the n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hapax.engine.inference.sql import AbsentAtom, CompiledPremise
@@ -243,26 +243,15 @@ class Maintainer:
         """Bring a rule's stored instances up to date and return their number. `values`: SQL of the variables."""
         table = derivation.table
         premises = [f"p{number}" for number in range(1, len(premise.tables) + 1)]
-        changed = {
-            name: change
-            for name, source in zip(premises, premise.tables, strict=True)
-            if (change := self.changes.get(source)) is not None
-        }
-        difference = -self._delete(table, changed)
-        for name, change in changed.items():
-            if self.changes.count(change.moved):
-                now = f"(SELECT m.now FROM {change.moved} AS m WHERE m.ref = {name})"  # noqa: S608  ours
-                where = f"{name} IN (SELECT ref FROM {change.moved})"  # noqa: S608  ours
-                self.relations.run(f"UPDATE {table} SET {name} = {now} WHERE {where}")  # noqa: S608  ours
         key = ", ".join(premises)
         numbers = ", ".join(f"{name} INTEGER NOT NULL" for name in premises)
         self.relations.run("DROP TABLE IF EXISTS temp.unmatched")
         self.relations.run(f"CREATE TEMP TABLE unmatched ({numbers}, PRIMARY KEY ({key})) WITHOUT ROWID")
-        denied = 0
-        for select in self._contradicted(premise):
-            denied += self.relations.run(f"INSERT OR IGNORE INTO temp.unmatched {select}")
-        if denied:
-            difference -= self.relations.run(f"DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM temp.unmatched)")  # noqa: S608
+        self.relations.index_premises(derivation, len(premises))
+        # Numbers of rows are those of before in the first step, and those of now in the others.
+        difference = -self._delete(table, key, self._lost(premise))
+        self._move(table, premise, premises)
+        difference -= self._delete(table, key, self._contradicted(premise))
         variables = [f"v{number}" for number in range(1, len(values) + 1)]
         cells = ", ".join([*variables, *premises])
         typed = ", ".join([*(f"{name} INTEGER" for name in variables), numbers])
@@ -275,14 +264,30 @@ class Maintainer:
         self.relations.run("DROP TABLE temp.matched")
         return self.relations.recount(derivation, difference)
 
-    def _delete(self, table: str, changed: Mapping[str, TableChange]) -> int:
-        """Delete the instances with a row that is gone, in one pass over the table; returns their number."""
-        tests = [
-            f"{name} IN (SELECT ref FROM {change.gone})"  # noqa: S608  ours
-            for name, change in changed.items()
-            if self.changes.count(change.gone)
-        ]
-        return self.relations.run(f"DELETE FROM {table} WHERE {' OR '.join(tests)}") if tests else 0  # noqa: S608
+    def _delete(self, table: str, key: str, selects: Iterable[str]) -> int:
+        """Delete the instances whose premises, by number, are in rows of SELECTs; returns how many there were."""
+        self.relations.run("DELETE FROM temp.unmatched")
+        count = 0
+        for select in selects:
+            count += self.relations.run(f"INSERT OR IGNORE INTO temp.unmatched {select}")
+        unmatched = f"SELECT {key} FROM temp.unmatched"  # noqa: S608  ours
+        return self.relations.run(f"DELETE FROM {table} WHERE ({key}) IN ({unmatched})") if count else 0  # noqa: S608
+
+    def _lost(self, premise: MaintainedPremise) -> Iterator[str]:
+        """SELECTs of the premises, by number, of instances with a row that is gone."""
+        for place, table in enumerate(premise.tables):
+            change = self.changes.get(table)
+            if change is not None:
+                yield premise.old.select_from([f"{change.gone} AS t{place}"], premise.old.references, ())
+
+    def _move(self, table: str, premise: MaintainedPremise, names: Sequence[str]) -> None:
+        """Give the premises of instances the new numbers of rows that have moved."""
+        for name, source in zip(names, premise.tables, strict=True):
+            change = self.changes.get(source)
+            if change is not None and self.changes.count(change.moved):
+                now = f"(SELECT m.now FROM {change.moved} AS m WHERE m.ref = {name})"  # noqa: S608  ours
+                where = f"{name} IN (SELECT ref FROM {change.moved})"  # noqa: S608  ours
+                self.relations.run(f"UPDATE {table} SET {name} = {now} WHERE {where}")  # noqa: S608  ours
 
     def _kept(self, body: CompiledPremise, premise: MaintainedPremise, places: range) -> CompiledPremise:
         """The premise with only rows that were there before and are now, in these places."""
