@@ -79,6 +79,21 @@ def test_an_old_file_answers_every_reading_command(old: Path, tmp_path: Path) ->
     assert [(result.exit_code, result.output) for result in others if result.exit_code] == []
 
 
+def test_statements_that_fall_on_opening_are_said(tmp_path: Path) -> None:
+    """A file of before withdrawals, with a fact deleted below a proof: the first command says how many statements fell."""
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as database:
+        database.executescript((OLD[0].parent / "m008_calibration.sql").read_text("utf-8"))
+        proof = "SELECT json_extract(step.value, '$.fact') FROM proofs, json_each(proofs.proof, '$.steps') AS step"
+        names = [name for (name,) in database.execute(f"{proof} WHERE json_extract(step.value, '$.by') = 'fact'")]
+        database.execute("DELETE FROM facts WHERE id = ?", (names[0],))
+
+    first, second = (invoke("stats", "--db", str(path)) for _ in range(2))
+
+    assert "on facts that an earlier version of Hapax deleted" in " ".join(first.stderr.split())
+    assert "earlier version" not in second.stderr
+
+
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """This version, had it one more migration."""
