@@ -397,7 +397,8 @@ class KnowledgeBase(RecordStore):
             return ""
         clause = "1 statement rests" if fallen == 1 else f"{fallen} statements rest"
         return (
-            f"{self.place}: {clause} on facts that an earlier version of Hapax deleted. Counts and exports leave out what rests on them. "
+            f"{self.place}: {clause} on facts that an earlier version of Hapax deleted. "
+            "Counts and exports leave them out. "
             "`hapax retract --list` names the facts."
         )
 
