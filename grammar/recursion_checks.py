@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, PredicateKind, Rule
@@ -24,17 +23,20 @@ _UP, _DOWN = "<", ">"
 @check(COUNTS_FOR_EVER)
 def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
     """Recursive rules that conclude a number calculated from that of their premise, without a limit of either."""
-    layers = {indicator: layer for layer in evaluation_layers(library) for indicator in layer}
+    users = _users(library)
     for rule in library.rules:
-        layer = layers.get(rule.conclusion.atom.indicator, frozenset())
-        own = [item for item in rule.literals if not item.negated and item.atom.indicator in layer]
+        comparisons = list(_comparisons(rule, library))
+        calculated = {target.name for comparison, _ in comparisons for target, _ in _assignments(comparison)}
+        if calculated.isdisjoint(variable.name for variable in rule.conclusion.variables):
+            continue
+        resting = _resting_on(rule.conclusion.atom.indicator, users)
+        own = [item for item in rule.literals if not item.negated and item.atom.indicator in resting]
         if not own or rule.conclusion.negated:
             continue
         others = [item for item in rule.literals if not item.negated and item not in own]
         limited = variable_names(item for item in others if not _is_computed(item, library))
         counted = variable_names(own) - limited
         concluded = {variable.name for variable in rule.conclusion.variables} - limited - variable_names(own)
-        comparisons = list(_comparisons(rule, library))
         for _ in comparisons:  # an equation may calculate from what another one has calculated
             for comparison, place in comparisons:
                 for target, source in _assignments(comparison):
@@ -44,6 +46,25 @@ def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
                         counted.add(target.name)
                         if target.name in concluded:
                             yield _counts(rule, target, source, place)
+
+
+def _users(library: Library) -> dict[str, set[str]]:
+    """By indicator, the predicates that a rule concludes from it."""
+    users: dict[str, set[str]] = {}
+    for rule in library.rules:
+        for literal in rule.literals:
+            users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
+    return users
+
+
+def _resting_on(indicator: str, users: dict[str, set[str]]) -> set[str]:
+    """The predicate and all that rules conclude from it, directly or not."""
+    found, waiting = {indicator}, [indicator]
+    while waiting:
+        new = users.get(waiting.pop(), set()) - found
+        found |= new
+        waiting.extend(new)
+    return found
 
 
 def _counts(rule: Rule, target: Variable, source: Arithmetic, place: Place | None) -> Diagnostic:

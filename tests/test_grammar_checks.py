@@ -181,7 +181,7 @@ COUNTING = "given next(Number, Number).\ncomputed after(Number A, Number B) := B
         "counts(Thing A, Number N) & N > 3 & M = N + 1",
         "counts(Thing A, Number N) & M = N - 1 & M < 5",
         "counts(Thing A, Number N) & after(Number N, Number M)",
-        "counts(Thing A, Number N) & K = N * 2 & M = K + 1",
+        "counts(Thing A, Number N) & after(Number N, Number K) & M = K * 2",
         "counts(Thing A, Number N) & M = N + 1 & M \\= 7",
     ],
 )
@@ -197,7 +197,7 @@ def test_recursion_that_may_count_for_ever_is_warned_of(premise: str) -> None:
         "counts(Thing A, Number N) & 10 >= N & M = N + 1",
         "counts(Thing A, Number N) & M = N - 1 & N > 0",
         "counts(Thing A, Number N) & next(Number N, Number M) & M = N + 1",
-        "counts(Thing A, Number N) & N < 5 & K = N * 2 & M = K + 1",
+        "counts(Thing A, Number N) & N < 5 & after(Number N, Number K) & M = K * 2",
         "starts(Thing A, Number N) & M = N + 1",
     ],
 )
