@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -64,7 +64,8 @@ class Relations:
         self._kb = kb
         self._conn: sqlite3.Connection = kb.database.conn
         self.symbols = Symbols(self._conn)
-        self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation)
+        self._check_time: Callable[[], None] = lambda: None
+        self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation, self.check_time)
         self._exact: set[int] = set()
         self._changes: TableChanges | None = None
 
@@ -430,11 +431,19 @@ class Relations:
         self._conn.execute("UPDATE derivations SET statements = ? WHERE rule = ?", (count, derivation.rule))
         return count
 
+    def check_time(self) -> None:
+        """Raise an error if the time is up, see `interruptible`."""
+        self._check_time()
+
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM end a long SQL statement: exceptions of their handlers leave the block."""
+    def interruptible(self, check_time: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM end a long SQL statement: exceptions of their handlers leave the block.
+
+        So do those of `check_time`, which is called every few milliseconds.
+        """
         raised: list[BaseException] = []
-        self._conn.set_progress_handler(_signal_check(raised).__next__, _STEPS)
+        self._check_time = check_time
+        self._conn.set_progress_handler(_signal_check(raised, check_time).__next__, _STEPS)
         try:
             yield
         except (sqlite3.Error, HapaxError):
@@ -443,6 +452,7 @@ class Relations:
             raise
         finally:
             self._conn.set_progress_handler(None, 0)
+            self._check_time = lambda: None
 
     # -- reading
 
@@ -517,7 +527,7 @@ def _scaled(number: int | Decimal, places: int) -> int | None:
     return scaled if abs(scaled) < EXACT else None
 
 
-def _signal_check(raised: list[BaseException]) -> Iterator[int]:
+def _signal_check(raised: list[BaseException], check_time: Callable[[], None]) -> Iterator[int]:
     """Progress handler for SQLite: yields 0 to continue, and 1 to stop after a signal's handler has raised.
 
     Python runs signal handlers when a function starts or resumes, and SQLite swallows exceptions of its callbacks. So
@@ -525,6 +535,8 @@ def _signal_check(raised: list[BaseException]) -> Iterator[int]:
     """
     while True:
         try:
+            if not raised:
+                check_time()
             yield int(bool(raised))
         except GeneratorExit:
             return

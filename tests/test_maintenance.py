@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_bulk_inference import ROUTES, fact, facts, library_of, programs, stored
@@ -208,6 +210,44 @@ def test_a_reason_is_given_for_statements_that_are_derived_anew(roads: Knowledge
     assert (half.anew, half.statements, onward.anew) == ("Prolog derives all statements of a rule", 2, "")
     onward, half = derive_all(roads, library, rules, session=prolog).rules
     assert (half.anew, half.statements, half.engine) == ("", 2, "prolog")
+
+
+COUNTING = """
+given starts(Thing, Number).
+@name base
+@generic none
+starts(Thing A, Number N) -> counts(Thing A, Number N).
+@name count
+@generic none
+counts(Thing A, Number N) & M = N + 1 -> counts(Thing A, Number M).
+@name many
+@generic none
+counts(Thing A, Number N) & N > 9 -> has_many(Thing A, Number N).
+"""
+CLIQUE = """
+given n(Thing, Thing).
+@name all
+@generic none
+n(Thing A, Thing G) & n(Thing B, Thing G) & n(Thing C, Thing G) & n(Thing D, Thing G) -> four(Thing A, Thing B, Thing C, Thing D).
+"""
+
+
+@pytest.mark.parametrize(("rules", "subject"), [(COUNTING, "rule many"), (CLIQUE, "The derivation")])
+def test_a_time_limit_ends_a_derivation(rules: str, subject: str, tmp_path: Path) -> None:
+    """Recursion that counts for ever in Prolog, and a join too large in SQL, end with a message and store nothing."""
+    path, file = tmp_path / "kb.db", tmp_path / "f.rules"
+    file.write_text(rules, "utf-8")
+    with KnowledgeBase(path) as kb:
+        kb.add_facts([fact("starts", "a", 1), *(fact("n", f"v{number}", "g") for number in range(300))])
+
+    ended = invoke("derive", str(file), "--db", str(path), "--seconds", "0.5")
+
+    assert ended.exit_code == 1
+    message = " ".join(ended.stderr.split())
+    assert f"{subject} needs more than 0.5 seconds" in message
+    assert "may count for ever" in message
+    with KnowledgeBase(path) as kb:
+        assert kb.derived_counts() == {}
 
 
 def test_a_fact_that_takes_a_used_number_is_read(roads: KnowledgeBase) -> None:

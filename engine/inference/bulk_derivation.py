@@ -8,6 +8,7 @@ of `derive_statements` with one empty substitution; `tests/test_bulk_inference.p
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from hapax.engine.inference.maintenance import (
     NotMaintained,
 )
 from hapax.engine.inference.program import build_program, join_order
-from hapax.engine.inference.session import PrologSession, PrologTerm
+from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm, QueryLimits
 from hapax.engine.inference.sql import CompileContext, CompiledPremise, NotCompiled, compile_premise, conclusion_cells
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.grammar.declarations import ClosedDeclaration
@@ -43,6 +44,7 @@ from hapax.grammar.dependencies import evaluation_layers, strata
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Substitution, Value
+from hapax.grammar.words import counted
 from hapax.kb.changes import TableChanges
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
 from hapax.kb.records import Distribution, StatementRecord, content_id
@@ -92,26 +94,29 @@ def derive_all(
     rules: Sequence[Rule],
     engine: Engine = "auto",
     session: PrologSession | None = None,
+    *,
+    seconds: float | None = None,
 ) -> DerivationReport:
     """Derive the statements of these rules and store them, in one transaction.
 
     Where statements are stored and few facts have changed since, only what the change affects is derived. Predicates
     that definitions of the library conclude are computed as well, whether or not these rules use them. A rule that SQL
     does not decide exactly goes to Prolog (`auto`) or is an error (`sql`). Raises HapaxError for that,
-    and for a predicate that depends on its own negation.
+    and for a predicate that depends on its own negation, and LimitExceeded after `seconds`, with nothing stored.
     """
+    deadline = _Deadline(seconds)
     defined = [rule.conclusion.atom.indicator for rule in library.rules if library.is_definition(rule)]
     part = relevant_library(library, *rules, goals=[*defined, *sorted(library.generating)])
     strata(part)  # raises for negation in a cycle
     relations = Relations(kb)
     # In one transaction: a run that is killed leaves the results of the last one.
-    with open_session(session) as prolog, kb.transaction(), relations.interruptible():
+    with open_session(session) as prolog, kb.transaction(), relations.interruptible(deadline.check):
         began = time.perf_counter()
         changes = relations.changes() if engine != "prolog" else None
         read = relations.bring_up_to_date(changes)
         seconds = time.perf_counter() - began
         compiled = _CompiledLibrary(relations, part, rules) if engine != "prolog" else None
-        deriver = _RuleDeriver(kb, relations, library, prolog, compiled)
+        deriver = _RuleDeriver(kb, relations, library, prolog, compiled, deadline)
         if compiled is not None and changes is not None:
             has_changed = bool(changes)
             compiled.maintain(changes)
@@ -126,6 +131,39 @@ def derive_all(
         results = tuple(deriver.derive(rule, sql_only=engine == "sql") for rule in rules)
         relations.confirm([rule.name for rule in rules])
     return DerivationReport(read, seconds, atoms, results)
+
+
+@dataclass
+class _Deadline:
+    """The end of a derivation's time; None: it has none."""
+
+    seconds: float | None
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise HapaxError(f"seconds is {self.seconds!r}. Set it to a number above 0.")
+
+    def check(self) -> None:
+        """Raise LimitExceeded if the time is up."""
+        if self.seconds is not None and time.monotonic() - self.began > self.seconds:
+            raise self.exceeded("The derivation")
+
+    def exceeded(self, subject: str) -> LimitExceeded:
+        """The error of a time limit: of this one, or without it of Prolog's."""
+        seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
+        return LimitExceeded(
+            f"{subject} needs more than {counted(seconds, 'second')}; nothing of it is stored. Allow more seconds, or "
+            "derive fewer rules at once. `hapax check` names rules that may count for ever.",
+            "seconds",
+        )
+
+    def limits(self) -> QueryLimits:
+        """The limits of a goal in the time that is left."""
+        if self.seconds is None:
+            return BULK_LIMITS
+        left = self.seconds - (time.monotonic() - self.began)
+        return replace(BULK_LIMITS, seconds=max(0.01, left))
 
 
 def read_statements(
@@ -576,6 +614,7 @@ class _CompiledLibrary:
         known = self.relations.successors(closure)
         edges = known if first == then else self.relations.successors(then if first == closure else first)
         for start in sorted({*known, *edges}):
+            self.relations.check_time()
             if first == closure:  # r(A, B) & edge(B, C): from the known ends along edges
                 ends = _reached(known.get(start, ()), edges)
             else:  # edge(A, B) & r(B, C): along edges, and then to the known ends
@@ -704,6 +743,7 @@ class _RuleDeriver:
     library: Library
     session: PrologSession
     compiled: _CompiledLibrary | None
+    deadline: _Deadline
     maintained: dict[str, DerivedRule] = field(default_factory=dict)
     """The results of the rules whose stored statements followed the changes of facts."""
     anew: dict[str, str] = field(default_factory=dict)
@@ -784,7 +824,14 @@ class _RuleDeriver:
         self.session.load(
             build_program(theory.library, theory.facts(), denied=self.kb.denials()) + join.program(theory.library)
         )
-        answers = self.session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True)
+        try:
+            limits = self.deadline.limits()
+            answers = self.session.solutions(join.goal, join.variables, limits, trusted=True, distinct=True)
+        except LimitExceeded as exceeded:
+            subject = f"{rule.place}: rule {rule.name}"
+            if exceeded.limit == "seconds":
+                raise self.deadline.exceeded(subject) from None
+            raise LimitExceeded(f"{subject}: {exceeded}", exceeded.limit) from None
         # Without the substitution's number, in an order that does not depend on the process.
         rows = sorted((row[1:] for row in answers.rows), key=repr)
         values = ([None if isinstance(cell, PrologTerm) else cell for cell in row] for row in rows)
