@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from rich.markup import escape
 
 from hapax.api import operations
@@ -84,7 +85,13 @@ def _note_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, .
 
 
 def _with_noted_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    return (*paths, *context.meta.get(_RULES_OPTION, ()))
+    noted = context.meta.get(_RULES_OPTION, ())
+    # Files on the command line come in place of those that a file or the environment names, as with every option.
+    return (
+        paths
+        if paths and context.get_parameter_source("rules") is not ParameterSource.COMMANDLINE
+        else (*paths, *noted)
+    )
 
 
 # Commands whose only files are rules take these as arguments, and by the option of all other commands.

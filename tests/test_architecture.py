@@ -17,6 +17,8 @@ FENCES = {
     "filelock": ("kb/asking.py", "llm_oracle/backends/cache.py"),
     "tantivy": ("llm_oracle/backends/counts.py",),
     "mcp": ("commands/agents.py",),
+    "lsprotocol": ("commands/editor.py",),
+    "pygls": ("commands/editor.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
     "networkx": ("grammar/dependencies.py", "engine/entailment/closure.py"),
