@@ -158,6 +158,11 @@ MENDED: Final[Mapping[str, str]] = {
         "opposite can_eat cannot_eat\nnever can_eat(Person X, Food A) & must_avoid(Person X, Food A)"
     ),
     "HPX219": 'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    "HPX221": (
+        "given starts_at(Place, Number)\n@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)"
+    ),
     "HPX301": "oracle is_in(Ingredient, Dish)",
     "HPX302": (
         "@generic A\n"
