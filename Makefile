@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON_VENV := .venv/bin/python
 ARGS ?=
 
-.PHONY: search test test-opt-in lint types docs model card results lock figures mutation clean
+.PHONY: search test test-opt-in lint types docs site model card results lock figures mutation clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
@@ -25,6 +25,10 @@ types: .venv/installed
 docs: .venv/installed  ## write the generated pages again
 	@$(PYTHON_VENV) -m hapax.grammar.reference > docs/language.md
 	@$(PYTHON_VENV) -m scripts.commands_page > docs/commands.md
+
+site: .venv/installed  ## build the pages into build/site, to be read without a network
+	@$(PYTHON_VENV) -m sphinx -q -W --keep-going -b html -c docs . build/site $(ARGS)
+	@echo "written: build/site/docs/index.html"
 
 model: .venv/installed  ## train the embedded model anew (about an hour on two cores)
 	@$(PYTHON_VENV) -m tools.embedded.train $(ARGS)

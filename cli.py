@@ -5,6 +5,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 budget reached, 4 rules rejected,
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from hapax.commands import (
@@ -14,6 +16,7 @@ from hapax.commands import (
     calibrate,
     dataset,
     derive,
+    editor,
     entailment,
     evaluate,
     leaderboard,
@@ -24,22 +27,45 @@ from hapax.commands import (
     rule_expansion,
     rules,
     search,
+    serve,
     soundness,
     store,
     votes,
     winograd,
     winograd_rules,
 )
-from hapax.commands.console import Commands
+from hapax.commands.configuration import CONFIGURATION, read_defaults
+from hapax.commands.console import Commands, be_quiet, be_verbose, err
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "HAPAX"})
 @click.version_option(package_name="hapax-kb", prog_name="hapax")
-def main() -> None:
+@click.option(
+    "--config",
+    "configuration",
+    envvar="HAPAX_CONFIG",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"TOML file with defaults of options.  [default: {CONFIGURATION} in this folder, if there is one]",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print data and errors, without progress, notes and warnings.")
+@click.option("-v", "--verbose", count=True, help="Tell each round of calls to a model; twice: their texts, too.")
+@click.pass_context
+def main(context: click.Context, configuration: Path | None, quiet: bool, verbose: int) -> None:
     """Hapax searches for what a language model rarely says, checks it, stores it and reasons over it.
 
-    Every option can also be set by the environment: HAPAX_<COMMAND>_<OPTION>, and HAPAX_DB for --db.
+    Every option can also be set by the environment, as HAPAX_<COMMAND>_<OPTION> and HAPAX_DB for --db, and in the file
+    hapax.toml, as `db = "my.db"` for all commands and below `[search]` for one. The command line comes first, then the
+    environment, then the file.
     """
+    if quiet and verbose:
+        raise click.UsageError("-q and -v contradict each other.")
+    be_quiet(quiet)
+    be_verbose(verbose)
+    path = configuration or (CONFIGURATION if CONFIGURATION.is_file() else None)
+    if path is not None:
+        context.default_map = read_defaults(path, main, is_named=configuration is not None)
+        # The file may come with a folder from elsewhere, and can name a model that gets the questions.
+        err.print(f"Options from {path}", markup=False)
 
 
 for command in (
@@ -56,6 +82,7 @@ for command in (
     reasoning.why,
     reasoning.why_not,
     report.report,
+    serve.serve,
     store.stats,
     store.import_,
     store.export,
@@ -68,6 +95,7 @@ for command in (
     machine.list_models,
     machine.doctor,
     agents.serve_mcp,
+    editor.serve_editor,
 ):
     main.add_command(command)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -17,7 +19,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from hapax.commands.excerpts import Excerpts
@@ -51,8 +53,8 @@ def visible(text: str) -> str:
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
-out = Screen(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 1_000_000)
-err = Screen(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+out = Screen(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 1_000_000)
+err = Screen(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
 
 NOTES_SHOWN = 3
 """Notes of one kind at one place that `check` prints without --all."""
@@ -74,22 +76,48 @@ class Commands(click.Group):
             print_diagnostics(rejected.diagnostics, texts=rejected.texts)
             ctx.exit(FAILED if isinstance(rejected, GoalRejected) else RULES_REJECTED)
         except BudgetReached as reached:
-            err.print(escape(str(reached)))
+            _print_always(escape(str(reached)))
             ctx.exit(BUDGET_REACHED)
         except ArgumentRejected as rejected:
             raise click.UsageError(str(rejected)) from None
         except HapaxError as fault:
-            err.print(f"[red]error:[/] {escape(str(fault))}")
+            _print_always(f"[red]error:[/] {escape(str(fault))}")
             ctx.exit(FAILED)
         except OSError as fault:
             if isinstance(fault, BrokenPipeError):
                 raise  # click ends quietly when a reader such as `head` has gone
             message = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
-            err.print(f"[red]error:[/] {escape(message)}. No answer is lost.")
+            _print_always(f"[red]error:[/] {escape(message)}. No answer is lost.")
             ctx.exit(FAILED)
         except KeyboardInterrupt as ended:
-            err.print("Interrupted. All answers so far are kept. Run the same command to go on.")
+            _print_always("Interrupted. All answers so far are kept. Run the same command to go on.")
             ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)
+
+
+def be_quiet(quiet: bool) -> None:
+    """Print nothing on stderr from here on but errors, or print everything."""
+    err.quiet = quiet
+
+
+def _print_always(message: str) -> None:
+    err.quiet = False
+    err.print(message)
+
+
+def be_verbose(level: int) -> None:
+    """Print the log of Hapax on stderr: nothing at 0, rounds of calls to models at 1, their texts from 2 on."""
+    logger = logging.getLogger("hapax")
+    # A process may run several commands, as tests do.
+    logger.handlers = [_LogLines()] if level else []
+    logger.setLevel(logging.DEBUG if level > 1 else logging.INFO if level else logging.WARNING)
+    logger.propagate = False
+
+
+class _LogLines(logging.Handler):
+    """Prints log records as lines between those of progress."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        err.print(f"{time.strftime('%H:%M:%S')}  {record.getMessage()}", markup=False, soft_wrap=True)
 
 
 class Ended(KeyboardInterrupt):
@@ -154,7 +182,10 @@ def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
     """Print a table without lines. Cells are data, never markup."""
-    table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    # Folded, not cut: at 80 columns two rows must not read alike.
+    headers = [Column(escape(name), overflow="fold") for name in columns]
+    title = None if title is None else escape(title)
+    table = Table(*headers, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*map(escape, row))
     out.print(table)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from rich.markup import escape
 
 from hapax.api import operations
@@ -84,7 +85,13 @@ def _note_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, .
 
 
 def _with_noted_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    return (*paths, *context.meta.get(_RULES_OPTION, ()))
+    noted = context.meta.get(_RULES_OPTION, ())
+    # Files on the command line come in place of those that a file or the environment names, as with every option.
+    return (
+        paths
+        if paths and context.get_parameter_source("rules") is not ParameterSource.COMMANDLINE
+        else (*paths, *noted)
+    )
 
 
 # Commands whose only files are rules take these as arguments, and by the option of all other commands.
@@ -588,8 +595,17 @@ def open_kb(database: str | None, read_only: bool = False, existing: bool = Fals
     if begun_by and not Path(database or "").exists():
         raise HapaxError(f"{database}: there is no such knowledge base. Run `{begun_by}` first, or name one with --db.")
     if existing:
-        KnowledgeBase(database, read_only=True).close()  # raises if there is none
-    return KnowledgeBase(database, read_only=read_only)
+        with KnowledgeBase(database, read_only=True) as kb:  # raises if there is none
+            _say_what_fell(kb)
+    kb = KnowledgeBase(database, read_only=read_only)
+    _say_what_fell(kb)
+    return kb
+
+
+def _say_what_fell(kb: KnowledgeBase) -> None:
+    notice = kb.opening_notice()
+    if notice:
+        _print_notice(notice)
 
 
 def opening_options(

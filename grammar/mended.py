@@ -166,6 +166,11 @@ MENDED: Final[Mapping[str, str]] = {
         "@generic none\nlies_above(Town A, Town B) & lies_on(Town B, River R) & lies_on(Town A, River R) "
         "-> supplies(Town A, Town B)"
     ),
+    "HPX221": (
+        "given starts_at(Place, Number)\n@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)"
+    ),
     "HPX301": "oracle is_in(Ingredient, Dish)",
     "HPX302": (
         "@generic A\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -34,6 +36,8 @@ from hapax.llm_oracle.protocols import (
     Usage,
     single_group,
 )
+
+_LOGGER = logging.getLogger("hapax.calls")
 
 WrappedModel = TypeVar("WrappedModel", Generator, Critic, LikelihoodModel)
 Answer = TypeVar("Answer", Generation, CriticScore, LogLikelihood)
@@ -88,11 +92,24 @@ class JournaledModel(ABC, Generic[WrappedModel, Answer]):
             for group in self._sent(requests, ask, *parameters):
                 yield [(position, self._stored(answer)) for position, answer in group]
 
+        began = time.monotonic()
         try:
-            return [self._read(record) for record in self._journal.answers(self._asker, calls, send)]
+            records = self._journal.answers(self._asker, calls, send)
+            self._log(calls, records, time.monotonic() - began)
+            return [self._read(record) for record in records]
         except BudgetReached as reached:
             reached.answers = tuple(None if record is None else self._read(record) for record in reached.answers)
             raise
+
+    def _log(self, calls: Sequence[PreparedCall], records: Sequence[CallRecord], seconds: float) -> None:
+        if not calls:
+            return
+        sent = sum(call.id in self._journal.missed for call in calls)
+        _LOGGER.info(
+            "%s %s: %d sent, %d stored, %.1f s", self.role, self.identity.name, sent, len(calls) - sent, seconds
+        )
+        for call, record in zip(calls, records, strict=True):
+            _LOGGER.debug("%s %s asked %s, answered %s", self.role, self.identity.name, call.request, record.response)
 
     def _sent(
         self,

@@ -26,7 +26,35 @@ After `make search` or `make test` the program is `.venv/bin/hapax`; `.venv/bin/
 | 4 | rules rejected; a goal that cannot be asked of sound rules is 1 |
 | 130 | interrupted; what was answered is kept |
 
-Data goes to stdout, everything else to stderr.
+Data goes to stdout, everything else to stderr; `hapax -q COMMAND` leaves out all of the latter but errors,
+`hapax -v COMMAND` adds a line for each round of calls to a model, and `-vv` their texts.
+
+## Defaults in a file
+
+`hapax.toml` in the working folder, or the file that `--config` or `HAPAX_CONFIG` names, sets options by their long
+names, for every command that has them or for one:
+
+```toml
+db = "airports.db"
+rules = ["airports.rules"]
+
+[search]
+knowledge = "smollm2"
+beam = 400
+max-calls = 2000
+
+[evaluate.likelihood]
+evaluator = ["smollm2", "frequency"]
+```
+
+The command line comes first, then the environment, then the file; its paths start at the working folder. A name that
+no command has is an error. `aliases` and `proxy` say where keys are sent, so they are taken only from a file that was
+named.
+
+## Completion
+
+`eval "$(_HAPAX_COMPLETE=bash_source hapax)"` in `~/.bashrc` completes commands and options (`zsh_source` in `~/.zshrc`,
+`_HAPAX_COMPLETE=fish_source hapax | source` in fish).
 """
 
 

@@ -294,7 +294,7 @@ def test_facts_read_together_are_as_read_one_by_one(found: list[tuple[str, list[
                 patch.setattr("hapax.kb.loading._columns", lambda _: None)
             derive_all(kb, library_of(JOIN), [])
             numbers = [row[0] for row in kb.database.conn.execute("SELECT number FROM relations")]
-            tables = ["symbols", "relations", *(f"relation_{number}" for number in numbers)]
+            tables = ["symbols", "relations", *(f"_relation_{number}" for number in numbers)]
             contents.append([kb.database.conn.execute(f"SELECT * FROM {table}").fetchall() for table in tables])  # noqa: S608
 
     assert contents[0] == contents[1]
@@ -305,7 +305,7 @@ def relations_of(kb: KnowledgeBase) -> dict[str, list[tuple[Value, ...]]]:
     conn = kb.database.conn
     rows = {}
     for indicator, number in conn.execute("SELECT indicator, number FROM relations").fetchall():
-        rows[indicator] = sorted(conn.execute(f"SELECT * FROM relation_{number}").fetchall())  # noqa: S608
+        rows[indicator] = sorted(conn.execute(f"SELECT * FROM _relation_{number}").fetchall())  # noqa: S608
     return {indicator: found for indicator, found in rows.items() if found}
 
 
@@ -673,15 +673,17 @@ def test_other_rules_need_another_derivation(routes: KnowledgeBase) -> None:
         next(read_statements(routes, changed, changed.rule("onward")))
 
 
-def test_a_failed_derivation_leaves_the_last_one(routes: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_derivation_leaves_the_last_one(
+    routes: KnowledgeBase, prolog: PrologSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ended half way, whatever by: the statements before are there, and are read."""
     library = library_of(ROUTES)
     derive_all(routes, library, [library.rule("onward")], "sql")
     before = stored(routes, library, "onward")
-    monkeypatch.setattr("hapax.kb.relations.Relations.fill", lambda *_: 1 / 0)
+    monkeypatch.setattr("hapax.kb.relations.Relations.fill_rows", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
-        derive_all(routes, library, [library.rule("onward")], "sql")
+        derive_all(routes, library, [library.rule("onward")], "prolog", prolog)
 
     assert stored(routes, library, "onward") == before
 
@@ -800,7 +802,7 @@ def test_duckdb_joins_the_written_tables(routes: KnowledgeBase, tmp_path: Path) 
         connection.execute(f"SET file_search_path = '{tmp_path / 'bulk'}'")
         connection.execute((tmp_path / "bulk" / "rules.sql").read_text("utf-8"))
         for number, count in ((1, 24), (2, 2)):
-            rows = routes.database.conn.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
+            rows = routes.database.conn.execute(f"SELECT * FROM _instances_{number}").fetchall()  # noqa: S608
             found = connection.execute(f"SELECT * FROM instances_{number}").fetchall()  # noqa: S608
             assert sorted(row[1:] for row in found) == sorted(row[1:] for row in rows)
             assert len(rows) == count
@@ -838,7 +840,7 @@ def test_duckdb_compares_decimals(fresh_kb: KnowledgeBase, tmp_path: Path) -> No
         connection.execute(f"SET file_search_path = '{tmp_path / 'bulk'}'")
         connection.execute(text)
         found = connection.execute("SELECT v1, v2, v3, v4 FROM instances_1").fetchall()
-    kept = fresh_kb.database.conn.execute("SELECT v1, v2, v3, v4 FROM instances_1").fetchall()
+    kept = fresh_kb.database.conn.execute("SELECT v1, v2, v3, v4 FROM _instances_1").fetchall()
 
     assert sorted(found) == sorted(kept)
     assert len(kept) > 5

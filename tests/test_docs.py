@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from math import log
 from pathlib import Path
@@ -125,6 +127,23 @@ def test_relative_links_resolve(page: Path) -> None:
     local = [link.split("#")[0] for link in links if not re.match(r"\w+:|#", link)]
 
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_the_site_is_built_and_asks_for_nothing_outside(tmp_path: Path) -> None:
+    """`make site` builds every page without a warning, finds it by search, and its pages load nothing from elsewhere."""
+    options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(DOCS), str(ROOT), str(tmp_path)]
+
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert built.returncode == 0, built.stderr
+    written = [path for path in (tmp_path / "docs").glob("*.html") if path.name != "index.html"]
+    assert {path.stem for path in written} == {path.stem for path in DOCS.glob("*.md") if path.stem != "index"}
+    for page in written:
+        loaded = re.findall(r"<(?:link|script|img)[^>]*(?:href|src)=\"(\w+:)?//", page.read_text("utf-8"))
+        assert loaded == [], page.name
+    assert (tmp_path / "searchindex.js").exists()
 
 
 def test_the_script_of_the_models_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,41 @@ def test_the_misprint_comes_with_its_hint() -> None:
     )
 
 
+COUNTING = "given next(Number, Number).\ncomputed after(Number A, Number B) := B = A + 1.\n@generic none\n{} -> counts(Thing A, Number M)."
+
+
+@pytest.mark.parametrize(
+    "premise",
+    [
+        "counts(Thing A, Number N) & M = N + 1",
+        "counts(Thing A, Number N) & N > 3 & M = N + 1",
+        "counts(Thing A, Number N) & M = N - 1 & M < 5",
+        "counts(Thing A, Number N) & after(Number N, Number M)",
+        "counts(Thing A, Number N) & after(Number N, Number K) & M = K * 2",
+        "counts(Thing A, Number N) & M = N + 1 & M \\= 7",
+    ],
+)
+def test_recursion_that_may_count_for_ever_is_warned_of(premise: str) -> None:
+    """A recursive rule that calculates on without a limit in its direction is named, computed predicates included."""
+    assert codes(COUNTING.format(premise)).count("HPX221") == 1
+
+
+@pytest.mark.parametrize(
+    "premise",
+    [
+        "counts(Thing A, Number N) & M = N + 1 & M < 10",
+        "counts(Thing A, Number N) & 10 >= N & M = N + 1",
+        "counts(Thing A, Number N) & M = N - 1 & N > 0",
+        "counts(Thing A, Number N) & next(Number N, Number M) & M = N + 1",
+        "counts(Thing A, Number N) & N < 5 & after(Number N, Number K) & M = K * 2",
+        "starts(Thing A, Number N) & M = N + 1",
+    ],
+)
+def test_recursion_with_a_limit_is_none_that_counts_for_ever(premise: str) -> None:
+    """A limit of the number or of its source, or facts that give it, end the recursion."""
+    assert "HPX221" not in codes(COUNTING.format(premise))
+
+
 def test_opposite_conclusions_name_both_rules_and_places() -> None:
     """A contradiction between two rules points at both."""
     warning = next(diagnostic for diagnostic in check_library(library_of(PAPER)) if diagnostic.code == "HPX207")

@@ -89,6 +89,7 @@ SEARCHED = (
     ("calibrate", *RULE_FILE, *DB, "--critic", "simulated:12", "--labels", "labels.tsv"),
     ("merge", "kb.db", "--db", "merged.db"),
     ("mcp", *RULE_FILE, *DB),
+    ("lsp", *RULE_FILE, *DB),
     ("evaluate", "likelihood", *RULE_FILE, *DB, "--evaluator", "frequency"),
     ("evaluate", "long-tail", *RULE_FILE, *DB, "--judge", "frequency", "--judge", "simulated"),
     ("evaluate", "probe", *DB, *SIMULATED, "--sample", "2"),

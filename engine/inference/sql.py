@@ -73,6 +73,15 @@ class TagExpression:
     places: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class AbsentAtom:
+    """A negated literal: there is no row with these cells (SQL), and if `covered` some row has the first of them."""
+
+    indicator: str
+    cells: tuple[str, ...]
+    covered: bool = False
+
+
 @dataclass(frozen=True)
 class CompiledPremise:
     """A compiled premise. The tables have the aliases t0, t1, ... in the order of the positive literals."""
@@ -85,6 +94,8 @@ class CompiledPremise:
     """A bound of the numbers among the values."""
     calculates: bool = False
     """True if arithmetic produces a value, which may be in no table."""
+    absent: tuple[AbsentAtom, ...] = ()
+    """The negated literals that the conditions test, other than computed predicates."""
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -145,7 +156,9 @@ def compile_premise(premise: Iterable[BodyLiteral], context: CompileContext) -> 
     cells = compiler.values.values()
     largest, places = (max((getattr(cell, name) for cell in cells), default=0) for name in ("largest", "places"))
     conditions, extent = tuple(dict.fromkeys(compiler.conditions)), NumberExtent(largest, places=places)
-    return CompiledPremise(tuple(compiler.tables), conditions, compiler.values, extent, compiler.calculates)
+    return CompiledPremise(
+        tuple(compiler.tables), conditions, compiler.values, extent, compiler.calculates, tuple(compiler.absent)
+    )
 
 
 def conclusion_cells(atom: Atom, body: CompiledPremise, context: CompileContext) -> tuple[str, ...]:
@@ -203,6 +216,7 @@ class _PremiseCompiler:
     numbers: dict[str, _NumberExpression] = field(default_factory=dict)
     """The values of variables that arithmetic gives: their tags are in no table before the statement ends."""
     calculates: bool = False
+    absent: list[AbsentAtom] = field(default_factory=list)
 
     def item(self, item: BodyLiteral) -> None:
         if isinstance(item, Comparison):
@@ -236,7 +250,9 @@ class _PremiseCompiler:
             table = self.context.tables[literal.atom.indicator]
             same = " AND ".join(f"n.a{place} = {cell.text}" for place, cell in enumerate(cells, 1))
             self.conditions.append(f"NOT EXISTS (SELECT 1 FROM {table} AS n WHERE {same})")  # noqa: S608  ours
-            if closedness is Closedness.CLOSED_FOR_FIRST and cells:
+            is_covered = closedness is Closedness.CLOSED_FOR_FIRST and bool(cells)
+            self.absent.append(AbsentAtom(literal.atom.indicator, tuple(cell.text for cell in cells), is_covered))
+            if is_covered:
                 covered = f"SELECT 1 FROM {table} AS k WHERE k.a1 = {cells[0].text}"  # noqa: S608  ours
                 self.conditions.append(f"EXISTS ({covered})")
             return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hapax.engine.search.job import SearchJob
@@ -15,14 +15,16 @@ from hapax.evaluation.entailment.prompts import Direction
 from hapax.evaluation.entailment.scorers import Measure, PatternScorer, RandomScorer
 from hapax.evaluation.link.likelihood.run import PAPER_DELTAS, LikelihoodOptions, open_evaluators
 from hapax.evaluation.link.likelihood.run import run as measure_likelihoods
+from hapax.evaluation.link.longtail import STORED, LongTailStudy, study
 from hapax.evaluation.link.probing.run import ProbeOptions, ProbeSession
-from hapax.evaluation.shared.results import ExperimentResult
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.winograd.asking import AskSettings
 from hapax.evaluation.winograd.data import HUMAN, WSC273
 from hapax.evaluation.winograd.prompts import SUBSTITUTED
 from hapax.evaluation.winograd.runs import AskSession, SchemaAskOptions
 from hapax.evaluation.winograd.tables import printed_tables, run_result
 from hapax.grammar.parser import load_library
+from hapax.llm_oracle.backends.reference import covering_references
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
 from hapax.llm_oracle.registry import open_models
 from tools.embedded.wording import RULES_FOLDER
@@ -51,18 +53,38 @@ class Part:
 
 
 def _evaluator(run: ResultsRun) -> Findings:
-    """Delta of the shipped search by the model and by word frequency."""
+    """Ends of the shipped search, as the model and word frequency see them by every measure, and by LINK's delta."""
     library = load_library([RULES_FOLDER])
     rules = [rule for rule in library.rules if not library.is_definition(rule) and rule.withdrawn is None]
     rules = rules[: run.sample(len(rules))]
-    # The embedded model finds the statements; what it ranked is judged by two models that did not rank it.
-    search(SearchJob(library, rules, run.kb, open_models("embedded"), SearchSettings(), run.journal))
-    evaluators = open_evaluators([FREQUENCY, run.model], run.opening)
+    # As `make search` without SmolLM2: what tables cover, they decide, and word frequency ranks. The measured model is
+    # then a judge that neither found nor ranked the statements.
+    references = covering_references(library)
+    critic = f"reference:{','.join(references)},embedded" if references else None
+    models = open_models("embedded", critic, FREQUENCY, options=replace(run.opening, library=library))
+    search(SearchJob(library, rules, run.kb, models, SearchSettings(), run.journal))
+    evaluators = open_evaluators([run.model, FREQUENCY], run.opening)
+    ends = study(run.kb, evaluators, run.journal, seed=SEED)
     folder = run.folder / "figures"
     options = LikelihoodOptions(evaluators=evaluators, figure_numbers=(3, 4), out=folder)
     result = measure_likelihoods(run.kb, options, run.journal)
     written = [path.name for paths in result.written.values() for path in paths if path.suffix == ".svg"]
-    return _findings(result.to_result(), (PAPER_DELTAS,), written)
+    measured = ends.to_result()
+    tables = [_stored_ends(ends), *measured.tables, *result.to_result().tables]
+    notes = (PAPER_DELTAS, *measured.notes, *result.to_result().notes)
+    return Findings(tables, (), notes, written)
+
+
+def _stored_ends(ends: LongTailStudy) -> ResultTable:
+    """The ends of the search itself, by each judge and measure, with intervals."""
+    rows = []
+    for split in ends.judged:
+        if split.ranker == STORED:
+            mark = "*" if split.circular else ""
+            estimates = (split.auc, split.auc_equal_tokens, split.positive)
+            rows.append((f"{split.judge}{mark}", split.judged_by, *map(str, estimates), split.auc.count))
+    columns = ("judge", "by", "AUC", "AUC, names of as many tokens", "rules with delta > 0", "rules")
+    return ResultTable("Head against long tail of the search", columns, rows)
 
 
 def _probes(run: ResultsRun) -> Findings:
@@ -110,19 +132,21 @@ def _absent(path: Path) -> Findings:
     return Findings(missing=f"{path.parent.name}/{path.name} is not in the folder that --data names.")
 
 
-def _findings(result: ExperimentResult, notes: Sequence[str] = (), figures: Sequence[str] = ()) -> Findings:
+def _findings(result: ExperimentResult) -> Findings:
     """The tables of a result, those of the paper apart."""
     printed = [table for table in result.tables if table.title.startswith(PRINTED)]
     measured = [table for table in result.tables if table not in printed]
-    return Findings(measured, printed, [*notes, *result.notes], figures)
+    return Findings(measured, printed, result.notes)
 
 
 PARTS = (
     Part(
         "evaluator",
         "Judge of the shipped search",
-        "Head and long tail of `make search`, which the embedded model found and ranked. Delta is the mean "
-        "log-likelihood per token of a rule's head statements minus that of its long tail (LINK, section 3.2).",
+        "Head and long tail of the shipped rules, found by the embedded model and ranked by word frequency. AUC is the "
+        "probability that a head statement is likelier than a long-tail statement of its rule; [the long "
+        "tail](long_tail.md) explains the measures. Delta is LINK's own: the mean log-likelihood per token of a rule's "
+        "head statements minus that of its long tail (section 3.2).",
         _evaluator,
     ),
     Part(

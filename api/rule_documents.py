@@ -1,0 +1,187 @@
+"""Rule files that are open in an editor: faults, meanings, completions, places and new names, for `hapax lsp`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from hapax.grammar.checks import check_read
+from hapax.grammar.errors import Diagnostic, HapaxError, Place
+from hapax.grammar.occurrences import NameKind, Occurrence, occurrences
+from hapax.grammar.parser import KEYWORDS, ReadRules, read_texts, rule_files
+from hapax.grammar.printing import signature_text
+from hapax.grammar.rules import Library, PredicateSignature
+from hapax.grammar.verbalize import statement_text
+from hapax.grammar.words import counted
+from hapax.kb.store import KnowledgeBase
+
+ATTRIBUTES = ("@name", "@domain", "@principle", "@polarity", "@generic", "@most", "@withdrawn", "@example")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A name that fits at a place. `detail`: what it stands for; `arguments`: of a predicate, to fill in."""
+
+    name: str
+    kind: NameKind | None
+    detail: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineEntry:
+    """A declaration or a rule, and its place."""
+
+    name: str
+    kind: NameKind
+    detail: str
+    place: Place
+
+
+def files_with(file: str, paths: Iterable[str | Path]) -> list[str]:
+    """The absolute names of the rule files among the files and folders if `file` is one of them, otherwise it alone."""
+    files = [str(path.resolve()) for path in rule_files(list(paths)) if path.suffix != ".json"]
+    return files if file in files else [file]
+
+
+class RuleDocuments:
+    """The texts of rule files that belong together, by file name. Lines and columns count from 1.
+
+    `database`: a knowledge base whose facts are counted. The texts may be faulty; what can be read is used.
+    """
+
+    def __init__(self, texts: Mapping[str, str], database: Path | None = None) -> None:
+        self.texts = dict(texts)
+        self._database = database
+
+    @cached_property
+    def _read(self) -> ReadRules:
+        return read_texts(self.texts.items())
+
+    @property
+    def _library(self) -> Library:
+        return self._read.library
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The faults that `hapax check` finds in these files."""
+        return check_read(self._read)
+
+    @cached_property
+    def _occurrences(self) -> list[Occurrence]:
+        return [use for file, text in self.texts.items() for use in occurrences(file, text)]
+
+    def name_at(self, file: str, line: int, column: int) -> Occurrence | None:
+        """The name of a predicate, type or rule at this place."""
+        for use in self._occurrences:
+            place = use.place
+            ends = (place.end_line or place.line, place.end_column or place.column)
+            if place.file == file and (place.line, place.column) <= (line, column) <= ends:
+                return use
+        return None
+
+    def meaning(self, name: Occurrence) -> str:
+        """The meaning of a name in Markdown: its declaration and sentences, and the number of its facts."""
+        if name.kind is NameKind.PREDICATE:
+            signature = self._signature(name)
+            return "" if signature is None else self._predicate(signature)
+        if name.kind is NameKind.TYPE:
+            return self._type(name.name)
+        rule = next((rule for rule in self._library.rules if rule.name == name.name), None)
+        return "" if rule is None else statement_text(rule, self._library).sentence
+
+    def _signature(self, name: Occurrence) -> PredicateSignature | None:
+        for signature in self._library.signatures:
+            if signature.name == name.name and name.arity in (None, len(signature.argument_types)):
+                return signature
+        return None
+
+    def _predicate(self, signature: PredicateSignature) -> str:
+        lines = [f"```hapax\n{signature_text(signature)}\n```"]
+        if not signature.declared:
+            lines.append("Not declared: types and sentences are guessed.")
+        elif signature.templates is not None:
+            forms = (signature.templates.affirmative, signature.templates.negated, signature.templates.question)
+            lines += [f"- {text}" for text in forms if text]
+        used = sum(any(atom.indicator == signature.indicator for atom in rule.atoms) for rule in self._library.rules)
+        lines.append(f"In {counted(used, 'rule')}.")
+        if (facts := self._facts(signature.indicator)) is not None:
+            lines.append(f"{counted(facts, 'fact')} in {self._database}.")
+        return "\n".join(lines)
+
+    def _facts(self, indicator: str) -> int | None:
+        """Facts of the predicate in the knowledge base; None without one that can be read."""
+        if self._database is None or not self._database.exists():
+            return None
+        try:
+            with KnowledgeBase(self._database, read_only=True) as kb:
+                return kb.fact_counts().get(indicator, 0)
+        except HapaxError:
+            return None
+
+    def _type(self, name: str) -> str:
+        above = [parent for child, parent in self._library.subtypes if child == name]
+        below = [child for child, parent in self._library.subtypes if parent == name]
+        lines = [f"Type **{name}**"]
+        lines += [f"- is a kind of {parent}" for parent in above]
+        lines += [f"- {child} is a kind of it" for child in below]
+        uses = [signature.indicator for signature in self._library.signatures if name in signature.argument_types]
+        if uses:
+            lines.append(f"Arguments of {', '.join(uses)}.")
+        return "\n".join(lines)
+
+    def completions(self, file: str, line: int, column: int) -> list[Completion]:
+        """Names that fit at this place: types inside an atom, elsewhere predicates and words of the language."""
+        before = self.texts[file].split("\n")[line - 1][: column - 1]
+        if before.lstrip().startswith("@") and " " not in before.strip():
+            return [Completion(word, None) for word in ATTRIBUTES]
+        if before.count("(") > before.count(")"):
+            return [Completion(name, NameKind.TYPE) for name in self._types()]
+        found = [
+            Completion(signature.name, NameKind.PREDICATE, signature_text(signature), signature.argument_types)
+            for signature in self._library.signatures
+        ]
+        if not before.strip().replace("_", "").isalnum() and before.strip():
+            return found
+        return [*found, *(Completion(word, None) for word in sorted(KEYWORDS))]
+
+    def _types(self) -> list[str]:
+        return sorted({use.name for use in self._occurrences if use.kind is NameKind.TYPE})
+
+    def definition(self, name: Occurrence) -> Place | None:
+        """The declaration of a predicate or subtype, or the name's first use where there is none."""
+        same = self.uses(name)
+        return next((use.place for use in same if use.declares), same[0].place if same else None)
+
+    def uses(self, name: Occurrence) -> list[Occurrence]:
+        """All places that name the same predicate, type or rule."""
+        return [use for use in self._occurrences if use.names_the_same(name)]
+
+    def check_new_name(self, name: Occurrence, new: str) -> None:
+        """Raise HapaxError if the name cannot become the new one."""
+        words = new.split(" ") if name.kind is NameKind.TYPE else [new]
+        if not all(word.isidentifier() or word.replace("-", "").replace("'", "").isalnum() for word in words):
+            raise HapaxError(f"{new!r} is no name of a {name.kind}. Choose letters, digits and _.")
+        taken = Occurrence(name.kind, new, name.place, name.arity)
+        if self.uses(taken):
+            raise HapaxError(f"The {name.kind} {new} exists already. Choose another name.")
+        if name.kind is NameKind.PREDICATE and new in KEYWORDS:
+            raise HapaxError(f"{new} is a word of the language. Choose another name.")
+
+    def outline(self, file: str) -> list[OutlineEntry]:
+        """The declarations and rules of a file, in its order."""
+        entries = [
+            OutlineEntry(use.name, use.kind, self._detail(use), use.place)
+            for use in self._occurrences
+            if use.declares and use.place.file == file and use.kind is not NameKind.RULE
+        ]
+        for rule in self._library.rules:
+            if rule.place.file == file:
+                entries.append(OutlineEntry(rule.name, NameKind.RULE, str(rule.conclusion), rule.place))
+        return sorted(entries, key=lambda entry: (entry.place.line, entry.place.column))
+
+    def _detail(self, name: Occurrence) -> str:
+        signature = self._signature(name) if name.kind is NameKind.PREDICATE else None
+        return "" if signature is None else f"({', '.join(signature.argument_types)})"

@@ -1,0 +1,306 @@
+"""The command `lsp`: the checker as a language server for editors."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hapax.commands.options import with_rules
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import missing_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lsprotocol import types
+    from pygls.lsp.server import LanguageServer
+
+    from hapax.api.rule_documents import RuleDocuments
+    from hapax.grammar.errors import Diagnostic, Place, TextRepair
+    from hapax.grammar.occurrences import Occurrence
+
+SETTLED = 0.15
+"""Seconds without a change after which a text is checked."""
+
+
+@click.command("lsp")
+@with_rules
+@click.option("--db", "database", envvar="HAPAX_DB", help="Knowledge base whose facts are counted.")
+def serve_editor(paths: tuple[Path, ...], database: str | None) -> None:
+    """Serve editors over stdin and stdout by the Language Server Protocol: faults, meanings, completion, new names.
+
+    A file is checked with the other files of --rules if it is one of them, otherwise alone, as `hapax check FILE` does.
+
+    \b
+    hapax lsp
+    hapax lsp --rules rules --db hapax.db
+    """
+    if missing := missing_of("editor"):
+        raise HapaxError(missing)
+    editor_server(paths, database).start_io()
+
+
+def editor_server(paths: tuple[Path, ...] = (), database: str | None = None) -> LanguageServer:
+    """The server, with all its features."""
+    from lsprotocol import types
+    from pygls.lsp.server import LanguageServer
+
+    server = LanguageServer("hapax", version("hapax-kb"))
+    service = _EditorService(server, paths, None if database is None else Path(database))
+    for feature, handler in (
+        (types.TEXT_DOCUMENT_DID_OPEN, service.opened),
+        (types.TEXT_DOCUMENT_DID_CHANGE, service.changed),
+        (types.TEXT_DOCUMENT_DID_CLOSE, service.closed),
+        (types.TEXT_DOCUMENT_HOVER, service.hover),
+        (types.TEXT_DOCUMENT_DEFINITION, service.definition),
+        (types.TEXT_DOCUMENT_REFERENCES, service.references),
+        (types.TEXT_DOCUMENT_RENAME, service.rename),
+        (types.TEXT_DOCUMENT_FORMATTING, service.formatting),
+        (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, service.outline),
+    ):
+        server.feature(feature)(partial(handler))  # pygls notes the feature on it, which a method does not allow
+    completion = types.CompletionOptions(trigger_characters=["(", ",", "@"])
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, completion)(partial(service.completion))
+    fixes = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, fixes)(partial(service.fixes))
+    return server
+
+
+class _EditorService:
+    """Translates between the protocol and `RuleDocuments`: its lines and columns count from 0, in UTF-16 units."""
+
+    def __init__(self, server: LanguageServer, paths: tuple[Path, ...], database: Path | None) -> None:
+        from lsprotocol import types
+
+        self._server, self._paths, self._database = server, paths, database
+        self._types = types
+
+    # Documents
+
+    def _documents(self, uri: str) -> tuple[str, RuleDocuments]:
+        """The file's name, and the texts to which it belongs: those of open documents as they are on the screen."""
+        from hapax.api.rule_documents import RuleDocuments, files_with
+
+        name = self._file(uri)
+        texts = {file: self._text(self._uri(file)) for file in files_with(name, self._paths)}
+        return name, RuleDocuments(texts, self._database)
+
+    def _text(self, uri: str) -> str:
+        try:
+            source = self._server.workspace.get_text_document(uri).source
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+    @staticmethod
+    def _file(uri: str) -> str:
+        from pygls.uris import to_fs_path
+
+        path = to_fs_path(uri)
+        # A document that was never saved has a URI without a path.
+        return str(Path(path).resolve()) if uri.startswith("file:") and path else uri
+
+    @staticmethod
+    def _uri(file: str) -> str:
+        from pygls.uris import from_fs_path
+
+        return file if ":" in file.split("/", maxsplit=1)[0] else from_fs_path(file) or file
+
+    # Places
+
+    def _range(self, place: Place, length: int | None = None) -> types.Range:
+        """The range of a place; of `length` characters, or to the end of the word where the place has no end."""
+        start = self._types.Position(place.line - 1, place.column - 1)
+        lines = self._text(self._uri(place.file)).split("\n")
+        if length is not None:
+            end = self._types.Position(place.line - 1, place.column - 1 + length)
+        elif place.end_line is not None and place.end_column is not None:
+            end = self._types.Position(place.end_line - 1, place.end_column - 1)
+        else:
+            line = lines[place.line - 1] if place.line <= len(lines) else ""
+            words = line[place.column - 1 :].split(maxsplit=1)
+            end = self._types.Position(place.line - 1, place.column - 1 + (len(words[0]) if words else 1))
+        return self._server.workspace.position_codec.range_to_client_units(lines, self._types.Range(start, end))
+
+    def _position(self, uri: str, position: types.Position) -> tuple[int, int]:
+        """Line and column from 1, in characters."""
+        lines = self._text(uri).split("\n")
+        inside = self._server.workspace.position_codec.position_from_client_units(lines, position)
+        return inside.line + 1, inside.character + 1
+
+    def _location(self, place: Place) -> types.Location:
+        return self._types.Location(self._uri(place.file), self._range(place))
+
+    def _name_at(self, params: Any) -> tuple[RuleDocuments, Occurrence | None]:
+        uri = params.text_document.uri
+        name, documents = self._documents(uri)
+        return documents, documents.name_at(name, *self._position(uri, params.position))
+
+    # Faults
+
+    async def opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        await self._check(params.text_document.uri)
+
+    async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Check the text when nobody has typed for a moment."""
+        uri = params.text_document.uri
+        await asyncio.sleep(SETTLED)
+        open_now = self._server.workspace.text_documents.get(uri)
+        if open_now is not None and open_now.version == params.text_document.version:
+            await self._check(uri)
+
+    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        self._publish(params.text_document.uri, [])
+
+    async def _check(self, uri: str) -> None:
+        """Publish the faults of the document, and of the open documents to which it belongs."""
+        name, documents = self._documents(uri)
+        # In a thread, so that other requests are answered meanwhile.
+        faults = await asyncio.to_thread(lambda: documents.diagnostics)
+        opened = set(self._server.workspace.text_documents)
+        for file in documents.texts:
+            if file == name or self._uri(file) in opened:
+                here = [self._diagnostic(fault) for fault in faults if fault.place.file == file]
+                self._publish(uri if file == name else self._uri(file), here)
+
+    def _publish(self, uri: str, diagnostics: list[types.Diagnostic]) -> None:
+        self._server.text_document_publish_diagnostics(self._types.PublishDiagnosticsParams(uri, diagnostics))
+
+    def _diagnostic(self, diagnostic: Diagnostic) -> types.Diagnostic:
+        severity = {
+            "error": self._types.DiagnosticSeverity.Error,
+            "warning": self._types.DiagnosticSeverity.Warning,
+            "note": self._types.DiagnosticSeverity.Information,
+        }[diagnostic.severity]
+        related = [
+            self._types.DiagnosticRelatedInformation(self._location(place), "see also") for place in diagnostic.related
+        ]
+        return self._types.Diagnostic(
+            self._range(diagnostic.place),
+            diagnostic.text,
+            severity,
+            diagnostic.code,
+            source="hapax",
+            related_information=related or None,
+        )
+
+    def fixes(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        """The fixes of `check --fix` for faults in the range."""
+        uri = params.text_document.uri
+        name, documents = self._documents(uri)
+        first, last = params.range.start.line + 1, params.range.end.line + 1
+        actions = []
+        for diagnostic in documents.diagnostics:
+            place = diagnostic.place
+            if diagnostic.fix and place.file == name and first <= place.line <= last:
+                replacements = ", ".join(f"{repair.old} by {repair.new}" for repair in diagnostic.fix)
+                actions.append(
+                    self._types.CodeAction(
+                        f"Replace {replacements}",
+                        self._types.CodeActionKind.QuickFix,
+                        [self._diagnostic(diagnostic)],
+                        edit=self._edit(diagnostic.fix),
+                        is_preferred=True,
+                    )
+                )
+        return actions
+
+    def _edit(self, repairs: Iterable[TextRepair]) -> types.WorkspaceEdit:
+        changes: dict[str, list[types.TextEdit]] = {}
+        for repair in repairs:
+            edit = self._types.TextEdit(self._range(repair.place, len(repair.old)), repair.new)
+            changes.setdefault(self._uri(repair.place.file), []).append(edit)
+        return self._types.WorkspaceEdit(changes)
+
+    # Names
+
+    def hover(self, params: types.HoverParams) -> types.Hover | None:
+        documents, name = self._name_at(params)
+        text = "" if name is None else documents.meaning(name)
+        if name is None or not text:
+            return None
+        return self._types.Hover(
+            self._types.MarkupContent(self._types.MarkupKind.Markdown, text), self._range(name.place)
+        )
+
+    def definition(self, params: types.DefinitionParams) -> types.Location | None:
+        documents, name = self._name_at(params)
+        place = None if name is None else documents.definition(name)
+        return None if place is None else self._location(place)
+
+    def references(self, params: types.ReferenceParams) -> list[types.Location]:
+        documents, name = self._name_at(params)
+        return [] if name is None else [self._location(use.place) for use in documents.uses(name)]
+
+    def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
+        from pygls.exceptions import JsonRpcInvalidParams
+
+        documents, name = self._name_at(params)
+        if name is None:
+            return None
+        try:
+            documents.check_new_name(name, params.new_name)
+        except HapaxError as fault:
+            raise JsonRpcInvalidParams(str(fault)) from None
+        changes: dict[str, list[types.TextEdit]] = {}
+        for use in documents.uses(name):
+            edit = self._types.TextEdit(self._range(use.place), params.new_name)
+            changes.setdefault(self._uri(use.place.file), []).append(edit)
+        return self._types.WorkspaceEdit(changes)
+
+    def completion(self, params: types.CompletionParams) -> types.CompletionList:
+        """Predicates come with their arguments to fill in where the editor takes snippets."""
+        uri = params.text_document.uri
+        name, documents = self._documents(uri)
+        kinds = {
+            "predicate": self._types.CompletionItemKind.Function,
+            "type": self._types.CompletionItemKind.Class,
+        }
+        items = []
+        for offer in documents.completions(name, *self._position(uri, params.position)):
+            kind = kinds.get(offer.kind or "", self._types.CompletionItemKind.Keyword)
+            item = self._types.CompletionItem(offer.name, kind=kind, detail=offer.detail or None)
+            if offer.arguments:
+                slots = ", ".join(f"${{{number}:{text}}}" for number, text in enumerate(offer.arguments, 1))
+                item.insert_text = f"{offer.name}({slots})"
+                item.insert_text_format = self._types.InsertTextFormat.Snippet
+            items.append(item)
+        return self._types.CompletionList(False, items)
+
+    # Files
+
+    def formatting(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
+        """The layout of `hapax fmt`; nothing for a text with faults, which are shown already."""
+        from hapax.api.operations import format_rules
+
+        text = self._text(params.text_document.uri)
+        try:
+            formatted = format_rules(text)
+        except HapaxError:
+            return None
+        if formatted == text:
+            return []
+        lines = text.split("\n")
+        whole = self._types.Range(self._types.Position(0, 0), self._types.Position(len(lines) - 1, len(lines[-1])))
+        units = self._server.workspace.position_codec.range_to_client_units(lines, whole)
+        return [self._types.TextEdit(units, formatted)]
+
+    def outline(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+        name, documents = self._documents(params.text_document.uri)
+        kinds = {
+            "predicate": self._types.SymbolKind.Function,
+            "type": self._types.SymbolKind.Class,
+            "rule": self._types.SymbolKind.Method,
+        }
+        symbols = []
+        for entry in documents.outline(name):
+            where = self._range(entry.place)
+            symbols.append(
+                self._types.DocumentSymbol(entry.name, kinds[entry.kind], where, where, entry.detail or None)
+            )
+        return symbols
