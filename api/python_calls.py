@@ -228,6 +228,7 @@ OPERATION_OF_COMMAND = {
     "derive": "derive",
     "export": "export_facts",
     "import": "import_facts",
+    "ledger": "ledger",
     "merge": "merge",
     "models": "list_models",
     "plan": "plan",

@@ -115,6 +115,7 @@ if TYPE_CHECKING:
         write_schemas,
     )
     from hapax.api.sheets import export_sheets, import_sheets
+    from hapax.api.spending import Reconciliation, SpendingLedger, ledger, reconcile
     from hapax.engine.certificates import Promise
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
@@ -265,6 +266,7 @@ _HOMES = {
         "write_dataset",
         "write_tables",
     ),
+    "hapax.api.spending": ("Reconciliation", "SpendingLedger", "ledger", "reconcile"),
     "hapax.api.results": (
         "Answers",
         "Derivation",
@@ -395,6 +397,7 @@ __all__ = [
     "ProposedRules",
     "QueryLimits",
     "QuestionWords",
+    "Reconciliation",
     "ReportOptions",
     "ReportPage",
     "Rule",
@@ -413,6 +416,7 @@ __all__ = [
     "SheetExportOptions",
     "SheetKind",
     "SoundnessOptions",
+    "SpendingLedger",
     "Statement",
     "Statements",
     "TableMapping",
@@ -459,6 +463,7 @@ __all__ = [
     "keep_rules",
     "kept_rules",
     "leaderboard",
+    "ledger",
     "lint_rules",
     "list_models",
     "load_dataset",
@@ -473,6 +478,7 @@ __all__ = [
     "read_grid",
     "read_questions",
     "read_schemas",
+    "reconcile",
     "report",
     "report_votes",
     "resolve_pronoun",

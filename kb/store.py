@@ -18,10 +18,12 @@ from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import asking, rows
+from hapax.kb.attempts import AttemptLog
 from hapax.kb.connection import translated
 from hapax.kb.record_store import RecordStore
 from hapax.kb.records import (
     Assessment,
+    AttemptRecord,
     CalibrationRecord,
     CallRecord,
     Candidate,
@@ -86,6 +88,14 @@ class KnowledgeBase(RecordStore):
     One object belongs to one thread, as SQLite connections do; several processes may write to one file. Reading and
     writing files of facts is in `exchange`, merging in `merge`, the history of one fact in `story`.
     """
+
+    _attempt_log: AttemptLog | None = None
+
+    def close(self) -> None:
+        """Close the file, and remove its -wal and -shm files unless another process uses them."""
+        if self._attempt_log is not None:
+            self._attempt_log.close()
+        super().close()
 
     def __repr__(self) -> str:
         try:
@@ -164,6 +174,20 @@ class KnowledgeBase(RecordStore):
         if self.database.conn.in_transaction:
             raise RuntimeError("a call recorded inside a transaction is not safe on disk; record it outside")
         self.add(rows.CALLS, calls)
+
+    @property
+    def attempt_log(self) -> AttemptLog:
+        """The log of requests that leave for servers while this object is open."""
+        if self._attempt_log is None:
+            self._attempt_log = AttemptLog(self.path)
+        return self._attempt_log
+
+    def attempts(self) -> list[AttemptRecord]:
+        """All requests that left for servers, in the order they were first written."""
+        if self._attempt_log is not None:
+            self._attempt_log.flush()
+            self.add(rows.ATTEMPTS, self._attempt_log.taken(), OnConflict.REPLACE)
+        return self.select(rows.ATTEMPTS)
 
     def call(self, request_id: str) -> CallRecord | None:
         return self.calls([request_id]).get(request_id)

@@ -20,6 +20,7 @@ from hapax.kb.records import CallRecord
 from hapax.llm_oracle.budget import (
     ACCOUNT,
     Account,
+    AttemptWriter,
     Budget,
     BudgetReached,
     CallStatistics,
@@ -62,6 +63,14 @@ class RevisionStore(Protocol):
 
     def newest_revision(self, model: str) -> str | None:
         """Revision of the model of this name that gave the newest answer, maybe empty; None if none did."""
+
+
+@runtime_checkable
+class AttemptStore(Protocol):
+    """A store that keeps requests that left for servers."""
+
+    @property
+    def attempt_log(self) -> AttemptWriter: ...
 
 
 class ReadOnlyCallStore:
@@ -142,7 +151,7 @@ class Journal:
         self.prices = dict(prices or {})
         self.on_batch = on_batch
         self.missed: frozenset[str] = frozenset()
-        self._ledger = Ledger(self.budget)
+        self._ledger = Ledger(self.budget, store.attempt_log if isinstance(store, AttemptStore) else None)
 
     @property
     def statistics(self) -> dict[str, CallStatistics]:
@@ -220,7 +229,7 @@ class Journal:
         send: Send,
     ) -> None:
         """Send a batch and complete the known records with its answers."""
-        account = Account(self._ledger, asker.role, self.prices.get(asker.model.name))
+        account = Account(self._ledger, asker.role, self.prices.get(asker.model.name), asker.model.name)
         token = ACCOUNT.set(account)
         try:
             # Each group is stored as it arrives, so an interruption loses no answer that was paid for.
