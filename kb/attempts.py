@@ -66,15 +66,15 @@ class AttemptLog:
             taken, self._unwritten = self._unwritten, []
         return taken
 
-    def close(self) -> None:
-        """Write what is waiting, for some seconds at most, and close the file. Later attempts are refused."""
+    def close(self, seconds: float = CLOSING_SECONDS) -> None:
+        """Write what is waiting, for so long at most, and close the file. Later attempts are refused."""
         with self._lock:
-            self._is_closed = True
-            if self._thread is not None:
+            is_first, self._is_closed = not self._is_closed, True
+            if self._thread is not None and is_first:
                 self._queue.put((None, Future()))
-        if self._thread is not None:
+        if self._thread is not None and is_first:
             # Behind another process's lock an end must not take long. An outcome that is lost counts as the most.
-            self._thread.join(CLOSING_SECONDS)
+            self._thread.join(seconds)
 
 
 def _write_all(path: Path, queue: SimpleQueue[Entry]) -> None:

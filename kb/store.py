@@ -77,6 +77,10 @@ INDEX_PROOFS = (
 """SQL that stores on which facts proofs rest."""
 
 
+INTERRUPTED_SECONDS = 0.1
+"""How long a command that was interrupted waits for another process's lock."""
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
@@ -90,6 +94,12 @@ class KnowledgeBase(RecordStore):
     """
 
     _attempt_log: AttemptLog | None = None
+
+    def __exit__(self, *fault: object) -> None:
+        is_interrupted = len(fault) > 1 and isinstance(fault[1], KeyboardInterrupt)
+        if self._attempt_log is not None and is_interrupted:
+            self._attempt_log.close(INTERRUPTED_SECONDS)
+        self.close()
 
     def close(self) -> None:
         """Close the file, and remove its -wal and -shm files unless another process uses them."""
@@ -123,7 +133,10 @@ class KnowledgeBase(RecordStore):
         finished = datetime.now(UTC).isoformat(timespec="milliseconds")
         # The clock may have been set back; no run may end before it began.
         update = "UPDATE runs SET finished = max(?, started), status = ?, summary = ? WHERE id = ?"
-        if not self.write(update, [(finished, status, summary_text, run_id)]):
+        # Whoever was interrupted does not wait for another process.
+        with self.transaction(INTERRUPTED_SECONDS if status == "interrupted" else None):
+            is_known = self.write(update, [(finished, status, summary_text, run_id)])
+        if not is_known:
             raise HapaxError(f"{self.place}: there is no run {run_id!r}. Start the run before finishing it.")
 
     def runs(self, fingerprint: str | None = None) -> list[RunRecord]:

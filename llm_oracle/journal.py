@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.kb.record_store import FileMoved
 from hapax.kb.records import CallRecord
 from hapax.llm_oracle.budget import (
     ACCOUNT,
@@ -274,6 +275,8 @@ class Journal:
         # Stored before anything is counted or returned: an answer in use is an answer that survives a kill.
         try:
             self.store.record_calls(records)
+        except FileMoved:
+            raise  # they are stored, in a copy
         except HapaxError as fault:
             raise HapaxError(
                 f"{fault} {counted(len(records), 'answer')} of {asker.model.name} arrived but could not be stored, so "
