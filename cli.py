@@ -86,6 +86,7 @@ for command in (
     serve.serve,
     store.stats,
     spending.ledger,
+    store.verify,
     store.import_,
     store.export,
     store.merge,

@@ -237,6 +237,7 @@ OPERATION_OF_COMMAND = {
     "retract": "retract",
     "search": "search",
     "stats": "stats",
+    "verify": "verify",
     "why": "why",
     "why-not": "why_not",
 }

@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     )
     from hapax.api.sheets import export_sheets, import_sheets
     from hapax.api.spending import Reconciliation, SpendingLedger, ledger, reconcile
+    from hapax.api.verifying import Verification, verify
     from hapax.engine.certificates import Promise
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
@@ -267,6 +268,7 @@ _HOMES = {
         "write_tables",
     ),
     "hapax.api.spending": ("Reconciliation", "SpendingLedger", "ledger", "reconcile"),
+    "hapax.api.verifying": ("Verification", "verify"),
     "hapax.api.results": (
         "Answers",
         "Derivation",
@@ -422,6 +424,7 @@ __all__ = [
     "TableMapping",
     "Target",
     "TrainingOptions",
+    "Verification",
     "add_facts",
     "answer_questions",
     "ask_schemas",
@@ -494,6 +497,7 @@ __all__ = [
     "tabulate_schemas",
     "train_entailment",
     "verbalise_rules",
+    "verify",
     "why",
     "why_not",
     "with_entailments",

@@ -31,7 +31,7 @@ RESULTS = {
         "Library",
     ),
     *("ModelListings", "ProposedRules", "Reconciliation", "ReportPage", "Rule", "RulesKept", "SearchAccount"),
-    *("SearchResult", "SpendingLedger"),
+    *("SearchResult", "SpendingLedger", "Verification"),
     *("Statement", "Statements"),
 }
 """Classes of values that operations make; nobody calls them."""

@@ -75,6 +75,7 @@ SEARCHED = (
     ("import", "facts.csv", *DB),
     ("stats", *DB),
     ("ledger", *DB),
+    ("verify", *DB),
     ("export", *DB),
     ("derive", "world.rules", "--rule", "owned", "--engine", "prolog", *DB),
     ("query", "possesses(P, M)", *RULE_FILE, *DB),
