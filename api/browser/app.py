@@ -30,7 +30,7 @@ from hapax.api.browser import pages, tables
 from hapax.api.browser.judging import Judging
 from hapax.api.browser.mapping import rule_map
 from hapax.api.browser.pages import NotStored
-from hapax.api.browser.tables import Page, StatementFilter, StoredTable
+from hapax.api.browser.tables import Page, StoredTable, WantedStatements
 from hapax.api.kept_rules import kept_rules
 from hapax.api.operations import load_rules, near_misses, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
@@ -147,7 +147,8 @@ class _Views:
             {
                 "Content-Security-Policy": POLICY,
                 "X-Content-Type-Options": "nosniff",
-                "Referrer-Policy": "no-referrer",
+                # Not `no-referrer`: browsers would then send a form with the origin `null`.
+                "Referrer-Policy": "same-origin",
                 "Cross-Origin-Opener-Policy": "same-origin",
                 "Cross-Origin-Resource-Policy": "same-origin",
                 "Cache-Control": "no-store",
@@ -202,7 +203,7 @@ class _Views:
 
     def statements(self, request: Request) -> Response:
         asked = request.query_params
-        wanted = StatementFilter(
+        wanted = WantedStatements(
             asked.get("words", ""), asked.get("rule", ""), asked.get("end", ""), asked.get("order", "stored")
         )
         with self._browser.open() as kb:
