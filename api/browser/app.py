@@ -282,10 +282,10 @@ class _Views:
         with self._browser.open() as kb, self._browser._goals:
             library = self._browser.library(kb)
             try:
-                told = why(atom, library, kb)
+                explanation = why(atom, library, kb)
             except HapaxError:
-                told = why_not(atom, library, kb)
-        lines, more = pages.story_lines(told.story)
+                explanation = why_not(atom, library, kb)
+        lines, more = pages.story_lines(explanation.story)
         return self._page(request, "why", title=atom, shown={"lines": lines}, more=more)
 
     def runs(self, request: Request) -> Response:
@@ -309,9 +309,9 @@ class _Views:
                 return self._secured(PlainTextResponse("A vote comes from the page of this server.", 403))
             async with request.form() as form:
                 voter = str(form.get("voter", ""))
-                told = (str(form.get(name, "")) for name in ("item", "answer", "comment"))
+                cells = (str(form.get(name, "")) for name in ("item", "answer", "comment"))
                 # In a thread: another program may be writing to the file.
-                await run_in_threadpool(self._judging.vote, voter, *told)
+                await run_in_threadpool(self._judging.vote, voter, *cells)
             return self._secured(RedirectResponse(f"/judge?{urlencode({'voter': voter})}", 303))
         skip = _number(request.query_params, "skip", 0)
         shown = await run_in_threadpool(self._judging.next, voter, skip) if voter else None

@@ -1,4 +1,4 @@
-"""What the pages of the browser show of one entity, predicate, rule or statement, read at one moment."""
+"""The content of the pages of one entity, predicate, rule or statement, read at one moment."""
 
 from __future__ import annotations
 
