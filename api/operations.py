@@ -573,11 +573,14 @@ def derive(
     only: str | Sequence[str] = (),
     engine: Engine = "auto",
     probability: ProbabilityOptions | None = None,
+    seconds: float | None = None,
 ) -> Derivation:
     """Derive everything that rules conclude from the stored facts, in bulk, and store it. No model is asked.
 
-    `engine`: `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly. `probability`: the
-    statements come with the probabilities of what their rules need, the most probable first.
+    Where statements are stored and few facts have changed since, only what the change affects is derived. `engine`:
+    `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly. `probability`: the statements
+    come with the probabilities of what their rules need, the most probable first. `seconds`: a time limit, after which
+    LimitExceeded is raised and nothing is stored.
     """
     from hapax.api.results import Derivation, StatementChances
     from hapax.engine.inference.bulk_derivation import derive_all, read_statements
@@ -604,7 +607,7 @@ def derive(
         for rule in chosen:
             yield statement_probabilities(kb, library, rule, probability or ProbabilityOptions())
 
-    report = derive_all(kb, library, chosen, engine)
+    report = derive_all(kb, library, chosen, engine, seconds=seconds)
     if probability is None:
         return Derivation(report, stored, lines)
     return Derivation(report, stored, lines, StatementChances(chances, probability.at_least, basis_of(kb)))

@@ -196,6 +196,7 @@ ARGUMENT_OF_OPTION = {
     "inferences": "limits.inferences",
     "knowledge": "knowledge",
     "labels": "options.labels",
+    "list": "hapax.withdrawn_facts",
     "likelihood": "likelihood",
     "map": "mapping",
     "precision": "settings.promise",

@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--shipped", type=int, default=1000, help="facts a predicate; 0: leave the shipped rules out")
     parser.add_argument("--questions", type=int, default=1_000_000, help="facts asked about; 0: leave them out")
+    parser.add_argument("--changing", type=int, default=1_000_000, help="facts of which ten change; 0: leave them out")
     parser.add_argument("--probable", type=int, default=100_000, help="facts with probabilities; 0: leave them out")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sample", type=int, default=20_000, help="rows fetched through pyswip")
@@ -93,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found["shipped"] = _in_new_process(shipped, options.shipped, options.seed)
     if options.questions:
         found["questions"] = _in_new_process(questions, options.questions, options.seed)
+    if options.changing:
+        found["changes"] = _in_new_process(changes, options.changing, options.rounds, options.seed)
     if options.probable:
         found["probabilities"] = _in_new_process(probabilities, options.probable, options.seed)
     show(found, Console())
@@ -173,6 +176,8 @@ def _fill(  # noqa: PLR0917  a relation in full
 
 
 def _derived(kb: KnowledgeBase, library: Library) -> tuple[float, DerivationReport]:
+    """Derive everything anew, the relations of facts apart."""
+    kb.database.conn.execute("UPDATE derivations SET fingerprint = ''")
     began = time.perf_counter()
     derived = derive_all(kb, library, library.rules, "sql")
     return time.perf_counter() - began, derived
@@ -191,7 +196,7 @@ def _sqlite_ways(path: Path) -> dict[str, Callable[[], None]]:
     numbers = dict(beside.execute("SELECT indicator, number FROM kb.relations"))
     for name in "abc":
         number = numbers[f"{name}/2"]
-        beside.execute(f"CREATE TABLE int_{name} AS SELECT a1 AS x, a2 AS y FROM kb.relation_{number}")  # noqa: S608  ours
+        beside.execute(f"CREATE TABLE int_{name} AS SELECT a1 AS x, a2 AS y FROM kb._relation_{number}")  # noqa: S608  ours
         _index(beside, f"int_{name}")
 
     def made(kind: str) -> None:
@@ -326,8 +331,8 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
         def recursive() -> None:
             kb.database.conn.execute("DROP TABLE IF EXISTS beside_all")
             kb.database.conn.execute(
-                "CREATE TABLE beside_all AS WITH RECURSIVE r(x, y) AS (SELECT a1, a2 FROM relation_1 UNION "
-                "SELECT r.x, e.a2 FROM r JOIN relation_1 e ON e.a1 = r.y) SELECT * FROM r"
+                "CREATE TABLE beside_all AS WITH RECURSIVE r(x, y) AS (SELECT a1, a2 FROM _relation_1 UNION "
+                "SELECT r.x, e.a2 FROM r JOIN _relation_1 e ON e.a1 = r.y) SELECT * FROM r"
             )
 
         cold = seconds_of(ours)
@@ -344,6 +349,57 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
         "ours_to_recursive": _median_ratio(times["ours"], times["recursive"]),
         "memory_mb": peak_mb(),
     }
+
+
+# --- changes of facts -------------------------------------------------------------------------------------------------
+
+CHANGING = (
+    CLOSURE
+    + """
+@name pairs
+@generic none
+a(Thing X, Thing Y) & b(Thing Y, Thing Z) & not c(Thing X, Thing Z) -> paired(Thing X, Thing Z).
+@name triples
+@generic none
+a(Thing X, Thing Y) & b(Thing Y, Thing Z) & c(Thing Z, Thing W) -> joined(Thing X, Thing W).
+@name onward
+@generic none
+reaches(Place X, Place Y) & a(Place Y, Place Z) -> leads(Place X, Place Z).
+"""
+)
+
+
+def changes(facts: int, rounds: int, seed: int) -> dict[str, Any]:
+    """Measure `derive` after ten facts were added, and after ten were withdrawn, beside the first derivation.
+
+    Two joins, one with a negation, over three relations, and a closure over a hundredth as many roads below a third
+    join. In each round the facts are random facts of all four relations.
+    """
+    library = parse_library([("changing.rules", CHANGING)])
+    rules = [library.rule(name) for name in ("pairs", "triples", "onward")]
+    rng = random.Random(seed)  # noqa: S311  a sample, no secret
+    with tempfile.TemporaryDirectory() as folder, KnowledgeBase(Path(folder) / "kb.db") as kb:
+        _fill(kb, ("a", "b", "c"), facts // 3, facts // 3, seed)
+        _fill(kb, ("road",), facts // 100, facts // 50, seed)
+        first = seconds_of(lambda: derive_all(kb, library, rules, "sql"))
+        times: dict[str, list[float]] = {"add": [], "remove": []}
+        for round_ in range(rounds):
+            added = []
+            for number in range(10):
+                name, most = ("a", "b", "c", "road")[number % 4], facts // (50 if number % 4 == 3 else 3)
+                pair = (f"value {rng.randrange(most)}", f"value {rng.randrange(most)}")
+                added.append(FactRecord(name, pair, ("Thing", "Thing"), Source.GIVEN))
+            kb.add_facts(added)
+            times["add"].append(seconds_of(lambda: derive_all(kb, library, rules, "sql")))
+            last = kb.database.conn.execute("SELECT max(rowid) FROM facts").fetchone()[0]
+            numbers = ", ".join(str(rng.randrange(1, last)) for _ in range(10))
+            gone = kb.database.conn.execute(f"SELECT id FROM facts WHERE rowid IN ({numbers})").fetchall()  # noqa: S608
+            kb.withdraw([fact_id for (fact_id,) in gone], f"round {round_}", "user")
+            times["remove"].append(seconds_of(lambda: derive_all(kb, library, rules, "sql")))
+        counts = kb.counts()["facts"], sum(kb.derived_counts().values())
+    medians = {f"{name}_s": statistics.median(seconds) for name, seconds in times.items()}
+    shares = {f"{name}_to_first": medians[f"{name}_s"] / first for name in times}
+    return {"facts": counts[0], "statements": counts[1], "first_s": first, **medians, **shares}
 
 
 # --- the shipped rules ------------------------------------------------------------------------------------------------
@@ -368,6 +424,8 @@ def shipped(facts: int, seed: int) -> dict[str, Any]:
                 )
         fact_count = kb.counts()["facts"]
         first = seconds_of(lambda: derive_all(kb, library, rules))
+        for table in ("derivations", "derived_predicates"):
+            kb.database.conn.execute(f"UPDATE {table} SET fingerprint = ''")  # noqa: S608  ours
         began = time.perf_counter()
         derived = derive_all(kb, library, rules)
         again = time.perf_counter() - began
@@ -449,7 +507,7 @@ def show(found: dict[str, Any], console: Console) -> None:
         tasks = ("import", "first", "point", "reach", "export")
         rows = [[_cell(figures.get(task)) for figures in seconds.values()] for task in tasks]
         _print_rows(console, f"s, {found['questions']['facts']} facts", tasks, rows, list(seconds))
-    for name in ("slopes", "closure", "shipped", "probabilities"):
+    for name in ("slopes", "closure", "changes", "shipped", "probabilities"):
         if name in found:
             text = ", ".join(
                 f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"

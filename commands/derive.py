@@ -14,6 +14,8 @@ from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_folder, atomic_path
 from hapax.commands.console import err, print_table
 from hapax.commands.options import (
+    MOST_SECONDS,
+    Finite,
     keep_rules,
     open_kb,
     probability_options,
@@ -54,6 +56,11 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the relations as Parquet files and the joins as SQL, for DuckDB.",
 )
+@click.option(
+    "--seconds",
+    type=Finite(0, MOST_SECONDS, min_open=True),
+    help="Time limit of the derivation. [default: none; 600 for a rule that is left to Prolog]",
+)
 @with_probability
 @with_at_least
 @with_json
@@ -64,13 +71,14 @@ def derive(  # noqa: PLR0917  one parameter an option
     engine: Engine,
     output: Path | None,
     tables: Path | None,
+    seconds: float | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Apply rules to all stored facts, and store the resulting statements with their proofs.
 
-    No model is asked. Literals about a generic variable are assumed, and all others are proved. Statements that a rule
-    gave before are replaced.
+    No model is asked. Literals about a generic variable are assumed, and all others are proved. Where statements are
+    stored and few facts have changed since, only what the change affects is derived.
 
     \b
     hapax derive --db hapax.db
@@ -83,7 +91,9 @@ def derive(  # noqa: PLR0917  one parameter an option
     outputs.check_derivation_outputs(output, tables)
     with open_kb(database, existing=True) as kb:
         keep_rules(kb, paths, "derive")
-        derivation = operations.derive(library, kb, only=chosen, engine=engine, probability=probability)
+        derivation = operations.derive(
+            library, kb, only=chosen, engine=engine, probability=probability, seconds=seconds
+        )
         _print_report(derivation, as_json)
         if output is not None:
             with atomic_path(output) as path:
@@ -116,4 +126,6 @@ def _print_report(derivation: Derivation, as_json: bool) -> None:
     for rule in report.rules:
         if rule.reason:
             err.print(escape(f"{rule.rule} was left to Prolog: {rule.reason}."))
+        if rule.anew:
+            err.print(escape(f"{rule.rule} was derived anew, not from the changes alone: {rule.anew}."))
     err.print(f"{counted(report.facts, 'new fact')} read in {report.seconds_reading:.2f} s")

@@ -595,8 +595,17 @@ def open_kb(database: str | None, read_only: bool = False, existing: bool = Fals
     if begun_by and not Path(database or "").exists():
         raise HapaxError(f"{database}: there is no such knowledge base. Run `{begun_by}` first, or name one with --db.")
     if existing:
-        KnowledgeBase(database, read_only=True).close()  # raises if there is none
-    return KnowledgeBase(database, read_only=read_only)
+        with KnowledgeBase(database, read_only=True) as kb:  # raises if there is none
+            _say_what_fell(kb)
+    kb = KnowledgeBase(database, read_only=read_only)
+    _say_what_fell(kb)
+    return kb
+
+
+def _say_what_fell(kb: KnowledgeBase) -> None:
+    notice = kb.opening_notice()
+    if notice:
+        _print_notice(notice)
 
 
 def opening_options(

@@ -15,6 +15,7 @@ from hapax.grammar.errors import Diagnostic, Severity
 from hapax.grammar.faults import Check, RuleFault
 from hapax.grammar.pair_checks import PAIR_CHECKS
 from hapax.grammar.predicate_checks import PREDICATE_CHECKS
+from hapax.grammar.recursion_checks import RECURSION_CHECKS
 from hapax.grammar.rule_checks import RULE_CHECKS
 from hapax.grammar.rules import Library
 
@@ -22,7 +23,13 @@ if TYPE_CHECKING:  # lark, which the parser loads, is not needed to check a libr
     from hapax.grammar.parser import ReadRules
 
 # The order decides nothing: diagnostics are sorted by place.
-CHECKS: tuple[Check, ...] = (*RULE_CHECKS, *PREDICATE_CHECKS, *PAIR_CHECKS, *DECLARATION_CHECKS)
+CHECKS: tuple[Check, ...] = (
+    *RULE_CHECKS,
+    *RECURSION_CHECKS,
+    *PREDICATE_CHECKS,
+    *PAIR_CHECKS,
+    *DECLARATION_CHECKS,
+)
 
 FAULTS: tuple[RuleFault, ...] = tuple(
     sorted({fault for check in CHECKS for fault in check.faults}, key=lambda fault: fault.code)

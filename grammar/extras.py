@@ -25,6 +25,7 @@ EXTRAS = {
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
     "agents": ("mcp",),
+    "serve": ("python_multipart", "starlette", "uvicorn"),
     "editor": ("lsprotocol", "pygls"),
 }
 """The import names that each extra of pyproject.toml installs."""

@@ -43,8 +43,8 @@ _REMEDIES = (
 )
 
 
-def open_database(path: Path | None, read_only: bool = False) -> Database:
-    """Open the database at `path` and migrate it; None opens a new one in memory.
+def open_database(path: Path | None, read_only: bool = False, applied: list[str] | None = None) -> Database:
+    """Open the database at `path` and migrate it; None opens a new one in memory. `applied` gets the migrations' names.
 
     With `read_only` no file is created, and opening works beside a writer and in a folder without write permission.
     Raises HapaxError for a file that is not a knowledge base.
@@ -60,19 +60,21 @@ def open_database(path: Path | None, read_only: bool = False) -> Database:
             if _needs_migration(database, place):
                 if path and read_only:
                     database.close()
-                    _bring_up_to_date(path)
+                    _bring_up_to_date(path, applied)
                     return _connected(reading_uri(path))
-                _migrate(database, place)
+                names = _migrate(database, place)
+                if applied is not None:
+                    applied += names
         except BaseException:
             database.close()
             raise
         return database
 
 
-def _bring_up_to_date(path: Path) -> None:
+def _bring_up_to_date(path: Path, applied: list[str] | None) -> None:
     """Migrate a file that is to be opened for reading only."""
     try:
-        open_database(path).close()
+        open_database(path, applied=applied).close()
     except HapaxError as fault:
         raise HapaxError(
             f"{path}: an earlier version of Hapax wrote this file; it must be updated before it is read. {fault}"
@@ -164,18 +166,22 @@ def _needs_migration(database: Database, place: str) -> bool:
     return bool(known - applied)
 
 
-def _migrate(database: Database, place: str) -> None:
+def _migrate(database: Database, place: str) -> list[str]:
+    """Apply the pending migrations; returns their names."""
+    pending: list[str] = []
     _use_wal(database.conn)
     # Not `atomic()`, which begins deferred: when two processes open a new file, the second must wait and then find
     # nothing left to do.
     database.conn.execute("BEGIN IMMEDIATE")
     try:
         if _needs_migration(database, place):
+            pending = [migration.name for migration in schema.migrations.pending(database)]
             schema.migrations.apply(database)
         database.conn.execute("COMMIT")
     except BaseException:
         database.rollback()
         raise
+    return pending
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -34,11 +34,18 @@ _ROWS_PER_INSERT = 500
 class FactLoader:
     """Reads rows of `facts` into relations.
 
-    `relation_of` gives the table of a predicate's facts by indicator, and creates it where it is missing.
+    `relation_of` gives the table of a predicate's facts by indicator, and creates it where it is missing. `between` is
+    called after each batch.
     """
 
-    def __init__(self, connection: sqlite3.Connection, symbols: Symbols, relation_of: Callable[[str], str]) -> None:
-        self._conn, self._symbols, self._relation_of = connection, symbols, relation_of
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        symbols: Symbols,
+        relation_of: Callable[[str], str],
+        between: Callable[[], None],
+    ) -> None:
+        self._conn, self._symbols, self._relation_of, self._between = connection, symbols, relation_of, between
 
     def load(self, where: str, parameters: Sequence[object]) -> int:
         """Read the facts that match the SQL condition; returns their number. Raises HapaxError for a damaged fact."""
@@ -51,6 +58,7 @@ class FactLoader:
             for row in batch:
                 waiting.setdefault(row[0], []).append(row)
             read += len(batch)
+            self._between()
             enough = 1 if read % _FACTS_WAITING == 0 else _FACTS_PER_BATCH
             for predicate in [name for name, rows in waiting.items() if len(rows) >= enough]:
                 load.add_facts(waiting.pop(predicate))

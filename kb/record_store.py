@@ -25,7 +25,9 @@ class RecordStore:
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path) if path is not None else None
-        self.database = open_database(self.path, read_only)
+        self.applied_migrations: list[str] = []
+        """Names of the migrations that opening the file has applied."""
+        self.database = open_database(self.path, read_only, self.applied_migrations)
         self._read_only = read_only
 
     def __enter__(self) -> Self:

@@ -1,8 +1,8 @@
 """Facts as relations of integers for bulk joins, and the results of such joins, in the knowledge base's file.
 
-Constants are tagged integers (`kb/symbols.py`). Each predicate has a table `relation_N (a1, .., ref)`, where `ref` is
+Constants are tagged integers (`kb/symbols.py`). Each predicate has a table `_relation_N (a1, .., ref)`, where `ref` is
 the fact's rowid. Triggers record the facts that other commands delete or change, so `bring_up_to_date` reads only new
-facts (with `kb/loading.py`). `atoms_N (ref, a1, ..)` holds a derived predicate and `instances_N` the instances of a
+facts (with `kb/loading.py`). `_atoms_N (ref, a1, ..)` holds a derived predicate and `_instances_N` the instances of a
 rule: its variables, and for each premise the `ref` of the fact or atom that matched it.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -20,8 +20,9 @@ from typing import Any
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb import rows
+from hapax.kb.changes import TableChanges
 from hapax.kb.connection import translated
-from hapax.kb.loading import FactLoader, cells_of, columns_of, insert_columns, is_sayable
+from hapax.kb.loading import MOST_ARGUMENTS, FactLoader, cells_of, columns_of, insert_columns, is_sayable
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import EXACT, NumberExtent, Symbols, exact_extent
@@ -31,6 +32,9 @@ BATCH = 20_000
 
 # Rows of text in memory at a time, which fit into the processor's cache.
 _LINES = 1_000
+
+# Of more facts, by share of those read before, new and deleted ones are not followed: deriving anew is then no slower.
+_MOST_CHANGED = 0.1
 
 # Steps of SQLite's virtual machine, a few milliseconds, after which Python may handle signals.
 _STEPS = 200_000
@@ -50,7 +54,7 @@ class StoredDerivation:
 
     @property
     def table(self) -> str:
-        return f"instances_{self.number}"
+        return f"_instances_{self.number}"
 
 
 class Relations:
@@ -60,13 +64,34 @@ class Relations:
         self._kb = kb
         self._conn: sqlite3.Connection = kb.database.conn
         self.symbols = Symbols(self._conn)
-        self._loader = FactLoader(self._conn, self.symbols, self.relation)
+        self._check_time: Callable[[], None] = lambda: None
+        self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation, self.check_time)
         self._exact: set[int] = set()
+        self._changes: TableChanges | None = None
 
     # -- relations of facts
 
-    def bring_up_to_date(self) -> int:
-        """Apply the changes of `facts` since the last call; returns the number of facts read."""
+    def changes(self) -> TableChanges | None:
+        """A record for the changes that `bring_up_to_date` makes; None if all or many facts are to be read."""
+        seen = self._last_ref_read()
+        if not seen:
+            return None
+        sql = "SELECT coalesce((SELECT max(rowid) FROM facts), 0), (SELECT count(*) FROM fact_changes)"
+        last, changed = self._conn.execute(sql).fetchone()
+        return TableChanges(self._conn) if last - seen + changed <= max(100, _MOST_CHANGED * seen) else None
+
+    def bring_up_to_date(self, changes: TableChanges | None = None) -> int:
+        """Apply the changes of `facts` since the last call; returns the number of facts read.
+
+        The relations' changes go to `changes`. Without it, all that is derived from changed facts becomes stale.
+        """
+        self._changes = changes
+        try:
+            return self._read()
+        finally:
+            self._changes = None
+
+    def _read(self) -> int:
         seen = self._last_ref_read()
         if seen is None:
             self._drop_relations()
@@ -79,7 +104,9 @@ class Relations:
         reused = json.dumps(sorted({ref for ref, _, _ in changed if ref <= seen}))
         read = self._loader.load("rowid IN (SELECT value FROM json_each(?)) AND rowid <= ?", (reused, seen))
         read += self._loader.load("rowid > ?", (seen,))
-        if read or changed:
+        if self._changes is not None:
+            self._changes.collect()
+        elif read or changed:
             self._mark_stale()
         last = self._conn.execute("SELECT rowid, id FROM facts ORDER BY rowid DESC LIMIT 1").fetchone() or (0, "")
         self._conn.execute("DELETE FROM relation_state")
@@ -110,7 +137,7 @@ class Relations:
 
     def _drop_relations(self) -> None:
         for (number,) in self._conn.execute("SELECT number FROM relations").fetchall():
-            self._conn.execute(f"DROP TABLE IF EXISTS relation_{number}")
+            self._conn.execute(f"DROP TABLE IF EXISTS _relation_{number}")
         self._conn.execute("DELETE FROM relations")
         self._conn.execute("DELETE FROM fact_changes")
         self._mark_stale()
@@ -127,19 +154,30 @@ class Relations:
         if relation is None or not is_sayable(cells):
             return
         number, shadowed = relation
+        self._watch(f"{predicate}/{len(cells)}")
         if shadowed:
             # Another fact may have the same arguments in other digits (2 and 2.0), so all are read again.
-            self._conn.execute(f"DELETE FROM relation_{number}")  # noqa: S608  our number
+            self._conn.execute(f"DELETE FROM _relation_{number}")  # noqa: S608  our number
             self._loader.load("predicate = ? AND json_array_length(arguments) = ?", (predicate, len(cells)))
             return
         where = " AND ".join(f"a{place} = ?" for place in range(1, len(cells) + 1))
         tags = self.symbols.tags(cells)
-        self._conn.execute(f"DELETE FROM relation_{number} WHERE {where} AND ref = ?", (*tags, ref))  # noqa: S608
+        self._conn.execute(f"DELETE FROM _relation_{number} WHERE {where} AND ref = ?", (*tags, ref))  # noqa: S608
 
     def _relation(self, indicator: str) -> tuple[int, bool] | None:
         sql = "SELECT number, shadowed FROM relations WHERE indicator = ?"
         found = self._conn.execute(sql, (indicator,)).fetchone()
         return (found[0], bool(found[1])) if found else None
+
+    def _loaded_relation(self, indicator: str) -> str:
+        """Table of a predicate's facts, whose changes are recorded from now on where they are asked for."""
+        table = self.relation(indicator)
+        self._watch(indicator)
+        return table
+
+    def _watch(self, indicator: str) -> None:
+        if self._changes is not None:
+            self._changes.watch(self.relation(indicator), columns_of(indicator))
 
     def relation(self, indicator: str) -> str:
         """Table of a predicate's facts, created empty if there is none."""
@@ -153,9 +191,9 @@ class Relations:
             defined = ", ".join(f"{column} INTEGER NOT NULL" for column in (*columns, "ref"))
             self._conn.execute(
                 # Without a rowid the table is the index of its key: nothing is stored or looked up twice.
-                f"CREATE TABLE relation_{found[0]} ({defined}, PRIMARY KEY ({', '.join(columns)})) WITHOUT ROWID"
+                f"CREATE TABLE _relation_{found[0]} ({defined}, PRIMARY KEY ({', '.join(columns)})) WITHOUT ROWID"
             )
-        return f"relation_{found[0]}"
+        return f"_relation_{found[0]}"
 
     def extent(self, indicator: str) -> NumberExtent:
         """Extent of the numbers in a predicate's facts, possibly too large after facts were removed."""
@@ -214,37 +252,86 @@ class Relations:
 
     # -- derived predicates and instances of rules
 
-    def drop_atoms(self) -> None:
-        """Drop every derived predicate."""
-        for (number,) in self._conn.execute("SELECT number FROM derived_predicates").fetchall():
-            self._conn.execute(f"DROP TABLE IF EXISTS atoms_{number}")
-        self._conn.execute("DELETE FROM derived_predicates")
+    def drop_atoms(self, kept: Collection[str] = ()) -> None:
+        """Drop the derived predicates but those with these indicators."""
+        for indicator, number in self._conn.execute("SELECT indicator, number FROM derived_predicates").fetchall():
+            if indicator not in kept:
+                self._conn.execute(f"DROP TABLE IF EXISTS _atoms_{number}")
+                self._conn.execute("DELETE FROM derived_predicates WHERE number = ?", (number,))
+
+    def retire(self, rules: Collection[str], indicators: Collection[str]) -> None:
+        """Mark the derivations of other rules as stale, and drop other derived predicates, after facts have changed."""
+        self._conn.execute("UPDATE derivations SET stale = 1")
+        self.confirm(rules)
+        self.drop_atoms(indicators)
+
+    def confirm(self, rules: Collection[str]) -> None:
+        """Mark the derivations of these rules as up to date."""
+        names = json.dumps(sorted(rules))
+        self._conn.execute("UPDATE derivations SET stale = 0 WHERE rule IN (SELECT value FROM json_each(?))", (names,))
 
     def atoms(self, indicator: str, fingerprint: str) -> str | None:
         """Table of a derived predicate, if it was derived by the rules and facts with this fingerprint."""
         sql = "SELECT number FROM derived_predicates WHERE indicator = ? AND fingerprint = ?"
         found = self._conn.execute(sql, (indicator, fingerprint)).fetchone()
-        return f"atoms_{found[0]}" if found else None
+        return f"_atoms_{found[0]}" if found else None
 
     def new_atoms(self, indicator: str, fingerprint: str) -> str:
         """Create an empty table for a derived predicate's atoms, replacing an earlier one."""
         # A table that replaces another takes over its number, so that deriving again changes no name.
-        old = self._conn.execute("DELETE FROM derived_predicates WHERE indicator = ? RETURNING number", (indicator,))
-        numbers = [number for (number,) in old.fetchall()]
-        for number in numbers:
-            self._conn.execute(f"DROP TABLE IF EXISTS atoms_{number}")
+        sql = "DELETE FROM derived_predicates WHERE indicator = ? RETURNING number, maintained"
+        old = self._conn.execute(sql, (indicator,)).fetchone()
+        if old is not None:
+            self._conn.execute(f"DROP TABLE IF EXISTS _atoms_{old[0]}")
+            # Filling it again would number the atoms in another order than the instances that name them.
+            if old[1]:
+                self._conn.execute("UPDATE derivations SET stale = 1")
         sql = (
-            "INSERT INTO derived_predicates SELECT ?, coalesce(?, max(number) + 1, 1), ? FROM derived_predicates "
-            "RETURNING number"
+            "INSERT INTO derived_predicates (indicator, number, fingerprint, maintained) "
+            "SELECT ?, coalesce(?, max(number) + 1, 1), ?, 0 FROM derived_predicates RETURNING number"
         )
-        kept = numbers[0] if numbers else None
+        kept = old[0] if old is not None else None
         (number,) = self._conn.execute(sql, (indicator, kept, fingerprint)).fetchone()
         columns = columns_of(indicator)
         defined = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
         self._conn.execute(
-            f"CREATE TABLE atoms_{number} (ref INTEGER PRIMARY KEY, {defined}, UNIQUE ({', '.join(columns)}))"
+            f"CREATE TABLE _atoms_{number} (ref INTEGER PRIMARY KEY, {defined}, UNIQUE ({', '.join(columns)}))"
         )
-        return f"atoms_{number}"
+        return f"_atoms_{number}"
+
+    def atom_count(self, indicator: str) -> int:
+        """Number of atoms of a derived predicate, 0 if there is no table of it."""
+        sql = "SELECT number, atoms FROM derived_predicates WHERE indicator = ?"
+        found = self._conn.execute(sql, (indicator,)).fetchone()
+        if found is None:
+            return 0
+        number, count = found
+        if count is None:
+            (count,) = self._conn.execute(f"SELECT count(*) FROM _atoms_{number}").fetchone()  # noqa: S608  ours
+        return int(count)
+
+    def count_atoms(self, indicators: Iterable[str]) -> None:
+        """Store how many atoms these derived predicates have."""
+        sql = "UPDATE derived_predicates SET atoms = ? WHERE indicator = ?"
+        self._conn.executemany(sql, [(self.atom_count(indicator), indicator) for indicator in indicators])
+
+    def remove_atoms(self, indicators: Collection[str]) -> None:
+        """Drop these derived predicates."""
+        self.drop_atoms(
+            {name for (name,) in self._conn.execute("SELECT indicator FROM derived_predicates")} - {*indicators}
+        )
+
+    def changed(self, changes: TableChanges, indicators: Collection[str]) -> bool:
+        """True if the facts of one of these predicates may have changed."""
+        if any(len(columns_of(indicator)) > MOST_ARGUMENTS for indicator in indicators):
+            return True  # they are in no relation
+        relations = filter(None, map(self._relation, indicators))
+        return any(changes.get(f"_relation_{number}") is not None for number, _ in relations)
+
+    def maintained(self, indicator: str, difference: int) -> None:
+        """Note that a derived predicate has followed a change of facts, and how many atoms it has more."""
+        sql = "UPDATE derived_predicates SET maintained = 1, atoms = ? WHERE indicator = ?"
+        self._conn.execute(sql, (self.atom_count(indicator) + difference, indicator))
 
     def add_atoms(self, table: str, indicator: str, select: str) -> int:
         """Add the atoms of a SELECT that are missing; returns the number of new ones."""
@@ -269,10 +356,11 @@ class Relations:
         """Create covering indexes, so that a join can start at any argument of the table and read its `ref`."""
         columns = columns_of(indicator)
         # In tables of atoms `ref` is the rowid, which every index contains anyway.
-        covered = () if table.startswith("atoms_") else ("ref",)
+        covered = () if table.startswith("_atoms_") else ("ref",)
         for place in range(1, len(columns)):
             rotated = ", ".join((columns[place], *columns[:place], *columns[place + 1 :], *covered))
-            self._conn.execute(f"CREATE INDEX IF NOT EXISTS {table}_by_{place + 1} ON {table} ({rotated})")
+            name = f"{table.removeprefix('_')}_by_{place + 1}"
+            self._conn.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({rotated})")
 
     def highest(self, table: str) -> int:
         """Greatest `ref` in a table of atoms, 0 if empty."""
@@ -302,6 +390,13 @@ class Relations:
         self._conn.execute(f"CREATE TABLE {derivation.table} ({defined})")
         return derivation
 
+    def index_premises(self, derivation: StoredDerivation, premises: int) -> None:
+        """Index a rule's instances by their first premises, by which a change of facts finds them."""
+        if premises:
+            columns = ", ".join(f"p{place}" for place in range(1, min(premises, 2) + 1))
+            name = f"{derivation.table.removeprefix('_')}_by_premises"
+            self._conn.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {derivation.table} ({columns})")
+
     def fill(self, derivation: StoredDerivation, select: str) -> int:
         """Store the rows of a SELECT, whose first column is NULL, as a rule's instances."""
         count = self._conn.execute(f"INSERT INTO {derivation.table} {select}").rowcount
@@ -322,15 +417,33 @@ class Relations:
         tags = iter(self.symbols.tags([cell for cell in column if cell is not None]))
         return [None if cell is None else next(tags) for cell in column]
 
+    def run(self, sql: str) -> int:
+        """Run a statement of ours, which may calculate decimals; returns the number of changed rows."""
+        count = self._conn.execute(sql).rowcount
+        self._store_numbers()
+        return count
+
+    def recount(self, derivation: StoredDerivation, difference: int) -> int:
+        """Note that a rule has this many instances more; returns their number."""
+        return self._store_count(derivation, derivation.statements + difference)
+
     def _store_count(self, derivation: StoredDerivation, count: int) -> int:
         self._conn.execute("UPDATE derivations SET statements = ? WHERE rule = ?", (count, derivation.rule))
         return count
 
+    def check_time(self) -> None:
+        """Raise an error if the time is up, see `interruptible`."""
+        self._check_time()
+
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM end a long SQL statement: exceptions of their handlers leave the block."""
+    def interruptible(self, check_time: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM end a long SQL statement: exceptions of their handlers leave the block.
+
+        So do those of `check_time`, which is called every few milliseconds.
+        """
         raised: list[BaseException] = []
-        self._conn.set_progress_handler(_signal_check(raised).__next__, _STEPS)
+        self._check_time = check_time
+        self._conn.set_progress_handler(_signal_check(raised, check_time).__next__, _STEPS)
         try:
             yield
         except (sqlite3.Error, HapaxError):
@@ -339,6 +452,7 @@ class Relations:
             raise
         finally:
             self._conn.set_progress_handler(None, 0)
+            self._check_time = lambda: None
 
     # -- reading
 
@@ -413,7 +527,7 @@ def _scaled(number: int | Decimal, places: int) -> int | None:
     return scaled if abs(scaled) < EXACT else None
 
 
-def _signal_check(raised: list[BaseException]) -> Iterator[int]:
+def _signal_check(raised: list[BaseException], check_time: Callable[[], None]) -> Iterator[int]:
     """Progress handler for SQLite: yields 0 to continue, and 1 to stop after a signal's handler has raised.
 
     Python runs signal handlers when a function starts or resumes, and SQLite swallows exceptions of its callbacks. So
@@ -421,6 +535,8 @@ def _signal_check(raised: list[BaseException]) -> Iterator[int]:
     """
     while True:
         try:
+            if not raised:
+                check_time()
             yield int(bool(raised))
         except GeneratorExit:
             return

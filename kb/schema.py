@@ -180,6 +180,33 @@ _WITHDRAWING = (
 
 
 @migrations()
+def m011_maintenance(db: Database) -> None:
+    """Counts of derived atoms, which tables of them have followed changes of facts, and facts with a used rowid.
+
+    The tables of single predicates and rules get an underscore, so that Datasette leaves them out of its lists.
+    """
+    for sql in _MAINTENANCE:
+        db.conn.execute(sql)
+    present = set(db.table_names())
+    kinds = (("relation", "relations"), ("atoms", "derived_predicates"), ("instances", "derivations"))
+    for prefix, table in kinds:
+        for (number,) in db.conn.execute(f"SELECT number FROM {table}").fetchall():  # noqa: S608  ours
+            name = f"{prefix}_{number}"
+            if name in present:
+                db.conn.execute(f"ALTER TABLE {name} RENAME TO _{name}")
+
+
+_MAINTENANCE = (
+    "ALTER TABLE derived_predicates ADD COLUMN atoms INTEGER",
+    "ALTER TABLE derived_predicates ADD COLUMN maintained INTEGER NOT NULL DEFAULT 0",
+    # After the last facts were deleted, SQLite numbers new ones from the greatest rowid that is left.
+    "CREATE TRIGGER fact_numbered_again AFTER INSERT ON facts "
+    "WHEN NEW.rowid <= (SELECT max(ref) FROM relation_state) BEGIN "
+    "INSERT INTO fact_changes VALUES (NEW.rowid, NEW.predicate, NEW.arguments); END",
+)
+
+
+@migrations()
 def m012_argument_index(db: Database) -> None:
     """Facts by argument, which `kb/argument_index.py` fills for the predicates that goals ask about.
 

@@ -388,6 +388,20 @@ class KnowledgeBase(RecordStore):
         gone = [fact_id for (fact_id,) in self.query(sql, (rows.statement_key(statement),))]
         return [item for fact_id in gone for item in self.withdrawals(fact_id)]
 
+    def opening_notice(self) -> str:
+        """A line about statements that fell when opening updated a file of an earlier version; else empty."""
+        if "m009_withdrawals" not in self.applied_migrations:
+            return ""
+        ((fallen,),) = self.query(f"SELECT count(DISTINCT key) FROM ({_FALLEN})")  # noqa: S608  ours
+        if not fallen:
+            return ""
+        clause = "1 statement rests" if fallen == 1 else f"{fallen} statements rest"
+        return (
+            f"{self.place}: {clause} on facts that an earlier version of Hapax deleted. "
+            "Counts and exports leave them out. "
+            "`hapax retract --list` names the facts."
+        )
+
     def fallen_statements(self) -> list[StatementRecord]:
         """Stored statements that do not stand: their proofs rest on facts that were withdrawn."""
         return self.select(rows.STATEMENTS, f"WHERE NOT ({STANDING})")

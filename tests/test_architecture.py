@@ -17,6 +17,8 @@ FENCES = {
     "filelock": ("kb/asking.py", "llm_oracle/backends/cache.py"),
     "tantivy": ("llm_oracle/backends/counts.py",),
     "mcp": ("commands/agents.py",),
+    "starlette": ("api/browser/", "api/browsing.py"),
+    "uvicorn": ("api/browsing.py",),
     "lsprotocol": ("commands/editor.py",),
     "pygls": ("commands/editor.py",),
     "lark": ("grammar/parser.py",),

@@ -12,7 +12,7 @@ def test_each_way_is_timed_beside_the_others(tmp_path: Path, capsys: pytest.Capt
     """One command times joins, a closure and the shipped rules, and writes them with the machine's description."""
     written = tmp_path / "inference.json"
     sizes = ["--facts", "300", "600", "--edges", "30", "--nodes", "20", "--shipped", "5", "--questions", "3000"]
-    sizes += ["--probable", "400"]
+    sizes += ["--probable", "400", "--changing", "3000"]
     main([*sizes, "--rounds", "1", "--sample", "100", "-o", str(written)])
     found = json.loads(written.read_text("utf-8"))
     small, large = found["joins"]
@@ -25,6 +25,7 @@ def test_each_way_is_timed_beside_the_others(tmp_path: Path, capsys: pytest.Capt
     assert 0 < found["closure"]["pairs"] <= 400
     assert found["shipped"]["statements"] > 0
     assert sum(found["shipped"]["engines"].values()) == found["shipped"]["rules"]
+    assert {"add_to_first", "remove_to_first"} <= set(found["changes"])
     assert {"system", "cores", "sqlite"} <= set(found["machine"])
     assert set(found["questions"]["seconds"]["Hapax"]) == {"import", "first", "point", "reach", "export"}
     assert all(seconds > 0 for engine in found["questions"]["seconds"].values() for seconds in engine.values())

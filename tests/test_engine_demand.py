@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -13,6 +14,7 @@ from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.grammar.parser import parse_goal, parse_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
+from hapax.kb import argument_index
 from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import BudgetReached, CallStatistics
@@ -80,6 +82,42 @@ class Table:
 @pytest.fixture(scope="module")
 def library() -> Library:
     return parse_library([("f.rules", RULES)])
+
+
+GOALS = (
+    "is_ingredient_in(X, paella)",
+    "is_not_able_to_eat(ann, Y)",
+    "is_ingredient_in(shrimp, X), falls_under(shrimp, A)",
+    "was_invented_in(wheel, Y)",
+    "was_invented_in(T, -3500)",
+    "reaches(a, X)",
+    "borders(a, X), \\+ borders(X, c)",
+    "falls_under(crab, X) ; falls_under(X, shellfish)",
+    "was_invented_in(paella, Y), is_before(Y, 2000)",
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_goal_that_fetches_its_facts_asks_the_same(seed: int, prolog: PrologSession, library: Library) -> None:
+    """With facts and types of values fetched by index, questions, verified atoms and answers are those over all facts."""
+    rng = random.Random(seed)
+    types = {f"{s.name}": s.argument_types for s in library.completed().signatures}
+    known = [FactRecord(name, values, types[name], Source.MODEL) for name, values in WORLD if rng.random() < 0.5]
+    known += [FactRecord("is_recalled", (rng.choice(("shrimp", "crab")),), ("Ingredient",), Source.GIVEN)]
+    known += [FactRecord("borders", (rng.choice("abcd"), rng.choice("xyz")), ("Place", "Place"), Source.GIVEN)]
+    known += [FactRecord("was_invented_in", ("paella", 1800), ("Dish", "Year"), Source.MODEL)] * rng.randint(0, 1)
+    for goal in GOALS:
+        found = []
+        for few in (0, 2000):
+            with KnowledgeBase() as kb, pytest.MonkeyPatch.context() as patch:
+                patch.setattr(argument_index, "FEW_FACTS", few)
+                kb.add_facts(known)
+                oracle = Table()
+                result = run_demand(
+                    Theory(library, kb, ("is_allergic_to(ann, shellfish)",)), goal, oracle, session=prolog
+                )
+                found.append((result.result, result.asked, result.verified, result.missing, result.withheld))
+        assert found[0] == found[1], goal
 
 
 def question(predicate: str, data_type: str, *arguments: Value | None, functional: bool = False) -> Question:

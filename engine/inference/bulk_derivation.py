@@ -8,10 +8,12 @@ of `derive_statements` with one empty substitution; `tests/test_bulk_inference.p
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -27,15 +29,42 @@ from hapax.engine.inference.derive import (
     instances_by_conclusion,
     relevant_library,
 )
+from hapax.engine.inference.maintenance import (
+    MaintainedClause,
+    MaintainedLayer,
+    MaintainedPremise,
+    Maintainer,
+    NotMaintained,
+)
 from hapax.engine.inference.program import build_program, join_order
-from hapax.engine.inference.session import PrologSession, PrologTerm
+from hapax.engine.inference.session import (
+    CUT_DIGITS,
+    AnswerCell,
+    LimitExceeded,
+    PrologSession,
+    PrologTerm,
+    QueryLimits,
+)
 from hapax.engine.inference.sql import CompileContext, CompiledPremise, NotCompiled, compile_premise, conclusion_cells
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers, strata
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Comparison, Constant, Expression, Literal, Substitution, Value
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Substitution,
+    Value,
+    variable_names,
+)
+from hapax.grammar.words import counted
+from hapax.kb.changes import TableChanges
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
 from hapax.kb.records import Distribution, StatementRecord, content_id
 from hapax.kb.relations import Relations, StoredDerivation
@@ -52,13 +81,18 @@ RowBatch: TypeAlias = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class DerivedRule:
-    """The result of a rule. `reason`: why it was left to Prolog, where SQL was tried first."""
+    """The result of a rule. `reason`: why it was left to Prolog, where SQL was tried first.
+
+    `anew`: why all its statements were derived, although those stored were up to date before facts changed; empty if
+    only what the change affects was derived, or if there were none.
+    """
 
     rule: str
     statements: int
     engine: str
     seconds: float
     reason: str = ""
+    anew: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +113,76 @@ def derive_all(
     rules: Sequence[Rule],
     engine: Engine = "auto",
     session: PrologSession | None = None,
+    *,
+    seconds: float | None = None,
 ) -> DerivationReport:
-    """Derive the statements of these rules and replace those stored before, in one transaction.
+    """Derive the statements of these rules and store them, in one transaction.
 
-    Predicates that definitions of the library conclude are computed as well, whether or not these rules use them.
-    A rule that SQL does not decide exactly goes to Prolog (`auto`) or is an error (`sql`). Raises HapaxError for that,
-    and for a predicate that depends on its own negation.
+    Where statements are stored and few facts have changed since, only what the change affects is derived. Predicates
+    that definitions of the library conclude are computed as well, whether or not these rules use them. A rule that SQL
+    does not decide exactly goes to Prolog (`auto`) or is an error (`sql`). Raises HapaxError for that,
+    and for a predicate that depends on its own negation, and LimitExceeded after `seconds`, with nothing stored.
     """
+    deadline = _Deadline(seconds)
     defined = [rule.conclusion.atom.indicator for rule in library.rules if library.is_definition(rule)]
     part = relevant_library(library, *rules, goals=[*defined, *sorted(library.generating)])
     strata(part)  # raises for negation in a cycle
     relations = Relations(kb)
     # In one transaction: a run that is killed leaves the results of the last one.
-    with open_session(session) as prolog, kb.transaction(), relations.interruptible():
+    with open_session(session) as prolog, kb.transaction(), relations.interruptible(deadline.check):
         began = time.perf_counter()
-        read = relations.bring_up_to_date()
+        changes = relations.changes() if engine != "prolog" else None
+        read = relations.bring_up_to_date(changes)
         seconds = time.perf_counter() - began
         compiled = _CompiledLibrary(relations, part, rules) if engine != "prolog" else None
-        atoms = compiled.materialise() if compiled else {}
-        deriver = _RuleDeriver(kb, relations, library, prolog, compiled)
+        deriver = _RuleDeriver(kb, relations, library, prolog, compiled, deadline)
+        if compiled is not None and changes is not None:
+            has_changed = bool(changes)
+            compiled.maintain(changes)
+            for rule in rules:
+                deriver.maintain(rule, Maintainer(relations, changes, compiled.tables))
+            changes.settle()
+            atoms = compiled.materialise()
+            if has_changed:
+                relations.retire([], compiled.derived - set(compiled.refused))
+        else:
+            atoms = compiled.materialise() if compiled else {}
         results = tuple(deriver.derive(rule, sql_only=engine == "sql") for rule in rules)
+        relations.confirm([rule.name for rule in rules])
     return DerivationReport(read, seconds, atoms, results)
+
+
+@dataclass
+class _Deadline:
+    """The end of a derivation's time; None: it has none."""
+
+    seconds: float | None
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise HapaxError(f"seconds is {self.seconds!r}. Set it to a number above 0.")
+
+    def check(self) -> None:
+        """Raise LimitExceeded if the time is up."""
+        if self.seconds is not None and time.monotonic() - self.began > self.seconds:
+            raise self.exceeded("The derivation")
+
+    def exceeded(self, subject: str) -> LimitExceeded:
+        """The error of a time limit: of this one, or without it of Prolog's."""
+        seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
+        return LimitExceeded(
+            f"{subject} needs more than {counted(seconds, 'second')}; nothing of it is stored. Allow more seconds, or "
+            "derive fewer rules at once. `hapax check` names rules that may count for ever.",
+            "seconds",
+        )
+
+    def limits(self) -> QueryLimits:
+        """The limits of a goal in the time that is left."""
+        if self.seconds is None:
+            return BULK_LIMITS
+        left = self.seconds - (time.monotonic() - self.began)
+        return replace(BULK_LIMITS, seconds=max(0.01, left))
 
 
 def read_statements(
@@ -235,22 +318,27 @@ def export_tables(kb: KnowledgeBase, library: Library, rules: Sequence[Rule], wr
             if "decimal_tag(" in select:
                 lines.append(f"-- {name} calculates decimals, which only Hapax's own SQL can store")
                 continue
-            # All names in the SQL are generated, so a pattern finds the tables.
+            # All names in the SQL are generated, so a pattern finds the tables. Their underscore stays behind.
+            select = re.sub(r"\b_((?:relation|atoms)_\d+)\b", r"\1", select)
             used.update(re.findall(r"\b(?:relation|atoms|exact_numbers)_\d+", select))
-            lines.append(f"-- {name}\nCREATE TABLE {derivation.table} AS {select};")
+            lines.append(f"-- {name}\nCREATE TABLE {derivation.table.removeprefix('_')} AS {select};")
         for table in sorted(used):
-            write(table, *relations.table(table))
+            write(table, *relations.table(f"_{table}" if table.startswith(("relation_", "atoms_")) else table))
     views = [f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{name}.parquet');" for name in sorted(used)]  # noqa: S608
     return "\n".join([*views, *lines]) + "\n"
 
 
 def _instances_of(rule: Rule, body: CompiledPremise, identity: str) -> str:
     """The SELECT of a rule's instances: `identity`, the variables, and the row that each positive literal matched."""
-    values = body.values
-    cells = [values[variable.name].text if variable.name in values else "NULL" for variable in rule.searched]
-    names = (*_columns(rule), *_premises(body))
-    columns = [f"{cell} AS {name}" for name, cell in zip(names, (*cells, *body.references), strict=True)]
+    names, cells = (*_columns(rule), *_premises(body)), (*_cells(rule, body), *body.references)
+    columns = [f"{cell} AS {name}" for name, cell in zip(names, cells, strict=True)]
     return body.select([f"{identity} AS id", *columns])
+
+
+def _cells(rule: Rule, body: CompiledPremise) -> list[str]:
+    """SQL for the values of a rule's variables."""
+    values = body.values
+    return [values[variable.name].text if variable.name in values else "NULL" for variable in rule.searched]
 
 
 def _current(kb: KnowledgeBase, relations: Relations, library: Library, rule: Rule) -> StoredDerivation:
@@ -316,6 +404,9 @@ class _CompiledLibrary:
     clauses: dict[str, list[_Clause]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Why SQL cannot decide a predicate."""
+    anew: dict[str, str] = field(default_factory=dict)
+    """Why a derived predicate is not maintained but filled again; empty where it was never filled."""
+    is_maintained: bool = False
 
     def __post_init__(self) -> None:
         library = self.library
@@ -368,6 +459,74 @@ class _CompiledLibrary:
             if not isinstance(value, str) and str(canonical(value)) != str(value):
                 raise NotCompiled(f"it writes the number {canonical(value)} as {value}")
 
+    def maintain(self, changes: TableChanges) -> None:
+        """Bring the stored derived predicates up to date with changes of facts; `materialise` fills the others."""
+        maintainer = Maintainer(self.relations, changes, self.tables)
+        self.is_maintained = True
+        for layer in self.layers:
+            members = sorted(layer & self.derived)
+            try:
+                self._maintain(members, maintainer)
+            except (NotMaintained, NotCompiled) as reason:
+                for indicator in members:
+                    self.anew[indicator] = str(reason)
+                    self.tables.pop(indicator, None)
+                    self.clauses.pop(indicator, None)
+
+    def _maintain(self, members: Sequence[str], maintainer: Maintainer) -> None:
+        if any(indicator in self.refused for indicator in members):
+            raise NotMaintained("")
+        tables = {indicator: self.relations.atoms(indicator, self._fingerprint(members)) for indicator in members}
+        self.require_maintained(literal.atom.indicator for rule in self._rules_of(members) for literal in rule.literals)
+        stored = {indicator: table for indicator, table in tables.items() if table is not None}
+        if len(stored) < len(members):
+            raise NotMaintained("")
+        self.tables |= stored
+        self._compile(members)
+        clauses = [clause for indicator in members for clause in self.clauses.get(indicator, ())]
+        facts = (self.relations.relation(indicator) for indicator in members)
+        if not any(maintainer.changes.get(table) for table in facts) and not any(
+            maintainer.affects(clause.body) for clause in clauses
+        ):
+            return
+        for clause in clauses:
+            require_known_items(clause.rule)
+            self._index(clause.body.tables, ())
+        maintainer.open(stored)
+        try:
+            maintained = [
+                MaintainedClause(
+                    self.tables[clause.rule.conclusion.atom.indicator],
+                    self.premise(join_order(clause.rule).premise, clause.body, maintainer),
+                    clause.head,
+                )
+                for clause in clauses
+            ]
+            stated = [
+                (stored[fact.indicator], [self.relations.symbols.tag(value) for value in _values_of([fact])])
+                for fact in self.library.facts
+                if fact.indicator in stored
+            ]
+            maintainer.maintain(MaintainedLayer(stored, maintained, stated))
+        except (NotMaintained, NotCompiled):
+            maintainer.give_up(stored)
+            raise
+
+    def premise(self, items: Sequence[BodyLiteral], body: CompiledPremise, maintainer: Maintainer) -> MaintainedPremise:
+        """A compiled premise with the states of its tables before and after a change."""
+        old = compile_premise(items, replace(self.setting(), tables=maintainer.old()))
+        now = compile_premise(items, replace(self.setting(), tables=maintainer.now()))
+        return MaintainedPremise(body.tables, old, now)
+
+    def require_maintained(self, indicators: Iterable[str]) -> None:
+        """Raise NotMaintained if one of these predicates is to be filled again."""
+        for indicator in indicators:
+            if indicator in self.anew:
+                raise NotMaintained(f"{indicator} was derived anew" + _because(self.anew[indicator]))
+
+    def _fingerprint(self, members: Sequence[str]) -> str:
+        return content_id("derived", *members, *_meaning(relevant_library(self.library, goals=members)))
+
     def materialise(self) -> dict[str, int]:
         """Compute the derived predicates, lower layers first, and return how many atoms each has.
 
@@ -380,26 +539,41 @@ class _CompiledLibrary:
             if wide:  # no table may have so many columns, and the members of a layer depend on each other
                 self.refused |= dict.fromkeys(members, self.refused[wide[0]])
                 continue
-            fingerprint = content_id("derived", *members, *_meaning(relevant_library(self.library, goals=members)))
-            filled = {indicator: self.relations.atoms(indicator, fingerprint) for indicator in members}
-            # Members of a layer depend on each other: if one table is missing or out of date, all are filled again.
-            is_new = None in filled.values()
-            for indicator, table in filled.items():
-                if table is not None and not is_new:
-                    self.tables[indicator] = table
-                else:
-                    self.tables[indicator] = self.relations.new_atoms(indicator, fingerprint)
-            try:
-                self._compile(members)
-            except NotCompiled as refusal:
-                self.refused |= dict.fromkeys(members, str(refusal))
+            if self.tables.keys().isdisjoint(members) and not self._materialise(members):
                 continue
-            if is_new:
-                self._fill(members)
             for indicator in members:
                 if indicator in self.concluded:
-                    counts[indicator] = self.relations.highest(self.tables[indicator])
+                    counts[indicator] = self.relations.atom_count(indicator)
         return counts
+
+    def _materialise(self, members: Sequence[str]) -> bool:
+        """Compute the predicates of a layer; False if SQL cannot decide them."""
+        fingerprint = self._fingerprint(members)
+        filled = {indicator: self.relations.atoms(indicator, fingerprint) for indicator in members}
+        # Members of a layer depend on each other: if one table is missing or out of date, all are filled again.
+        is_new = self.is_maintained or None in filled.values()
+        for indicator, table in filled.items():
+            if table is not None and not is_new:
+                self.tables[indicator] = table
+            else:
+                self.tables[indicator] = self.relations.new_atoms(indicator, fingerprint)
+        try:
+            self._compile(members)
+        except NotCompiled as refusal:
+            self.refused |= dict.fromkeys(members, str(refusal))
+            self.relations.remove_atoms(members)
+            for indicator in members:
+                del self.tables[indicator]
+            return False
+        if is_new:
+            self._fill(members)
+            self.relations.count_atoms(members)
+        return True
+
+    def _rules_of(self, members: Sequence[str]) -> list[Rule]:
+        """The rules that conclude these predicates."""
+        rules = (rule for rule in self.library.rules if not rule.conclusion.negated)
+        return [rule for rule in rules if rule.conclusion.atom.indicator in members]
 
     def _compile(self, members: Sequence[str]) -> None:
         """Compile the clauses of a layer.
@@ -459,6 +633,7 @@ class _CompiledLibrary:
         known = self.relations.successors(closure)
         edges = known if first == then else self.relations.successors(then if first == closure else first)
         for start in sorted({*known, *edges}):
+            self.relations.check_time()
             if first == closure:  # r(A, B) & edge(B, C): from the known ends along edges
                 ends = _reached(known.get(start, ()), edges)
             else:  # edge(A, B) & r(B, C): along edges, and then to the known ends
@@ -506,14 +681,27 @@ class _CompiledLibrary:
     def body(self, rule: Rule) -> CompiledPremise:
         """Compile what must hold for a rule's statements. Raises NotCompiled."""
         self.require(rule)
-        # Literals about a generic variable are hypotheses: they are assumed, not joined.
-        constraints = [item for item in rule.premise if not rule.is_information(item)]
-        return compile_premise(constraints, self.setting())
+        return compile_premise(_constraints(rule), self.setting())
 
     def prepare(self, rule: Rule) -> None:
         """Index the tables that the rule's statements and their proofs read."""
         used = [signature.indicator for signature in relevant_library(self.library, rule).completed().signatures]
         self._index([self.tables[indicator] for indicator in used if indicator in self.tables], ())
+
+
+def _constraints(rule: Rule) -> list[BodyLiteral]:
+    """The premise without its hypotheses, the literals about a generic variable, which are assumed."""
+    return [item for item in rule.premise if not rule.is_information(item)]
+
+
+def require_known_items(rule: Rule) -> None:
+    """Raise NotMaintained for a premise with parts other than atoms and comparisons."""
+    if not all(isinstance(item, Literal | Comparison) for item in rule.premise):
+        raise NotMaintained(f"rule {rule.name} has more than atoms and comparisons")
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
 
 
 _JoinStep: TypeAlias = tuple[str, str]
@@ -574,11 +762,54 @@ class _RuleDeriver:
     library: Library
     session: PrologSession
     compiled: _CompiledLibrary | None
+    deadline: _Deadline
+    maintained: dict[str, DerivedRule] = field(default_factory=dict)
+    """The results of the rules whose stored statements followed the changes of facts."""
+    anew: dict[str, str] = field(default_factory=dict)
+    """Why the statements of other rules could not follow them."""
+    unaffected: dict[str, int] = field(default_factory=dict)
+    """Number of stored statements of the rules that were left to Prolog and depend on no fact that has changed."""
+
+    def maintain(self, rule: Rule, maintainer: Maintainer) -> None:
+        """Bring the stored statements of a rule up to date with changes of facts, where that is possible."""
+        stored = self.relations.derivations().get(rule.name)
+        if stored is None or stored.stale or stored.fingerprint != _fingerprint(self.kb, self.library, rule):
+            return
+        if stored.engine == "prolog":
+            signatures = relevant_library(self.library, rule).completed().signatures
+            if self.relations.changed(maintainer.changes, [signature.indicator for signature in signatures]):
+                self.anew[rule.name] = "Prolog derives all statements of a rule"
+            else:
+                self.unaffected[rule.name] = stored.statements
+            return
+        began = time.perf_counter()
+        try:
+            count = self._maintain(rule, stored, maintainer)
+        except (NotMaintained, NotCompiled) as reason:
+            self.anew[rule.name] = str(reason)
+        else:
+            self.maintained[rule.name] = DerivedRule(rule.name, count, stored.engine, time.perf_counter() - began)
+
+    def _maintain(self, rule: Rule, stored: StoredDerivation, maintainer: Maintainer) -> int:
+        compiled = self.compiled
+        assert compiled is not None  # noqa: S101  there are changes to follow
+        compiled.require_maintained(literal.atom.indicator for literal in rule.literals)
+        body = compiled.body(rule)
+        if not maintainer.affects(body):
+            return stored.statements
+        require_known_items(rule)
+        if not body.tables:
+            raise NotMaintained("it has no positive premise")
+        compiled.prepare(rule)
+        premise = compiled.premise(_constraints(rule), body, maintainer)
+        return maintainer.instances(stored, premise, _cells(rule, body))
 
     def derive(self, rule: Rule, sql_only: bool) -> DerivedRule:
         """Derive a rule and store its statements. Raises HapaxError if `sql_only` and SQL cannot decide the rule."""
+        if rule.name in self.maintained:
+            return self.maintained[rule.name]
         began = time.perf_counter()
-        reason = ""
+        reason, anew = "", self.anew.get(rule.name, "")
         if self.compiled is not None:
             try:
                 count = self._by_sql(rule, self.compiled)
@@ -588,10 +819,12 @@ class _RuleDeriver:
                         f"{rule.place}: rule {rule.name} cannot be compiled to SQL: {refusal}. Omit --engine."
                     ) from None
                 reason = str(refusal)
+                if rule.name in self.unaffected:
+                    return DerivedRule(rule.name, self.unaffected[rule.name], "prolog", 0.0, reason)
             else:
-                return DerivedRule(rule.name, count, "sql", time.perf_counter() - began)
+                return DerivedRule(rule.name, count, "sql", time.perf_counter() - began, anew=anew)
         count = self._by_prolog(rule)
-        return DerivedRule(rule.name, count, "prolog", time.perf_counter() - began, reason)
+        return DerivedRule(rule.name, count, "prolog", time.perf_counter() - began, reason, anew)
 
     def _by_sql(self, rule: Rule, compiled: _CompiledLibrary) -> int:
         body = compiled.body(rule)
@@ -599,7 +832,9 @@ class _RuleDeriver:
         columns = [*_columns(rule), *_premises(body)]
         derivation = self.relations.new_instances(rule.name, "sql", _fingerprint(self.kb, self.library, rule), columns)
         # SQLite numbers the instances where the id is NULL.
-        return self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
+        count = self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
+        self.relations.index_premises(derivation, len(body.tables))
+        return count
 
     def _by_prolog(self, rule: Rule) -> int:
         theory = Theory(self.library, self.kb).relevant_to(rule)
@@ -608,14 +843,39 @@ class _RuleDeriver:
         self.session.load(
             build_program(theory.library, theory.facts(), denied=self.kb.denials()) + join.program(theory.library)
         )
-        answers = self.session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True)
+        try:
+            limits = self.deadline.limits()
+            answers = self.session.solutions(join.goal, join.variables, limits, trusted=True, distinct=True)
+        except LimitExceeded as exceeded:
+            subject = f"{rule.place}: rule {rule.name}"
+            if exceeded.limit == "seconds":
+                raise self.deadline.exceeded(subject) from None
+            raise LimitExceeded(f"{subject}: {exceeded}", exceeded.limit) from None
         # Without the substitution's number, in an order that does not depend on the process.
         rows = sorted((row[1:] for row in answers.rows), key=repr)
-        values = ([None if isinstance(cell, PrologTerm) else cell for cell in row] for row in rows)
+        computed = _computed_columns(rule, theory.library)
+        values = ([_exact(cell, place) for cell, place in zip(row, computed, strict=True)] for row in rows)
         derivation = self.relations.new_instances(
             rule.name, "prolog", _fingerprint(self.kb, self.library, rule), _columns(rule)
         )
         return self.relations.fill_rows(derivation, values)
+
+
+def _computed_columns(rule: Rule, library: Library) -> tuple[bool, ...]:
+    """For each searched variable: only arithmetic gives it its value."""
+    joined = [item for item in rule.literals if not item.negated and definition_of(item, library) is None]
+    given = variable_names(joined)
+    return tuple(variable.name not in given for variable in rule.searched)
+
+
+def _exact(cell: AnswerCell, is_computed: bool) -> Value | None:
+    """The value of a cell; None for a term, and for a computed fraction that was cut off, such as a third.
+
+    Arithmetic gives such a value again, exactly, when the statement is proved.
+    """
+    if isinstance(cell, PrologTerm):
+        return None
+    return None if is_computed and isinstance(cell, Decimal) and len(cell.as_tuple().digits) >= CUT_DIGITS else cell
 
 
 # --- reading --------------------------------------------------------------------------------------------------------

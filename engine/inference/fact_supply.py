@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from hapax.engine.inference.call_patterns import CallPatterns
-from hapax.engine.inference.program import row_name
+from hapax.engine.inference.program import TYPES, row_name, type_rows
 from hapax.engine.inference.session import AnswerRow, PrologTerm
 from hapax.grammar.prolog_text import prolog_value
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.loading import is_sayable
@@ -44,10 +45,19 @@ def _looked_up(patterns: CallPatterns) -> frozenset[str]:
 
 
 class FactSupply:
-    """Supplies facts of some predicates to the goals of a session. `stated`: atoms that the program has as facts."""
+    """Supplies facts of some predicates to the goals of a session.
 
-    def __init__(self, kb: KnowledgeBase, predicates: Collection[str], stated: Iterable[Atom] = ()) -> None:
-        self._kb, self._predicates = kb, frozenset(predicates)
+    `stated`: atoms that the program has as facts. `library`: that of the types, for a program in demand mode.
+    """
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        predicates: Collection[str],
+        stated: Iterable[Atom] = (),
+        library: Library | None = None,
+    ) -> None:
+        self._kb, self._predicates, self._library = kb, frozenset(predicates), library
         self._stated = [(atom.predicate, tuple(_values(atom))) for atom in stated if atom.indicator in self._predicates]
         self._sent: set[tuple[str, tuple[Value, ...]]] = set()
         self._refs: set[int] = set()
@@ -57,11 +67,24 @@ class FactSupply:
 
     def rows(self, call: AnswerRow) -> str:
         name, *arguments = call
-        found = self._matching(str(name), arguments)
+        found = self._types(arguments[0]) if name == TYPES else self._matching(str(name), arguments)
         lists: list[str] = []
         while batch := list(islice(found, _ROWS_PER_LIST)):
             lists.append(f"[{', '.join(batch)}].\n")
         return "".join(lists) + "end.\n"
+
+    def _types(self, value: Value | PrologTerm) -> Iterator[str]:
+        """The types under which the facts accept a value, or with a free variable each value, as Prolog terms."""
+        if self._library is None:
+            return iter(())
+        if isinstance(value, PrologTerm):
+            known = [fact for indicator in sorted(self._predicates) for fact in self._kb.facts(indicator)]
+            return iter(type_rows(self._library, known, None) if value.name == "_" else ())
+        index, refs = ArgumentIndex(self._kb), set[int]()
+        for indicator in self._predicates:
+            for place in range(int(indicator.rpartition("/")[2])):
+                refs.update(ref for ref, cells in index.rows(indicator, {place: value}) if cells[place] == value)
+        return iter(type_rows(self._library, facts_at(self._kb, refs), value))
 
     def facts(self) -> list[FactRecord]:
         """The records of all facts that were supplied so far."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from hapax.grammar.dependencies import recursive_predicates, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import (
+    OWN_NAMES,
     SYSTEM_NAMES,
     atom_goal,
     clause_text,
@@ -25,9 +26,6 @@ from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSi
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
 from hapax.kb.loading import is_sayable
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, TypeFact
-
-OWN_NAMES = "hapax_"
-"""Prefix of the program's helper predicates, which goals may not call (sandbox.pl)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,12 @@ class Supply:
 
     predicates: frozenset[str] = frozenset()
     bound: Mapping[int, Sequence[frozenset[str]]] = field(default_factory=dict)
+
+
+TYPES = "hapax types"
+"""Name in calls for the types under which a value was accepted in facts that are fetched."""
+
+_ACCEPTED, _INSTANCE = "accepted", "instance"
 
 
 def row_name(predicate: str) -> str:
@@ -82,9 +86,16 @@ def build_program(
         *writer.denials(denied),
         *writer.rules(),
         *(writer.demands(state) if state is not None else ()),
+        *(writer.type_fetches() if state is not None else ()),
         *(writer.instances(known, type_facts) if state is not None else ()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def type_rows(library: Library, known: Sequence[FactRecord], wanted: Value | None) -> list[str]:
+    """The types under which facts accept a value, None: each value, as terms for a program that fetches them."""
+    writer = _Writer(library, True, Supply(frozenset({TYPES})))
+    return [line.removesuffix(".") for line in writer.instances(known, (), wanted)]
 
 
 def is_asked(library: Library, signature: PredicateSignature) -> bool:
@@ -217,30 +228,46 @@ class _Writer:
             fetch = f"hapax_host:fetch({prolog_atom(predicate)}, [{names}])"
             yield f"{name}({names}) :- {fetch}, {row_name(predicate)}({names})."
 
-    def instances(self, known: Sequence[FactRecord], type_facts: Iterable[TypeFact]) -> Iterator[str]:
+    def type_fetches(self) -> Iterator[str]:
+        """Clauses that fetch the types of a value, where the facts of some predicates are fetched."""
+        for kind in (_ACCEPTED, _INSTANCE) if self.supply.predicates else ():
+            yield f":- dynamic {row_name(kind)}/2."
+            fetch = f"hapax_host:fetch({prolog_atom(TYPES)}, [Value])"
+            yield f"hapax_{kind}(Value, Type) :- {fetch}, {row_name(kind)}(Value, Type)."
+
+    def instances(
+        self, known: Sequence[FactRecord], type_facts: Iterable[TypeFact], wanted: Value | None = None
+    ) -> Iterator[str]:
         """Facts `hapax_accepted(Value, Type)` for accepted types, and `hapax_instance` for their supertypes as well.
 
-        Types are compared without case and blanks; the first spelling is written.
+        Types are compared without case and blanks; the first spelling is written. `wanted`: only of this value.
         """
+        accepted, instance = f"hapax_{_ACCEPTED}", f"hapax_{_INSTANCE}"
+        if self.supply.predicates:
+            accepted, instance = row_name(_ACCEPTED), row_name(_INSTANCE)
         spelling: dict[str, str] = {}
         for signature in self.signatures.values():
             for data_type in signature.argument_types:
                 spelling.setdefault(type_key(data_type), data_type)
-        pairs: dict[tuple[str, str], None] = {}
-        for fact in known:
-            if f"{fact.predicate}/{len(fact.arguments)}" in self.signatures and is_sayable(fact.arguments):
-                for value, data_type in zip(fact.arguments, fact.types, strict=False):
-                    pairs[self.value(value), data_type] = None
+        pairs = dict.fromkeys(self._typed(known, wanted))
         for found in type_facts:
             pairs[self.value(found.constant), found.data_type] = None
         for value, data_type in pairs:
-            yield f"hapax_accepted({value}, {prolog_atom(spelling.get(type_key(data_type), data_type))})."
+            yield f"{accepted}({value}, {prolog_atom(spelling.get(type_key(data_type), data_type))})."
         supertypes = {data_type: self._with_supertypes(data_type, spelling) for _, data_type in pairs}
         instances: dict[tuple[str, str], None] = {}
         for value, data_type in pairs:
             instances |= dict.fromkeys((value, supertype) for supertype in supertypes[data_type])
         for value, data_type in instances:
-            yield f"hapax_instance({value}, {prolog_atom(data_type)})."
+            yield f"{instance}({value}, {prolog_atom(data_type)})."
+
+    def _typed(self, known: Sequence[FactRecord], wanted: Value | None) -> Iterator[tuple[str, str]]:
+        """The values of facts, or only the wanted one, quoted, with the types of their arguments."""
+        for fact in known:
+            if f"{fact.predicate}/{len(fact.arguments)}" in self.signatures and is_sayable(fact.arguments):
+                for value, data_type in zip(fact.arguments, fact.types, strict=False):
+                    if wanted is None or value == wanted:
+                        yield self.value(value), data_type
 
     def _with_supertypes(self, data_type: str, spelling: dict[str, str]) -> tuple[str, ...]:
         first = spelling.setdefault(type_key(data_type), data_type)

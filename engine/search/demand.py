@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.program import DemandState, build_program
+from hapax.engine.inference.fact_supply import FactSupply, supplied_predicates
+from hapax.engine.inference.program import DemandState, Supply, build_program, is_asked
 from hapax.engine.inference.session import PrologSession, PrologTerm, QueryLimits
 from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled
@@ -21,6 +23,7 @@ from hapax.grammar.prolog_text import prolog_atom
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
+from hapax.kb.argument_index import INDEXED_PLACES, one_state
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Question, Source, TypeFact
 from hapax.llm_oracle.budget import BudgetReached
 
@@ -118,6 +121,9 @@ class Evidence:
     assumed: Sequence[Atom] = ()
     denied: Sequence[DenialRecord] = ()
     state: DemandState = field(default_factory=DemandState)
+    supply: Supply = field(default_factory=Supply)
+    """The predicates whose facts, and the types of their values, `feed` gives when they are called."""
+    feed: FactSupply | None = None
 
 
 def missing_questions(
@@ -125,9 +131,15 @@ def missing_questions(
 ) -> Missing:
     """The questions and ground atoms that the goal needs beyond what is known."""
     program = build_program(
-        library, known.facts, known.type_facts, known.assumed, state=known.state, denied=known.denied
+        library,
+        known.facts,
+        known.type_facts,
+        known.assumed,
+        state=known.state,
+        denied=known.denied,
+        supply=known.supply,
     )
-    session.load(program)
+    session.load(program, known.feed)
     demand = f"hapax_host:demanded({prolog_atom(goal_text(goal))}, Name, Pattern)"
     answers = session.solutions(demand, ("Name", "Pattern"), limits, trusted=True)
     patterns = [
@@ -157,8 +169,11 @@ def run_demand(
     """Ask what the goal needs, round by round, then answer it. The oracle stores facts; assumptions are not stored."""
     goal = theory.goal(goal_text)
     part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    patterns = part.patterns()
+    patterns.add_goal(goal)
+    part.index(patterns)
     with open_session(session) as prolog:
-        return _Loop(prolog, part, goal, oracle, budget or DemandBudget()).run()
+        return _Loop(prolog, part, goal, oracle, budget or DemandBudget(), patterns).run()
 
 
 @dataclass
@@ -170,6 +185,7 @@ class _Loop:
     goal: Goal
     oracle: DemandOracle
     budget: DemandBudget
+    patterns: CallPatterns
     asked: dict[Need, None] = field(default_factory=dict)
     verdicts: dict[Atom, bool] = field(default_factory=dict)
     learnt: list[FactRecord] = field(default_factory=list)
@@ -198,25 +214,53 @@ class _Loop:
             self.stopped if missing else "",
         )
 
-    def _facts(self) -> list[FactRecord]:
-        return [*self.theory.facts(), *self.learnt]
-
     def _missing(self) -> Missing:
         # Questions that were asked, and atoms found false, are no longer missing.
         state = DemandState(
             tuple(need.pattern for need in self.asked),
             tuple(atom for atom, holds in self.verdicts.items() if not holds),
         )
-        types = (*self.theory.type_facts(), *self.types)
-        known = Evidence(self._facts(), types, self.theory.assumed, tuple(self.theory.denied()), state)
-        return missing_questions(self.session, self.theory.library, self.goal, known, self.budget.limits)
+        with one_state(self.theory.kb):
+            known = self._evidence(state)
+            return missing_questions(self.session, self.theory.library, self.goal, known, self.budget.limits)
+
+    def _evidence(self, state: DemandState) -> Evidence:
+        """The facts of small predicates, those learnt, and a supply of the others."""
+        theory, supplied = self.theory, self._supplied()
+        types = (*theory.type_facts(), *self.types)
+        bound = {
+            number: self.patterns.bound_variables(rule) for number, rule in enumerate(theory.library.rules) if supplied
+        }
+        learnt = [fact_atom(fact) for fact in self.learnt]
+        stated = (*theory.library.facts, *theory.assumed, *learnt)
+        feed = FactSupply(theory.kb, supplied, stated, theory.library) if supplied else None
+        facts = [*theory.facts(supplied), *self.learnt]
+        return Evidence(facts, types, theory.assumed, tuple(theory.denied()), state, Supply(supplied, bound), feed)
+
+    def _supplied(self) -> frozenset[str]:
+        """The predicates whose facts are read when they are called.
+
+        None if a question for values of two arguments may be asked: it goes through all values of a type.
+        """
+        library = self.theory.library
+        for indicator, patterns in self.patterns.places.items():
+            free = max(int(indicator.rpartition("/")[2]) - len(places) for places in patterns)
+            if free > 1 and library.knows(indicator) and is_asked(library, library.signature(indicator)):
+                return frozenset()
+        found = supplied_predicates(self.theory.kb, self.patterns)
+        # The index has no further arguments, by which the types of a value would be looked up.
+        return frozenset(name for name in found if int(name.rpartition("/")[2]) <= INDEXED_PLACES)
 
     def _answer(self) -> QueryResult:
         # The program in demand mode only records what is missing; answers come from the ordinary one.
         theory = self.theory
-        program = build_program(theory.library, self._facts(), assumed=theory.assumed, denied=theory.denied())
-        self.session.load(program)
-        return answer_goal(self.session, self.goal, self.budget.limits)
+        with one_state(theory.kb):
+            known = self._evidence(DemandState())
+            program = build_program(
+                theory.library, known.facts, assumed=theory.assumed, denied=known.denied, supply=known.supply
+            )
+            self.session.load(program, known.feed)
+            return answer_goal(self.session, self.goal, self.budget.limits)
 
     def _ask(self, missing: Missing) -> None:
         """Ask one batch, within the limits."""
@@ -253,6 +297,11 @@ class _Loop:
         types = self.theory.library.signature(atom.indicator).argument_types
         values = tuple(term.value for term in atom.arguments if isinstance(term, Constant))
         return FactRecord(atom.predicate, values, types, Source.MODEL)
+
+
+def fact_atom(fact: FactRecord) -> Atom:
+    """A fact as an atom."""
+    return Atom(fact.predicate, tuple(Constant(value) for value in fact.arguments))
 
 
 def uses_closed_world(goal: Goal, library: Library) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from importlib import resources
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from hapax.engine.search.oracle import short_model_name
 from hapax.evaluation.report.build import Report
@@ -43,17 +43,23 @@ _HIDDEN = re.compile(
 
 def page(report: Report) -> str:
     """Render the page. Equal reports give equal texts."""
-    folder = resources.files("hapax.evaluation.report")
-    style, script = (folder.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js"))
-    template = _environment().get_template("page.html.jinja")
+    style, script = report_style(), resources.files("hapax.evaluation.report").joinpath("script.js").read_text("utf-8")
+    template = page_environment().get_template("page.html.jinja")
     return template.render(
         report=report, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
     )
 
 
-def _environment() -> Environment:
+def report_style() -> str:
+    """The style sheet of the report."""
+    return resources.files("hapax.evaluation.report").joinpath("style.css").read_text("utf-8")
+
+
+def page_environment(*folders: tuple[str, str]) -> Environment:
+    """The template engine with the filters and macros of the report. `folders`: of further templates, by package."""
+    packages = (*folders, ("hapax.evaluation.report", "."))
     environment = Environment(
-        loader=PackageLoader("hapax.evaluation.report", "."),
+        loader=ChoiceLoader([PackageLoader(*folder) for folder in packages]),
         autoescape=True,
         undefined=StrictUndefined,  # a misspelled name fails instead of leaving a gap
         trim_blocks=True,

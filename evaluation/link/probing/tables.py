@@ -37,9 +37,9 @@ def label_note(items: Sequence[ProbeItem]) -> str:
 def statements_note(found: ItemSet) -> str:
     """Numbers of texts found, probed, and changed by votes."""
     counts = " and ".join(f"{count} {DISTRIBUTION_NAMES[distribution]}" for distribution, count in found.found.items())
-    repeats = f", of which {counted(found.repeats, 'repeat')} of a text {'are' if found.repeats != 1 else 'is'} left out"
+    repeats = f", {counted(found.repeats, 'repeat')} of a text left out" if found.repeats else ""
     return (
-        f"{len(found.items)} of {counts} statements{repeats if found.repeats else ''}; {found.shared} are in both "
+        f"{len(found.items)} of {counts} statements{repeats}; {found.shared} are in both "
         f"distributions; people's votes flipped {found.contradicted} labels and excluded {found.wrong_type} statements"
     )
 

@@ -1,0 +1,363 @@
+"""The web application of `hapax serve`: pages of one knowledge base, with tables as JSON and CSV, and judging.
+
+The knowledge base is opened anew for each request, read-only unless a vote is stored. No page loads anything from
+elsewhere or runs a script but the one of this folder, and every text of a model or person is escaped.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from hapax.api.browser import pages, tables
+from hapax.api.browser.judging import Judging
+from hapax.api.browser.mapping import rule_map
+from hapax.api.browser.pages import NotStored
+from hapax.api.browser.tables import Page, StatementFilter, StoredTable
+from hapax.api.kept_rules import kept_rules
+from hapax.api.operations import load_rules, near_misses, query, why, why_not
+from hapax.engine.inference.session import QueryLimits
+from hapax.evaluation.report.page import page_environment, report_style
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.kb.store import KnowledgeBase
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+TOKEN = "hapax_token"  # noqa: S105  the name of the cookie
+GOAL_LIMITS = QueryLimits(answers=500)
+
+Linker = Callable[[Sequence[Any]], str]
+
+
+@dataclass
+class Browser:
+    """The knowledge base and its rules behind the pages.
+
+    `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `token`: what
+    every request must bring, as `?token=` at first and then by a cookie; none: no token. `judge`: votes are stored.
+    """
+
+    database: Path
+    rules: Sequence[str | Path] = ()
+    token: str = ""
+    judge: bool = False
+    _libraries: dict[Any, Library] = field(default_factory=dict)
+    _goals: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
+
+    def open(self) -> KnowledgeBase:
+        return KnowledgeBase(self.database, read_only=True)
+
+    def library(self, kb: KnowledgeBase) -> Library:
+        """The rules, read again only when the knowledge base keeps others."""
+        key = tuple((record.name, record.checksum) for record in kb.rule_texts())
+        if key not in self._libraries:
+            self._libraries = {key: load_rules(*self.rules) if self.rules else kept_rules(kb) or load_rules()}
+        return self._libraries[key]
+
+
+def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
+    """The application. `hosts`: names under which it may be asked, so that no other site's name leads here."""
+    views = _Views(browser)
+    routes = [
+        Route("/", views.front),
+        Route("/statements", views.statements),
+        Route("/statement/{identity:path}", views.statement),
+        Route("/rule/{name:path}", views.rule),
+        Route("/rules", views.rules),
+        Route("/predicates", views.predicates),
+        Route("/predicate/{name:path}/{arity:int}", views.predicate),
+        Route("/entity", views.entity),
+        Route("/map", views.map),
+        Route("/ask", views.ask),
+        Route("/why", views.why),
+        Route("/runs", views.runs),
+        Route("/run/{identity:path}", views.run),
+        Route("/judge", views.judge, methods=["GET", "POST"]),
+        Route("/style.css", views.style),
+        Route("/script.js", views.script),
+    ]
+    guard = Middleware(TrustedHostMiddleware, allowed_hosts=[*hosts, "testserver"] if "*" not in hosts else ["*"])
+    handlers: Mapping[Any, Any] = {HapaxError: views.fault, 404: views.absent}
+    app = Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
+    app.state.database = browser.database
+    return app
+
+
+class _Views:
+    """The pages by name. Each function is run in a thread of its own."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._judging = Judging(browser.database)
+        self._templates = page_environment(("hapax.api.browser", "templates"))
+        self._templates.globals |= {
+            "entity_url": _entity_url,
+            "statement_url": lambda identity: f"/statement/{quote(str(identity), safe='')}",
+            "rule_url": lambda name: f"/rule/{quote(str(name), safe='')}",
+            "predicate_url": _predicate_url,
+            "run_url": lambda identity: f"/run/{quote(str(identity), safe='')}",
+            "judges": browser.judge,
+            "database": str(browser.database),
+        }
+
+    # Answers
+
+    def _page(self, request: Request, template: str, **values: Any) -> Response:
+        """The page, or a refusal where the token is missing."""
+        if (refused := self._refused(request)) is not None:
+            return refused
+        text = self._templates.get_template(f"{template}.html.jinja").render(request=request, **values)
+        response = self._secured(Response(text, media_type="text/html"))
+        if self._browser.token and request.query_params.get("token"):
+            response.set_cookie(TOKEN, self._browser.token, httponly=True, samesite="strict")
+        return response
+
+    def _refused(self, request: Request) -> Response | None:
+        token = self._browser.token
+        brought = request.query_params.get("token") or request.cookies.get(TOKEN, "")
+        if token and not secrets.compare_digest(brought.encode(), token.encode()):
+            return self._secured(PlainTextResponse("Open the address with the token that `hapax serve` prints.", 403))
+        return None
+
+    @staticmethod
+    def _secured(response: Response) -> Response:
+        response.headers.update(
+            {
+                "Content-Security-Policy": POLICY,
+                "X-Content-Type-Options": "nosniff",
+                "Referrer-Policy": "no-referrer",
+                "Cross-Origin-Opener-Policy": "same-origin",
+                "Cross-Origin-Resource-Policy": "same-origin",
+                "Cache-Control": "no-store",
+            }
+        )
+        return response
+
+    def _table(
+        self, request: Request, title: str, read: Callable[[KnowledgeBase, Page], StoredTable], **values: Any
+    ) -> Response:
+        """A table as a page, or with `?format=json|csv` as data."""
+        if (refused := self._refused(request)) is not None:
+            return refused
+        form = request.query_params.get("format", "html")
+        page = Page(_number(request.query_params, "page", 1), tables.ROWS if form == "html" else tables.MOST_ROWS)
+        with self._browser.open() as kb:
+            table = read(kb, page)
+        if form == "json":
+            return self._secured(JSONResponse(table.to_json()))
+        if form == "csv":
+            return self._secured(PlainTextResponse(_csv(table), media_type="text/csv"))
+        values = {"linked": _LINKS, "note": "", "filters": None, **values}
+        return self._page(request, "table", title=title, table=table, address=_address(request), **values)
+
+    def style(self, _: Request) -> Response:
+        own = resources.files("hapax.api.browser").joinpath("static/style.css").read_text("utf-8")
+        return self._secured(Response(report_style() + own, media_type="text/css"))
+
+    def script(self, _: Request) -> Response:
+        text = resources.files("hapax.api.browser").joinpath("static/script.js").read_text("utf-8")
+        return self._secured(Response(text, media_type="text/javascript"))
+
+    def fault(self, request: Request, fault: Exception) -> Response:
+        """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
+        response = self._page(request, "fault", title="Error", message=str(fault))
+        if response.status_code == 200:
+            response.status_code = 404 if isinstance(fault, NotStored) else 400
+        return response
+
+    def absent(self, request: Request, _: Exception) -> Response:
+        response = self._page(request, "fault", title="No such page", message="There is no page at this address.")
+        response.status_code = 404
+        return response
+
+    # Pages
+
+    def front(self, request: Request) -> Response:
+        with self._browser.open() as kb:
+            counts = kb.row_counts()
+            rules, runs = tables.rules(kb), tables.runs(kb, Page(rows=5))
+        return self._page(request, "front", title="Overview", counts=counts, rules=rules, runs=runs, linked=_LINKS)
+
+    def statements(self, request: Request) -> Response:
+        asked = request.query_params
+        wanted = StatementFilter(
+            asked.get("words", ""), asked.get("rule", ""), asked.get("end", ""), asked.get("order", "stored")
+        )
+        with self._browser.open() as kb:
+            names = [record.name for record in kb.rules()]
+        filters = {"wanted": wanted, "rules": names, "orders": list(tables.ORDERS)}
+        return self._table(request, "Statements", lambda kb, page: tables.statements(kb, wanted, page), filters=filters)
+
+    def statement(self, request: Request) -> Response:
+        with self._browser.open() as kb:
+            shown = pages.statement_page(kb, self._browser.library(kb), request.path_params["identity"])
+        return self._page(request, "statement", title=shown.record.text, shown=shown)
+
+    def rules(self, request: Request) -> Response:
+        return self._table(request, "Rules", lambda kb, _: tables.rules(kb))
+
+    def rule(self, request: Request) -> Response:
+        with self._browser.open() as kb:
+            shown = pages.rule_page(kb, self._browser.library(kb), request.path_params["name"])
+        return self._page(request, "rule", title=f"Rule {shown.record.name}", shown=shown)
+
+    def predicates(self, request: Request) -> Response:
+        def read(kb: KnowledgeBase, _: Page) -> StoredTable:
+            return tables.predicates(kb, pages.labels(kb, self._browser.library(kb)))
+
+        return self._table(request, "Predicates", read)
+
+    def predicate(self, request: Request) -> Response:
+        name, arity = request.path_params["name"], request.path_params["arity"]
+        indicator = f"{name}/{arity}"
+        if request.query_params.get("format"):
+            return self._table(request, indicator, lambda kb, page: tables.facts(kb, indicator, page))
+        number = _number(request.query_params, "page", 1)
+        with self._browser.open() as kb:
+            labels = pages.labels(kb, self._browser.library(kb))
+            known = tables.facts(kb, indicator, Page(number))
+            stopped = tables.rejected(kb, pages.FEW, predicate=name)
+            count = kb.fact_counts().get(indicator, 0)
+        if indicator not in labels and not known.rows:
+            raise NotStored(f"There is no predicate {indicator}.")
+        says = labels.get(indicator, "")
+        values = {"says": says, "known": known, "stopped": stopped, "count": count, "address": _address(request)}
+        return self._page(request, "predicate", title=indicator, **values)
+
+    def entity(self, request: Request) -> Response:
+        with self._browser.open() as kb:
+            shown = pages.entity_page(kb, request.query_params.get("name", ""))
+        return self._page(request, "entity", title=shown.name, shown=shown)
+
+    def map(self, request: Request) -> Response:
+        with self._browser.open() as kb:
+            drawn = rule_map(self._browser.library(kb))
+        return self._page(request, "map", title="Map of predicates and rules", map=drawn)
+
+    def ask(self, request: Request) -> Response:
+        """A goal with its answers."""
+        goal = request.query_params.get("goal", "").strip()
+        answers, faults, near = None, "", list[str]()
+        with self._browser.open() as kb:
+            library = self._browser.library(kb)
+            names = sorted(pages.labels(kb, library))
+            if goal:
+                try:
+                    with self._browser._goals:
+                        answers = query(goal, library, kb, limits=GOAL_LIMITS)
+                    near = [] if answers or answers.holds else near_misses(goal, library, kb)
+                except HapaxError as fault:
+                    faults = str(fault)
+        if answers is not None and request.query_params.get("format") == "json":
+            return self._refused(request) or self._secured(JSONResponse(answers.to_json()))
+        values = {"goal": goal, "answers": answers, "faults": faults, "near": near, "names": names}
+        return self._page(request, "ask", title="Ask", **values)
+
+    def why(self, request: Request) -> Response:
+        """The story of an atom: why it holds, or why it does not."""
+        atom = request.query_params.get("atom", "").strip()
+        with self._browser.open() as kb, self._browser._goals:
+            library = self._browser.library(kb)
+            try:
+                told = why(atom, library, kb)
+            except HapaxError:
+                told = why_not(atom, library, kb)
+        lines, more = pages.story_lines(told.story)
+        return self._page(request, "why", title=atom, shown={"lines": lines}, more=more)
+
+    def runs(self, request: Request) -> Response:
+        return self._table(request, "Runs", tables.runs)
+
+    def run(self, request: Request) -> Response:
+        with self._browser.open() as kb:
+            shown = pages.run_page(kb, request.path_params["identity"])
+        return self._page(request, "run", title=f"Run {shown.run.id}", shown=shown)
+
+    async def judge(self, request: Request) -> Response:
+        """The next statement to judge; a POST stores a vote."""
+        if (refused := self._refused(request)) is not None:
+            return refused
+        if not self._browser.judge:
+            raise NotStored("This server stores no votes. Start it with --judge.")
+        voter = request.query_params.get("voter", "")
+        if request.method == "POST":
+            # Another site could send this form, but not with this origin.
+            if urlsplit(request.headers.get("origin", "")).netloc != request.headers.get("host"):
+                return self._secured(PlainTextResponse("A vote comes from the page of this server.", 403))
+            async with request.form() as form:
+                voter = str(form.get("voter", ""))
+                told = (str(form.get(name, "")) for name in ("item", "answer", "comment"))
+                # In a thread: another program may be writing to the file.
+                await run_in_threadpool(self._judging.vote, voter, *told)
+            return self._secured(RedirectResponse(f"/judge?{urlencode({'voter': voter})}", 303))
+        skip = _number(request.query_params, "skip", 0)
+        shown = await run_in_threadpool(self._judging.next, voter, skip) if voter else None
+        return self._page(request, "judge", title="Judge", voter=voter, shown=shown)
+
+
+def _number(asked: QueryParams, name: str, default: int) -> int:
+    text = asked.get(name, "")
+    if not text:
+        return default
+    if not text.isdecimal() or len(text) > 9:
+        raise HapaxError(f"{name} is {text!r}. Give a whole number.")
+    return int(text)
+
+
+def _address(request: Request) -> Callable[..., str]:
+    """The address of the same view with some parameters changed."""
+
+    def changed(**values: object) -> str:
+        kept = {name: value for name, value in request.query_params.items() if name != "token"}
+        return f"{request.url.path}?{urlencode({**kept, **values})}"
+
+    return changed
+
+
+def _entity_url(name: object) -> str:
+    return f"/entity?{urlencode({'name': str(name)})}"
+
+
+def _predicate_url(indicator: object) -> str:
+    name, _, arity = str(indicator).rpartition("/")
+    return f"/predicate/{quote(name, safe='')}/{arity}"
+
+
+_LINKS: Mapping[str, tuple[str, Callable[[object], str]]] = {
+    "statement": ("id", lambda identity: f"/statement/{quote(str(identity), safe='')}"),
+    "rule": ("rule", lambda name: f"/rule/{quote(str(name), safe='')}"),
+    "predicate": ("predicate", _predicate_url),
+    "id": ("id", lambda identity: f"/run/{quote(str(identity), safe='')}"),
+}
+"""Columns that lead to a page, by the column that names it."""
+
+
+def _csv(table: StoredTable) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow([", ".join(cell) if isinstance(cell, tuple) else cell for cell in row])
+    return text.getvalue()

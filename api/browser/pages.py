@@ -1,0 +1,172 @@
+"""What the pages of the browser show of one entity, predicate, rule or statement, read at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hapax.api.browser import tables
+from hapax.api.browser.tables import Page, StatementFilter, StoredTable
+from hapax.engine.explain import Story, why_statement
+from hapax.engine.inference.theory import Theory
+from hapax.engine.run_memory import stored_rule, with_stored_predicates
+from hapax.evaluation.dataset.frequency import rarest_word
+from hapax.evaluation.report.drawing import Graph, Histogram, graph
+from hapax.evaluation.report.reading import statements_of
+from hapax.evaluation.report.runs import RuleSummary, chosen_run, costs_in, run_heading, search_summary
+from hapax.evaluation.report.sections import StoryLine, nested, score_histogram, tally_rules, vote_counts
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.grammar.verbalize import statement_text
+from hapax.kb.records import Distribution, RuleRecord, RunRecord, StatementRecord
+from hapax.kb.rows import STATEMENTS
+from hapax.kb.store import STANDING, KnowledgeBase
+
+FEW = Page(rows=10)
+
+
+class NotStored(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
+    """The knowledge base holds nothing of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPage:
+    """All that is known about a value: facts, statements at both ends, types, rejected claims, its popularity."""
+
+    name: str
+    facts: StoredTable
+    head: StoredTable
+    long_tail: StoredTable
+    types: list[tuple[str, float | None]]
+    rejected: StoredTable
+    frequency: float | None
+    """Zipf frequency of the name's rarest word: log10 of its count per billion words of English."""
+
+
+def entity_page(kb: KnowledgeBase, name: str) -> EntityPage:
+    """The page of a value. Raises NotStored if nothing mentions it."""
+    known = tables.facts(kb, "", Page(rows=200), name)
+    head, tail = (tables.statements(kb, StatementFilter(about=name, end=end), FEW) for end in Distribution)
+    stopped = tables.rejected(kb, FEW, value=name)
+    types = [(fact.data_type, fact.probability) for fact in kb.type_facts(constant=name)]
+    if not (known.rows or stopped.rows or types or head.rows or tail.rows):
+        raise NotStored(f"Nothing here mentions {name!r}. Search the statements for a part of it.")
+    return EntityPage(name, known, head, tail, types, stopped, rarest_word([name]))
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPage:
+    """A statement with its ends, values, votes and proof. `more`: lines of the proof that are left out."""
+
+    record: StatementRecord
+    ends: list[str]
+    values: list[tuple[str, str]]
+    lines: list[StoryLine]
+    more: int
+    votes: tuple[tuple[str, str, int], ...]
+
+
+def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> StatementPage:
+    """The page of a statement. Raises NotStored for an unknown id."""
+    stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [identity])
+    if not stored:
+        raise NotStored(f"No statement has the id {identity}.")
+    record = stored[-1]
+    theory = with_stored_predicates(Theory(library, kb))
+    lines, more = story_lines(why_statement(theory, record))
+    values = [(name, str(value)) for name, value in record.substitution]
+    votes = vote_counts(kb.votes(record.id))
+    return StatementPage(record, sorted({statement.distribution for statement in stored}), values, lines, more, votes)
+
+
+def story_lines(story: Story) -> tuple[list[StoryLine], int]:
+    """The first lines of a story, and the number of the others."""
+    lines = nested(story)
+    return lines, sum(1 for _ in story.lines()) - len(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RulePage:
+    """A rule with its picture, its last search step by step, its scores, and statements of both ends."""
+
+    record: RuleRecord
+    sentence: str
+    graph: Graph | None
+    summary: RuleSummary
+    run: RunRecord | None
+    histogram: Histogram | None
+    delta: str
+    head: StoredTable
+    long_tail: StoredTable
+
+
+def rule_page(kb: KnowledgeBase, library: Library, name: str) -> RulePage:
+    """The page of a rule. Raises NotStored if the knowledge base holds no rule of this name."""
+    record = next((record for record in kb.rules() if record.name == name), None)
+    if record is None:
+        raise NotStored(f"The knowledge base holds no rule {name!r}.")
+    rule = stored_rule(kb, name, library)
+    run, summary = _last_search(kb, name)
+    tally = None if run is None else tally_rules(_of_rule(kb, run, name), 0).get(name)
+    ends = [tables.statements(kb, StatementFilter(rule=name, end=end), FEW) for end in Distribution]
+    return RulePage(
+        record,
+        statement_text(rule, library).sentence if rule else "",
+        graph(rule, library) if rule else None,
+        summary,
+        run,
+        None if tally is None else score_histogram([tally]),
+        "" if tally is None else str(tally.delta),
+        *ends,
+    )
+
+
+def _of_rule(kb: KnowledgeBase, run: RunRecord, name: str) -> list[StatementRecord]:
+    return [statement for statement in statements_of(kb, run.id) if statement.rule == name]
+
+
+def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, RuleSummary]:
+    """The newest search that says how it went with the rule."""
+    for run in reversed(kb.runs()):
+        summary = search_summary(kb, run).rules.get(rule)
+        if summary is not None:
+            return run, summary
+    return None, RuleSummary()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A run: its settings, and how far it is. `statements`: rows, of which a statement at both ends has two."""
+
+    run: RunRecord
+    heading: Any
+    costs: tuple[Any, ...]
+    verdicts: list[tuple[str, int, int]]
+    statements: int
+    facts: int
+    is_running: bool
+
+
+def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
+    """The page of a run, counted from what is stored so far. Raises HapaxError for an unknown run."""
+    run = chosen_run(kb, identity)
+    counts: dict[str, list[int]] = {}
+    for verdict in kb.verdict_counts([run.id]):
+        counted = counts.setdefault(verdict.gate, [0, 0])
+        counted[0 if verdict.accepted else 1] += verdict.count
+    ((statements,),) = kb.query("SELECT count(*) FROM statements WHERE run_id = ?", (run.id,))
+    ((facts,),) = kb.query("SELECT count(*) FROM facts WHERE run_id = ?", (run.id,))
+    verdicts = [(gate, accepted, stopped) for gate, (accepted, stopped) in counts.items()]
+    costs = costs_in(run, search_summary(kb, run))
+    return RunPage(run, run_heading(run), costs, verdicts, statements, facts, run.status == "running")
+
+
+def labels(kb: KnowledgeBase, library: Library) -> Mapping[str, str]:
+    """The predicates by name/arity, with the sentence of each."""
+    known: dict[str, str] = {}
+    for record in kb.predicates():
+        known[record.indicator] = record.affirmative or ""
+    for signature in library.signatures:
+        known.setdefault(signature.indicator, signature.templates.affirmative if signature.templates else "")
+    return known

@@ -1,0 +1,77 @@
+"""A knowledge base in a web browser: the application and a server for it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named, missing_of
+from hapax.kb.store import KnowledgeBase
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""Hosts that only this machine can reach."""
+
+
+@dataclass(frozen=True)
+class BrowserServer:
+    """An application at an address where nobody else listens yet."""
+
+    app: Starlette
+    socket: socket.socket
+    host: str
+
+    @property
+    def address(self) -> str:
+        """The address of the front page, without the last slash."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{name}:{self.socket.getsockname()[1]}"
+
+    def run(self) -> None:
+        """Serve until interrupted."""
+        import uvicorn
+
+        config = uvicorn.Config(self.app, log_level="warning", server_header=False, access_log=False)
+        uvicorn.Server(config).run([self.socket])
+
+
+@extras_named()
+def browser_server(
+    database: str | Path,
+    rules: Sequence[str | Path] = (),
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8001,
+    token: str = "",
+    judge: bool = False,
+) -> BrowserServer:
+    """A server for the pages of a knowledge base, which it has begun to listen for.
+
+    `rules`, `token` and `judge` as `Browser` has them. Raises HapaxError for a knowledge base that cannot be opened, an
+    address that is taken, and where the extra `serve` is not installed.
+    """
+    if missing := missing_of("serve"):
+        raise HapaxError(missing)
+    from hapax.api.browser.app import Browser, browser_app
+
+    if host not in LOOPBACK and not token:
+        raise HapaxError(f"{host} can be reached from other machines, so that a token is needed.")
+    KnowledgeBase(database, read_only=True).close()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as fault:
+        listening.close()
+        reason = fault.strerror or str(fault)
+        raise HapaxError(f"{host}:{port} cannot be listened at: {reason}. Choose another --port.") from None
+    # Behind the token any name may lead here; without one, only the names of this machine.
+    app = browser_app(Browser(Path(database), tuple(rules), token, judge), ["*"] if token else LOOPBACK)
+    return BrowserServer(app, listening, host)

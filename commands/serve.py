@@ -1,0 +1,42 @@
+"""The command `serve`: a knowledge base in a web browser."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from hapax.api import browsing
+from hapax.commands.console import err
+from hapax.commands.options import with_database, with_rules
+
+
+@click.command()
+@with_rules
+@with_database
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen at; others than this machine need the printed token.",
+)
+@click.option(
+    "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."
+)
+@click.option("--judge", is_flag=True, help="Let people judge statements in the browser; their votes are stored.")
+def serve(paths: tuple[Path, ...], database: str, host: str, port: int, judge: bool) -> None:
+    """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
+
+    Nothing is written, except votes with --judge. Every table is there as JSON and CSV, with its SQL.
+
+    \b
+    hapax serve --db hapax.db
+    hapax serve --db hapax.db --port 8080 --judge
+    """
+    token = "" if host in browsing.LOOPBACK else secrets.token_urlsafe(24)
+    server = browsing.browser_server(database, paths, host=host, port=port, token=token, judge=judge)
+    query = f"?token={token}" if token else ""
+    err.print(f"{escape(str(database))}: {server.address}/{query} (Ctrl-C ends it)", soft_wrap=True)
+    server.run()

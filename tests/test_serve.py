@@ -1,0 +1,291 @@
+"""`hapax serve`: the pages of a knowledge base, met by HTTP requests."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import html5lib
+import pytest
+from cli_fixture import EVERY_END, invoke, run
+from money_fixture import RULES, WORLD
+from starlette.testclient import TestClient
+
+from hapax.api.browser.app import POLICY, Browser, browser_app
+from hapax.api.browsing import browser_server
+from hapax.engine.soundness import SOUNDNESS_QUESTION
+from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord
+from hapax.kb.store import KnowledgeBase
+
+HOSTILE = "<script>alert(1)</script>\"'&amp;</td>/../\u202etxt.exe\ufeff"
+PAGES = (
+    "/",
+    "/statements",
+    "/rules",
+    "/rule/currency",
+    "/predicates",
+    "/predicate/uses_currency/2",
+    "/entity?name=Norway",
+    "/map",
+    "/ask",
+    "/ask?goal=uses_currency(Country, Currency)",
+    "/ask?goal=uses_currency(",
+    "/why?atom=uses_currency('Norway', 'Norwegian krone')",
+    "/why?atom=uses_currency('Norway', euro)",
+    "/runs",
+    "/judge",
+    "/judge?voter=ann",
+)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base after a search of a small world."""
+    folder = tmp_path_factory.mktemp("serve")
+    (folder / "money.rules").write_text(RULES, "utf-8")
+    (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    models = ("-m", f"scripted:{folder / 'script.json'}", "--evaluator", "frequency")
+    run("search", folder / "money.rules", *models, "--db", folder / "kb.db", "--no-progress", *EVERY_END)
+    return folder / "kb.db"
+
+
+@pytest.fixture
+def client(database: Path) -> Iterator[TestClient]:
+    with TestClient(browser_app(Browser(database, judge=True)), base_url="http://localhost:8001") as client:
+        yield client
+
+
+def shown(client: TestClient, address: str) -> str:
+    """The visible text of a page, which has to be valid HTML."""
+    response = client.get(address)
+    assert response.status_code == 200, response.text
+    tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(response.text)
+    return " ".join("".join(tree.find("body").itertext()).split())
+
+
+def first_statement(client: TestClient) -> str:
+    return str(client.get("/statements?format=json").json()[0]["id"])
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_page_is_valid_and_every_link_leads_somewhere(client: TestClient, address: str) -> None:
+    """Each page is valid HTML under a policy without foreign sources, and its links are answered."""
+    response = client.get(address)
+
+    shown(client, address)
+    assert response.headers["Content-Security-Policy"] == POLICY
+    assert "<script>" not in response.text
+    for link in set(re.findall(r'(?:href|src)="(/[^"]*)"', response.text)):
+        assert client.get(link.replace("&amp;", "&")).status_code == 200, link
+
+
+def test_an_entity_has_its_facts_statements_and_rejected_claims(client: TestClient) -> None:
+    """The page of Norway lists the currency that was accepted, the statements about it, and the euro with its reason."""
+    text = shown(client, "/entity?name=Norway")
+
+    assert "Norwegian krone" in text
+    assert "Country" in text
+    assert "can pay with the Norwegian krone" in text
+    assert "eurocritic0.10" in text
+
+
+def test_a_statement_unfolds_to_prompt_score_and_threshold(client: TestClient) -> None:
+    """The page of a statement shows its proof down to the prompt of a call and the threshold of a gate."""
+    text = shown(client, f"/statement/{first_statement(client)}")
+
+    assert "[by rule currency]" in text
+    assert "call" in text
+    assert "threshold" in text
+
+
+def test_a_rule_shows_its_search_and_both_ends(client: TestClient) -> None:
+    """The page of a rule has its text, the account of each step, and statements of head and long tail beside it."""
+    text = shown(client, "/rule/currency")
+
+    assert "lives_in(Person X, City A)" in text
+    assert "Account of each step" in text
+    assert "Head If PersonX" in text
+    assert "Long tail If PersonX" in text
+
+
+def test_statements_are_found_by_words_rule_and_end(client: TestClient) -> None:
+    """Filters narrow the table, which is the same as a page, as JSON and as CSV, and says its SQL."""
+    query = urlencode({"words": "NORWEGIAN krone", "rule": "currency"})
+    found = client.get(f"/statements?{query}&format=json").json()
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/statements?{query}&format=csv").text)))
+    text = shown(client, f"/statements?{query}")
+
+    assert found
+    assert all("Norwegian krone" in row["statement"] for row in found)
+    assert [row["statement"] for row in rows] == [row["statement"] for row in found]
+    assert found[0]["statement"] in text
+    assert client.get("/statements?words=nothing+of+it&format=json").json() == []
+    with KnowledgeBase(client.app.state.database, read_only=True) as kb:
+        sql = re.search(r"SELECT .*?;", text)
+        assert sql is not None
+        assert len(kb.query(sql[0].rstrip(";"))) == len(found)
+
+
+def test_statements_are_ordered_and_paged(tmp_path: Path) -> None:
+    """Pages of 50 follow each other without a gap or a repeat, in the order of their likelihood."""
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.start_run(RunRecord("run", "search", {}, "f", "2026-01-01"))
+        kb.add_rules([RuleRecord("r", "r", None, None, None)])
+        statements = []
+        for number in range(120):
+            ends = (Distribution.HEAD, Distribution.LONG_TAIL) if number % 10 == 0 else (Distribution.HEAD,)
+            for end in ends:
+                values = (("A", number),)
+                statements.append(StatementRecord("r", end, "run", values, "p", f"c {number}", "t", {}, -float(number)))
+        kb.add_statements(statements)
+    with TestClient(browser_app(Browser(tmp_path / "kb.db")), base_url="http://localhost") as client:
+        pages = [client.get(f"/statements?order=likely&page={page}").text for page in (1, 2, 3)]
+        listed = [int(number) for page in pages for number in re.findall(r">If p, then c (\d+)\.<", page)]
+
+    assert listed == list(range(120))
+    assert "Next page" in pages[0]
+    assert "Next page" not in pages[2]
+
+
+def test_goals_are_answered_and_faults_are_told(client: TestClient) -> None:
+    """A goal's answers are a table, a fault is told with its place, and an atom that fails has its reason."""
+    assert "1 answer" in shown(client, "/ask?goal=uses_currency('Norway', X)")
+    assert "HPX070" in shown(client, "/ask?goal=shell(ls)")
+    assert "euro" in shown(client, "/why?atom=uses_currency('Norway', euro)")
+    assert client.get("/ask?goal=uses_currency('Norway', X)&format=json").json()["answers"] == [
+        {"X": "Norwegian krone"}
+    ]
+
+
+def test_votes_are_stored_at_once_and_each_statement_comes_once(database: Path) -> None:
+    """A vote is in the knowledge base when the next statement is shown; a voter sees no statement twice."""
+    seen = []
+    with TestClient(browser_app(Browser(database, judge=True)), base_url="http://localhost:8001") as client:
+        while found := re.search(r'name="item" value="([^"]+)"', client.get("/judge?voter=ben").text):
+            seen.append(found[1])
+            form = {"voter": "ben", "item": found[1], "answer": "yes", "comment": "clear"}
+            stored = client.post("/judge", data=form, headers={"Origin": "http://localhost:8001"})
+            assert stored.status_code == 200
+    with KnowledgeBase(database, read_only=True) as kb:
+        votes = [vote for vote in kb.votes() if vote.voter == "ben"]
+
+    assert len(seen) == len(set(seen)) == len(votes) > 1
+    assert {(vote.question, vote.answer, vote.comment) for vote in votes} == {(SOUNDNESS_QUESTION, "yes", "clear")}
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": "http://evil.example"}, {"Origin": "null"}])
+def test_another_site_cannot_vote(client: TestClient, database: Path, headers: dict[str, str]) -> None:
+    """A vote without this server's origin is refused, and nothing is stored."""
+    item = f"statement:{first_statement(client)}"
+
+    refused = client.post("/judge", data={"voter": "eve", "item": item, "answer": "yes"}, headers=headers)
+
+    assert refused.status_code == 403
+    with KnowledgeBase(database, read_only=True) as kb:
+        assert [vote for vote in kb.votes() if vote.voter == "eve"] == []
+
+
+def test_a_vote_that_is_not_on_the_sheet_is_refused(client: TestClient) -> None:
+    """An unknown statement and an unknown answer are errors that say what to do."""
+    origin = {"Origin": "http://localhost:8001"}
+    item = f"statement:{first_statement(client)}"
+
+    unknown = client.post("/judge", data={"voter": "ann", "item": "statement:0", "answer": "yes"}, headers=origin)
+    answer = client.post("/judge", data={"voter": "ann", "item": item, "answer": "perhaps"}, headers=origin)
+
+    assert (unknown.status_code, answer.status_code) == (400, 400)
+    assert "Judge the next" in unknown.text
+    assert "Choose one of" in answer.text
+
+
+def test_nothing_is_written_without_judging(database: Path) -> None:
+    """Without --judge the page for votes does not exist, and looking at pages changes no byte."""
+    before = database.read_bytes()
+    with TestClient(browser_app(Browser(database)), base_url="http://localhost") as client:
+        assert client.get("/judge?voter=ann").status_code == 404
+        for address in PAGES[:-2]:
+            client.get(address)
+
+    assert database.read_bytes() == before
+
+
+def test_hostile_texts_are_shown_and_never_run(tmp_path: Path) -> None:
+    """Markup in names and values is text on every page, hidden characters are named, and links to them work."""
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.start_run(RunRecord("run", "search", {HOSTILE: HOSTILE}, "f", "2026-01-01", status=HOSTILE))
+        kb.add_rules([RuleRecord(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)])
+        kb.add_facts([FactRecord("likes", (HOSTILE, "tea"), (HOSTILE, "Thing"), Source.GIVEN)])
+        step = {"goal": {"predicate": "likes", "arguments": [HOSTILE, "tea"]}, "by": "fact"}
+        record = StatementRecord(
+            HOSTILE, Distribution.HEAD, "run", (("A", HOSTILE),), HOSTILE, HOSTILE, HOSTILE, {"steps": [step]}, -1.0
+        )
+        kb.add_statements([record])
+    with TestClient(browser_app(Browser(tmp_path / "kb.db")), base_url="http://localhost") as client:
+        name = quote(HOSTILE, safe="")
+        addresses = ("/", "/statements", f"/statement/{record.id}", f"/rule/{name}", f"/entity?name={name}", "/run/run")
+        for address in addresses:
+            text = shown(client, address)
+            assert "<script>alert(1)</script>" in text, address
+            assert "U+202E" in text, address
+        goal = urlencode({"goal": HOSTILE})
+        assert "<script>alert" not in client.get(f"/ask?{goal}").text
+
+
+@pytest.mark.parametrize(
+    "address", ["/nothing", "/rule/nothing", "/statement/nothing", "/entity?name=nothing", "/predicate/nothing/2"]
+)
+def test_what_is_not_there_is_a_404_with_words(client: TestClient, address: str) -> None:
+    """An unknown page, rule, statement, entity or predicate is told on a page."""
+    response = client.get(address)
+
+    assert response.status_code == 404
+    assert 'role="alert"' in response.text
+
+
+@pytest.mark.parametrize(
+    "address", ["/statements?page=0", "/statements?page=x", "/statements?end=x", "/statements?order=x"]
+)
+def test_wrong_parameters_are_told(client: TestClient, address: str) -> None:
+    """A page, end or order that does not exist is an error of the request."""
+    assert client.get(address).status_code == 400
+
+
+def test_another_name_of_this_machine_is_refused(database: Path) -> None:
+    """A site whose name was made to lead to this machine reads nothing."""
+    with TestClient(browser_app(Browser(database)), base_url="http://evil.example") as client:
+        assert client.get("/").status_code == 400
+
+
+def test_a_token_is_needed_where_other_machines_can_ask(database: Path) -> None:
+    """With a token nothing is answered without it; once given, the browser keeps it."""
+    with TestClient(browser_app(Browser(database, token="secret"), ["*"]), base_url="http://host") as client:  # noqa: S106
+        assert client.get("/").status_code == 403
+        assert client.get("/statements?format=json").status_code == 403
+        assert client.get("/?token=wrong").status_code == 403
+        first = client.get("/?token=secret")
+        assert first.status_code == 200
+        assert {"httponly", "samesite=strict"} <= set(first.headers["set-cookie"].lower().split("; "))
+        assert client.get("/statements?format=json").status_code == 200
+
+    with pytest.raises(HapaxError, match="a token is needed"):
+        browser_server(database, host="0.0.0.0", port=0)  # noqa: S104
+
+
+def test_a_taken_port_and_a_missing_file_are_told(database: Path, tmp_path: Path) -> None:
+    """The command says which port is taken or which file cannot be opened, and ends."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        blocked = invoke("serve", "--db", database, "--port", port)
+
+    assert blocked.exit_code == 1
+    assert "Choose another --port" in blocked.stderr
+    assert invoke("serve", "--db", tmp_path / "absent.db", "--port", 0).exit_code == 1
