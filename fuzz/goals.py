@@ -62,7 +62,7 @@ def _unknown_calls(term: GoalTerm) -> set[str]:
     if not isinstance(term, Compound):
         return set()
     goals: tuple[GoalTerm, ...] = ()
-    if term.functor in (",", ";") or term.indicator in ("forall/2", "\\+/1"):
+    if term.functor in (",", ";", "->") or term.indicator in ("forall/2", "\\+/1", "once/1"):
         goals = term.arguments
     elif term.indicator in ("findall/3", "aggregate_all/3", "setof/3", "bagof/3"):
         goals = (_unquantified(term.arguments[1]),)

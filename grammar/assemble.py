@@ -226,6 +226,7 @@ class _Assembly:
             is_short = len(types) < len(line.atom.arguments)
             types_by_name = {parameter.name: (parameter.data_type,) for parameter in parameters}
             scope = _Scope(dict[str, tuple[str, ...]](types_by_name), {}, "unknown parameter", is_short)
+            self._no_type(line.definition)
             definition = self._comparison(line.definition, scope)
             # The templates' slots for these would only be reported a second time.
             misses_parameters = bool(scope.reported)
@@ -366,7 +367,7 @@ class _Assembly:
 
     def _scope(self, premise: Sequence[RawItem], *conclusions: RawAtom) -> _Scope:
         """The types of a rule's variables: as written, or else by the declarations of its predicates."""
-        types_by_name: dict[str, tuple[str, ...]] = {}
+        types_by_name = self._types_of_equations(premise)
         bare: dict[str, str] = {}  # types by declaration; they count only for names without a written type
         explained = False
         for atom in (*(item.atom for item in premise if isinstance(item, RawLiteral)), *conclusions):
@@ -390,6 +391,15 @@ class _Assembly:
         chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in types_by_name.items()}
         settled = {name: most_specific for name, most_specific in chains.items() if most_specific is not None}
         return _Scope(types_by_name, settled, explained=explained)
+
+    def _types_of_equations(self, premise: Sequence[RawItem]) -> dict[str, tuple[str, ...]]:
+        """The types that equations give the variables on their left."""
+        types_by_name: dict[str, tuple[str, ...]] = {}
+        for item in premise:
+            if isinstance(item, RawComparison) and item.defined is not None:
+                *type_words, name = item.defined.words
+                types_by_name[name] = (*types_by_name.get(name, ()), self.data_type(type_words))
+        return types_by_name
 
     def _atom(self, atom: RawAtom, scope: _Scope) -> Atom:
         terms = tuple(self._term(argument, scope) for argument in atom.arguments)
@@ -442,8 +452,20 @@ class _Assembly:
 
     def _comparison(self, comparison: RawComparison, scope: _Scope) -> Comparison:
         operator = COMPARISONS.get(comparison.operator, comparison.operator)
+        if operator != "=":
+            self._no_type(comparison)
         left, right = self._expression(comparison.left, scope), self._expression(comparison.right, scope)
-        return Comparison(operator, left, right, Place(self.file, *comparison.at))
+        if comparison.defined is not None and isinstance(left, Variable):
+            own_type = self.data_type(comparison.defined.words[:-1])
+            left = scope.variable(left.name, own_type) or left
+        return Comparison(operator, left, right, Place(self.file, *comparison.at), comparison.defined is not None)
+
+    def _no_type(self, comparison: RawComparison) -> None:
+        """Report a variable with its type in a comparison that defines none."""
+        if comparison.defined is not None:
+            written, name = " ".join(comparison.defined.words), comparison.defined.words[-1]
+            operator = comparison.operator
+            self.report("type in a comparison", comparison.at, operator=operator, variable=written, name=name)
 
     def _expression(self, expression: RawExpression, scope: _Scope) -> Expression:
         if isinstance(expression, RawOperation):
@@ -455,7 +477,7 @@ class _Assembly:
         if not is_variable_name(name):
             self._no_variable(expression, [])
             return Variable(name, "")
-        remedy = f"Make it an argument with a type, such as q(Number {name}), or write its expression in its place"
+        remedy = f'Write the type in the equation that gives its value, such as "Number {name} = ..."'
         return self._variable(scope, name, None, expression.at, remedy)
 
     def _constant(self, raw: RawText | RawNumber) -> Constant:

@@ -441,12 +441,19 @@ def comparison_of(literal: Literal, library: Library) -> Comparison | None:
     names = (parameter.name for parameter in signature.parameters)
     values = dict(zip(names, literal.atom.arguments, strict=True))
     definition = signature.definition
-    return Comparison(definition.operator, _replaced(definition.left, values), _replaced(definition.right, values))
+    return Comparison(
+        definition.operator, replaced_expression(definition.left, values), replaced_expression(definition.right, values)
+    )
 
 
-def _replaced(expression: Expression, values: Mapping[str, Term]) -> Expression:
+def replaced_expression(expression: Expression, values: Mapping[str, Term]) -> Expression:
+    """The expression with the variables of these names replaced."""
     if isinstance(expression, Arithmetic):
-        return Arithmetic(expression.operator, _replaced(expression.left, values), _replaced(expression.right, values))
+        return Arithmetic(
+            expression.operator,
+            replaced_expression(expression.left, values),
+            replaced_expression(expression.right, values),
+        )
     return values.get(expression.name, expression) if isinstance(expression, Variable) else expression
 
 

@@ -65,6 +65,7 @@ BUILT_INS: dict[str, str] = {
     "setof/3": "dqd",
     "bagof/3": "dqd",
     "forall/2": "gg",
+    "once/1": "g",
     "member/2": "dd",
     "length/2": "dd",
     "between/3": "eed",
@@ -76,6 +77,7 @@ BUILT_INS: dict[str, str] = {
     "nth1/3": "ddd",
     ",": "g",
     ";": "g",
+    "->/2": "gg",
     "\\+/1": "g",
     "is/2": "de",
     "=/2": "dd",
@@ -102,6 +104,7 @@ INFIX = frozenset(
     (
         ",",
         ";",
+        "->",
         "is",
         "=",
         "\\=",

@@ -512,6 +512,13 @@ WORD_HINTS: tuple[Hint, ...] = (
         'Did you mean "{keyword}"?',
         ("orcale is_in(Ingredient, Dish)", 'fcat p("a")', "symetric borders/2"),
     ),
+    Hint(
+        "type in a comparison",
+        "HPX036",
+        '"{operator}" stands behind the variable {variable} with its type',
+        'Only an equation of a rule defines a variable, as "Number K = A + 1" does; write the name alone: {name}.',
+        ("p(Age A) & Age A < 3 -> q(Age A)", "computed p(Year A, Year B) := Year B = A + 1"),
+    ),
 )
 """For statements whose first fault is one character or word, whatever stands around it."""
 
@@ -729,7 +736,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
             "p(X) p(Y)",
             "p(X) :- q(X)",
             "p('a",
-            "p(X) -> p(Y)",
+            "p(X) -> ",
             "X = {a}",
             "p(X), ",
             "a.b",

@@ -44,6 +44,7 @@ MENDED: Final[Mapping[str, str]] = {
     "HPX033": "p(T X, T Y) -> q(T X)",
     "HPX034": "p(T X, T Y) -> q(T X)",
     "HPX035": "oracle is_in(Ingredient, Dish)",
+    "HPX036": "p(Age A) & A < 3 -> q(Age A)",
     "HPX040": "is_allergic_to(Person X, Food A) -> p(Person X, Food A)",
     "HPX041": "p(Person X, Food A) -> q(Food A)",
     "HPX042": "p(Person X, Food A) -> q(Food A)",
@@ -116,6 +117,8 @@ MENDED: Final[Mapping[str, str]] = {
     ),
     "HPX123": 'given is_parent_of(Person, Person)\nasymmetric is_parent_of/2\nfact is_parent_of("Ann", "Bob")',
     "HPX124": 'functional was_built_in(Tower, Year)\nfact was_built_in("Eiffel Tower", 1889)',
+    "HPX125": "lived(Person X, Year A) & built(Tower B, Year C) & A / C > 1 -> saw(Person X, Tower B)",
+    "HPX126": "eats(Person X, Food A) & is_served_with(Food A, Dish B) -> may_eat(Person X, Dish B)",
     "HPX201": (
         'oracle eats(Person, Food): "[1] eats [2]" / "[1] does not eat [2]" / "does [1] eat [2]?"\n'
         'oracle is_in(Food, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"\n'
@@ -158,6 +161,11 @@ MENDED: Final[Mapping[str, str]] = {
         "opposite can_eat cannot_eat\nnever can_eat(Person X, Food A) & must_avoid(Person X, Food A)"
     ),
     "HPX219": 'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    "HPX220": (
+        "@generic none\nsupplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
+        "@generic none\nlies_above(Town A, Town B) & lies_on(Town B, River R) & lies_on(Town A, River R) "
+        "-> supplies(Town A, Town B)"
+    ),
     "HPX221": (
         "given starts_at(Place, Number)\n@generic none\n"
         "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"

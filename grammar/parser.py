@@ -345,13 +345,14 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
 def _goes_on(current: list[Token], token: Token, blank_line: bool) -> bool:
     """True if the statement `current` carries on over the newline before `token`.
 
-    An operator at its end carries it over blank lines too, an operator at the start of the next line does not.
+    An operator at its end carries it over blank lines too; at the start of the next line only an arrow does, because no
+    statement begins with one.
     """
     if not current:
         return False
     # Attributes go on only at a comma: the sign at the start of a broken rule below them is not theirs.
     after, before = (_COMMA, _COMMA) if current[0].type == "ATTRIBUTE" else (GOES_ON_AFTER, GOES_ON_BEFORE)
-    return current[-1].type in after or (token.type in before and not blank_line)
+    return current[-1].type in after or (token.type in before and (not blank_line or token.type == "ARROW"))
 
 
 def _parse(tokens: list[Token]) -> SourceLine:
@@ -567,6 +568,12 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
         left, operator, right = parts
         return syntax.RawComparison(str(operator), left, right, _span(left, right))
 
+    def definition(self, parts: list[Any]) -> syntax.RawComparison:
+        *words, operator, right = parts
+        defined = self.words(words)
+        variable = syntax.WordSequence(defined.words[-1:], _at(words[-1]))
+        return syntax.RawComparison(str(operator), variable, right, _span(defined, right), defined)
+
     def operation(self, parts: list[Any]) -> syntax.RawOperation:
         left, operator, right = parts
         return syntax.RawOperation(str(operator), left, right, _span(left, right))
@@ -643,9 +650,11 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
 
     def operation(self, parts: list[Any]) -> Compound:
         left, operator, right = parts
-        if operator in (",", ";") and isinstance(left, Compound) and left.functor == operator:
-            # One flat compound, so that the term of a long conjunction stays shallow.
-            return Compound(left.functor, (*left.arguments, right), left.place)
+        # One flat compound, so that the term of a long conjunction stays shallow. Alternatives are read from the right.
+        if operator == "," and isinstance(left, Compound) and left.functor == ",":
+            return Compound(",", (*left.arguments, right), left.place)
+        if operator == ";" and isinstance(right, Compound) and right.functor == ";":
+            return Compound(";", (left, *right.arguments), _place("<goal>", operator))
         return Compound(str(operator), (left, right), _place("<goal>", operator))
 
     def prefix(self, parts: list[Any]) -> GoalTerm:

@@ -13,6 +13,7 @@ from typing import Final
 
 from hapax.grammar.errors import Diagnostic, Place, TextRepair
 from hapax.grammar.faults import Check, RuleFault, check
+from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
 from hapax.grammar.template_text import template_errors
 from hapax.grammar.terms import Atom, Literal, Variable
@@ -299,6 +300,57 @@ def templates(library: Library) -> Iterator[Diagnostic]:
             )
 
 
+RESERVED_NAME: Final = RuleFault.error(
+    "HPX126", "reserved predicate name",
+    "eats(Person X, Food A) & findall(Person X, Food A, Dish B) -> may_eat(Person X, Dish B)",
+)  # fmt: skip
+
+
+@check(RESERVED_NAME, even_if_incomplete=True)
+def reserved_names(library: Library) -> Iterator[Diagnostic]:
+    """Names that Prolog keeps for its own predicates, and those of the generated program's helpers."""
+    for signature in _distinct_signatures(library):
+        if signature.indicator in SYSTEM_NAMES or signature.name.startswith(OWN_NAMES):
+            owner = "Prolog" if signature.indicator in SYSTEM_NAMES else "the generated program"
+            yield RESERVED_NAME.at(
+                signature.place,
+                f"{signature.indicator} is a predicate of {owner}, which rules cannot define",
+                "Rename it",
+            )
+
+
+GROUNDLESS: Final = RuleFault.warning(
+    "HPX220", "predicate that rests only on itself",
+    "@generic none\n"
+    "supplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
+    "@generic none\n"
+    "feeds(Town A, River R) & lies_on(Town B, River R) -> supplies(Town A, Town B)",
+)  # fmt: skip
+
+
+@check(GROUNDLESS)
+def groundless_predicates(library: Library) -> Iterator[Diagnostic]:
+    """Undeclared predicates that no fact and no rule begins: each rule that concludes them needs them before."""
+    supplied = {signature.indicator for signature in library.signatures if signature.declared}
+    supplied |= {fact.indicator for fact in library.facts}
+    groundless = library.derived - supplied
+    needs: dict[str, list[set[str]]] = {}
+    for rule in library.rules:
+        # A person that a rule is about stands for anybody, and what is said of it is assumed.
+        proved = {item.atom.indicator for item in rule.literals if not item.negated and not rule.is_information(item)}
+        needs.setdefault(rule.conclusion.atom.indicator, []).append(proved)
+    while begun := {name for name in groundless if any(not (need & groundless) for need in needs[name])}:
+        groundless -= begun
+    for name in sorted(groundless):
+        first, *others = library.concluding[name]
+        yield GROUNDLESS.at(
+            first.at(first.conclusion.atom.place),
+            f"{name} rests only on itself: each rule that concludes it needs {name} or what follows from it",
+            f'Add a rule or a fact from which it begins, or declare it, such as "given {name.rpartition("/")[0]}(...)"',
+            *(rule.at(rule.conclusion.atom.place) for rule in others),
+        )
+
+
 UNGRAMMATICAL: Final = RuleFault.warning(
     "HPX216", "ungrammatical template",
     'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
@@ -559,6 +611,8 @@ PREDICATE_CHECKS: tuple[Check, ...] = (
     uses_of_predicates,
     names_with_two_arities,
     templates,
+    reserved_names,
+    groundless_predicates,
     ungrammatical_templates,
     measure_of_the_nameless,
     question_about_nobody,

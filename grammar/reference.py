@@ -53,7 +53,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 - Upper and lower case make no difference in data types. If the types of one variable are subtypes of one another, it
   has the most specific of them. Every type but Person and its subtypes is a subtype of Object.
 - The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over variables, numbers, texts and `+ - * /`. An equation
-  `V = expression` gives a new variable its value. Arithmetic is exact. A comparison with a division by zero, or with
+  `V = expression` gives a new variable its value, and, where no atom gives its type, the type: `Number V = A + B`.
+  Arithmetic is exact. A comparison with a division by zero, or with
   arithmetic on texts, is false.
 - The escapes in quoted texts are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
 - Blanks beside `_` in a predicate's name are ignored, because LINK prints them.
@@ -132,6 +133,8 @@ _GOALS = """## Goals
 may call the predicates of the rule files and these:
 
 {built_ins}.
+
+`C -> T ; E` is T for the first answer of C, and E if there is none; `once(G)` is the first answer of G.
 
 `aggregate_all/3` computes `count`, {aggregates}. Nothing else can be called.
 """

@@ -14,7 +14,7 @@ from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
 from hapax.grammar.rules import Library, PredicateKind, Rule
-from hapax.grammar.satisfiable import contradiction
+from hapax.grammar.satisfiable import contradiction, is_zero
 from hapax.grammar.terms import (
     Arithmetic,
     Atom,
@@ -24,6 +24,7 @@ from hapax.grammar.terms import (
     Expression,
     Term,
     Variable,
+    expression_text,
     item_place,
     variable_names,
 )
@@ -90,6 +91,9 @@ def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str
             if isinstance(term, Variable) and position not in rejected:
                 place = atom.argument_places[position] if atom.argument_places else atom.place
                 yield term.name, term.data_type, rule.at(place)
+    for comparison in rule.comparisons:
+        if comparison.typed and isinstance(comparison.left, Variable):
+            yield comparison.left.name, comparison.left.data_type, rule.at(comparison.place)
 
 
 UNCONNECTED: Final = RuleFault.error(
@@ -315,6 +319,36 @@ def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
             )
 
 
+DIVISION_BY_ZERO: Final = RuleFault.error(
+    "HPX125", "division by zero",
+    "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
+)  # fmt: skip
+
+
+@check(DIVISION_BY_ZERO, even_if_incomplete=True)
+def division_by_zero(library: Library) -> Iterator[Diagnostic]:
+    """Divisors that are zero whatever their variables are: a comparison with one has no value and never holds."""
+    for comparison, place, owner in _comparisons(library):
+        for divisor in (*_divisors(comparison.left), *_divisors(comparison.right)):
+            if is_zero(divisor, library):
+                is_constant = isinstance(divisor, Constant)
+                zero = "zero" if is_constant else f"{expression_text(divisor)}, which is always zero"
+                yield DIVISION_BY_ZERO.at(
+                    place,
+                    f'"{comparison}" of {owner} divides by {zero}, so it never holds',
+                    "Correct the divisor",
+                )
+
+
+def _divisors(expression: Expression) -> Iterator[Expression]:
+    """The right sides of the divisions in an expression."""
+    if isinstance(expression, Arithmetic):
+        yield from _divisors(expression.left)
+        yield from _divisors(expression.right)
+        if expression.operator == "/":
+            yield expression.right
+
+
 def _place_of_use(rule: Rule, using: Sequence[BodyLiteral], variable: Variable) -> Place:
     """The place of the variable in the first item that uses it."""
     for item in using:
@@ -323,10 +357,14 @@ def _place_of_use(rule: Rule, using: Sequence[BodyLiteral], variable: Variable) 
 
 
 def _comparisons(library: Library) -> Iterator[tuple[Comparison, Place, str]]:
-    """Every comparison with the place and the name of its rule or computed predicate."""
+    """Every comparison with the place and the name of its rule, constraint or computed predicate."""
     for rule in library.rules:
         for comparison in rule.comparisons:
             yield comparison, rule.at(comparison.place), f"rule {rule.name}"
+    for constraint in library.constraints:
+        for item in constraint.premise:
+            if isinstance(item, Comparison):
+                yield item, item.place or constraint.place, "the constraint"
     for signature in library.signatures:
         if signature.definition is not None:
             yield (
@@ -427,6 +465,7 @@ RULE_CHECKS: tuple[Check, ...] = (
     unreachable_variable,
     unsafe_negation,
     comparison_of_texts,
+    division_by_zero,
     constant_of_wrong_kind,
     computed_predicate_concluded,
 )

@@ -37,6 +37,11 @@ def contradiction(premise: Iterable[BodyLiteral], library: Library) -> tuple[Bod
     return core
 
 
+def is_zero(expression: Expression, library: Library) -> bool:
+    """True if the expression is zero whatever its variables are, as `3 - 3` and `A - A`."""
+    return isinstance(expression, Arithmetic | Constant) and _Inequalities(library).is_zero(expression)
+
+
 def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:
     """True if the items cannot hold together."""
     literals = [item for item in items if isinstance(item, Literal)]
@@ -163,6 +168,7 @@ class _Inequalities:
         self.library = library
         self.texts: dict[str, Fraction] = {}  # the numbers that stand for texts
         self.whole: set[str] = set()
+        self.squares: set[str] = set()  # the variables that stand for squares
 
     def can_hold(self, comparisons: Sequence[Comparison]) -> bool:
         rows: list[_Inequality] = []
@@ -172,6 +178,8 @@ class _Inequalities:
                 unequal.append(comparison)
             else:
                 rows += self._rows(comparison.operator, comparison.left, comparison.right)
+        # No square is below zero.
+        rows += [_Inequality({name: Fraction(-1)}, Fraction(0), False) for name in sorted(self.squares)]
         if not _feasible(rows, self.whole):
             return False
         # Rows describe a convex set, so it satisfies all `\\=` at once if it satisfies each of them.
@@ -181,6 +189,10 @@ class _Inequalities:
             if not (_feasible([*rows, *below], self.whole) or _feasible([*rows, *above], self.whole)):
                 return False
         return True
+
+    def is_zero(self, expression: Expression) -> bool:
+        weights, constant = self._linear(expression)
+        return not weights and constant == 0
 
     def _rows(self, operator: str, left: Expression, right: Expression) -> list[_Inequality]:
         if operator in (">", ">="):
@@ -213,7 +225,10 @@ class _Inequalities:
             left, right = right, left  # a constant factor on the left
         if right[0] or (expression.operator == "/" and not right[1]):
             # Not linear: a new variable, which can have any value.
-            return {f"({expression})": Fraction(1)}, Fraction(0)
+            name = f"({expression})"
+            if expression.operator == "*" and left == right:
+                self.squares.add(name)
+            return {name: Fraction(1)}, Fraction(0)
         factor = right[1] if expression.operator == "*" else 1 / right[1]
         return {name: weight * factor for name, weight in left[0].items() if factor}, left[1] * factor
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeAlias
 
+from hapax.grammar.dependencies import replaced_expression
 from hapax.grammar.rules import Library, Rule
+from hapax.grammar.satisfiable import NEGATED_OPERATORS, contradiction
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 
 MAXIMUM_TRIES = 20_000
@@ -14,23 +16,30 @@ MAXIMUM_TRIES = 20_000
 MAXIMUM_TRIES_OF_ALL = 10_000_000
 """The limit for all rules of a library together: about ten seconds."""
 
+TRIES_OF_AN_ENTAILMENT = 200
+"""Tries that deciding whether comparisons imply another one is counted as, by its time."""
+
 Features: TypeAlias = frozenset[Hashable]
 
 
 def subsumes(general: Rule, special: Rule, library: Library) -> bool:
     """True if every conclusion of `special` also follows from `general`; False too if the comparison was given up.
 
-    It does if the variables of `general` can be replaced so that the conclusions are equal and its premise is a part of
-    the premise of `special`. A variable is replaced only by a term of its type or of a subtype.
+    It does if the variables of `general` can be replaced so that the conclusions are equal, its literals are those of
+    `special`, and its comparisons follow from the premise of `special`, as `N > 3` from `N > 5`. A variable is replaced
+    only by a term of its type or of a subtype.
     """
     return bool(Matcher(library).subsumes(general, special))
 
 
 def features(rule: Rule) -> Features:
-    """Properties that every rule has that this one subsumes: predicates with their signs, and constants by position."""
+    """Properties that every rule has that this one subsumes: predicates with their signs, and constants by position.
+
+    Comparisons are none: another comparison may imply them.
+    """
     properties: set[Hashable] = set()
-    for item in (rule.conclusion, *rule.premise):
-        properties.update(_features(item))
+    for literal in (rule.conclusion, *rule.literals):
+        properties.update(_features(literal))
     return frozenset(properties)
 
 
@@ -52,8 +61,9 @@ class Matcher:
         partners: dict[Hashable, list[BodyLiteral]] = {_shape(item): [] for item in general.premise}
         for item in special.premise:
             partners.setdefault(_shape(item), []).append(item)
-        # Items with few partners come first, so that a dead end shows early.
-        waiting = sorted(general.premise, key=lambda item: len(partners[_shape(item)]))
+        # Comparisons come last, when literals have bound their variables; before them items with few partners, so that
+        # a dead end shows early.
+        waiting = sorted(general.premise, key=lambda item: (isinstance(item, Comparison), len(partners[_shape(item)])))
         # A loop, not a recursion: a premise may have more literals than Python has frames.
         ways = [self._ways(general.conclusion, [special.conclusion])]
         while ways and self.left > self._stop:
@@ -64,7 +74,10 @@ class Matcher:
                 return True
             else:
                 item = waiting[len(ways) - 1]
-                ways.append(self._ways(item, partners[_shape(item)]))
+                if isinstance(item, Comparison) and all(variable.name in self._binding for variable in item.variables):
+                    ways.append(self._implied(item, partners[_shape(item)], special))
+                else:
+                    ways.append(self._ways(item, partners[_shape(item)]))
         return None if ways else False
 
     def _ways(self, general: BodyLiteral, partners: Sequence[BodyLiteral]) -> Iterator[bool]:
@@ -79,6 +92,18 @@ class Matcher:
                     # The bindings hold until the caller asks for the next way.
                     yield True
                     self._free(bound)
+
+    def _implied(self, general: Comparison, partners: Sequence[BodyLiteral], special: Rule) -> Iterator[bool]:
+        """One way if the comparison, whose variables are all bound, is one of the partners or follows from the rule."""
+        if next(self._ways(general, partners), False):
+            yield True
+            return
+        self.left -= TRIES_OF_AN_ENTAILMENT
+        if self.left > self._stop:
+            left, right = (replaced_expression(side, self._binding) for side in (general.left, general.right))
+            denial = Comparison(NEGATED_OPERATORS[general.operator], left, right)
+            if contradiction((*special.premise, denial), self.library):
+                yield True
 
     def _bound(self, general: Sequence[Expression], special: Sequence[Expression]) -> list[str] | None:
         """Names of the variables that were bound to make the terms equal; None, and none bound, if they differ."""
@@ -129,24 +154,12 @@ def _shape(item: BodyLiteral) -> Hashable:
     return min(item.operator, TURNED.get(item.operator, item.operator))
 
 
-def _features(item: BodyLiteral) -> Iterator[Hashable]:
-    shape = _shape(item)
+def _features(literal: Literal) -> Iterator[Hashable]:
+    shape = _shape(literal)
     yield shape
-    if isinstance(item, Literal):
-        for position, term in enumerate(item.atom.arguments):
-            if isinstance(term, Constant):
-                yield (shape, position, term)
-    else:
-        for constant in (*_constants(item.left), *_constants(item.right)):
-            yield (shape, constant)
-
-
-def _constants(expression: Expression) -> Iterator[Constant]:
-    if isinstance(expression, Arithmetic):
-        yield from _constants(expression.left)
-        yield from _constants(expression.right)
-    elif isinstance(expression, Constant):
-        yield expression
+    for position, term in enumerate(literal.atom.arguments):
+        if isinstance(term, Constant):
+            yield (shape, position, term)
 
 
 def _term_pairs(

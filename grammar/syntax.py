@@ -54,12 +54,13 @@ RawExpression: TypeAlias = WordSequence | RawText | RawNumber | RawOperation
 
 @dataclass(frozen=True, slots=True)
 class RawComparison:
-    """Two expressions and the operator between them."""
+    """Two expressions and the operator between them. `defined`: the left side, if it is a variable with its type."""
 
     operator: str
     left: RawExpression
     right: RawExpression
     at: Spot
+    defined: WordSequence | None = None
 
 
 @dataclass(frozen=True, slots=True)

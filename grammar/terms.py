@@ -112,19 +112,24 @@ Expression: TypeAlias = Variable | Constant | Arithmetic
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`left operator right`, with one of the operators `< =< > >= = \\=`. `=` and `\\=` also compare texts."""
+    """`left operator right`, with one of the operators `< =< > >= = \\=`. `=` and `\\=` also compare texts.
+
+    `typed`: the left side was written with its data type, as in `Number K = A + 1`.
+    """
 
     operator: str
     left: Expression
     right: Expression
     place: Place | None = field(default=None, compare=False, repr=False)
+    typed: bool = field(default=False, compare=False, repr=False)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple(dict.fromkeys((*expression_variables(self.left), *expression_variables(self.right))))
 
     def __str__(self) -> str:
-        return f"{_expression_text(self.left)} {self.operator} {_expression_text(self.right)}"
+        left = str(self.left) if self.typed else expression_text(self.left)
+        return f"{left} {self.operator} {expression_text(self.right)}"
 
 
 BodyLiteral: TypeAlias = Literal | Comparison
@@ -197,14 +202,14 @@ def quoted(text: str) -> str:
     return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in escaped) + '"'
 
 
-def _expression_text(expression: Expression) -> str:
+def expression_text(expression: Expression) -> str:
     """The expression as rule text; variables are printed without their type, which an atom of the rule states."""
     return expression.name if isinstance(expression, Variable) else str(expression)
 
 
 def _operand(expression: Expression, parent: Arithmetic, right: bool) -> str:
     """The operand of an operation, in parentheses if it would be read otherwise without them."""
-    text = _expression_text(expression)
+    text = expression_text(expression)
     if not isinstance(expression, Arithmetic):
         return text
     strength = {"+": 1, "-": 1, "*": 2, "/": 2}

@@ -142,9 +142,15 @@ def rules(draw: st.DrawFn, name: str, head: str, below: Sequence[str], negatable
     if bound:
         items += draw(st.lists(conditions(bound, negatable), max_size=1 if name != "told" else 2))
         if name != "r2" and "K" not in bound and draw(st.booleans()):
-            factor = draw(st.sampled_from(("2", "1000000000")))
-            items.append(f"K = {draw(st.sampled_from(bound))} {draw(st.sampled_from('+-*'))} {factor}")
-            bound.append("K")
+            factor = draw(st.sampled_from(("2", "3", "1000000000")))
+            items.append(f"Number K = {draw(st.sampled_from(bound))} {draw(st.sampled_from('+-*/'))} {factor}")
+            if draw(st.booleans()):
+                items.append(f"K {draw(st.sampled_from(('<', '>=', '=')))} {draw(st.sampled_from(('3', *bound)))}")
+            if draw(st.booleans()):
+                chained = draw(st.sampled_from(("K", "K / 4", f"K - {bound[0]}")))
+                items += [f"Number L = {chained}", f"L {draw(st.sampled_from(('<', '>=', chr(92) + '=')))} 0.5"]
+            is_concluded = draw(st.booleans())
+            bound += ["K"] if is_concluded else []
     items = draw(st.permutations(items))
     terms = (
         [TYPED["K"]] * 2
@@ -430,6 +436,29 @@ def test_the_reason_is_told(premise: str, reason: str, fresh_kb: KnowledgeBase, 
 
     assert (rule.engine, rule.reason) == ("prolog", reason)
     assert stored(fresh_kb, library, "one", prolog) == by_prolog(prolog, fresh_kb, library, "one")
+
+
+@pytest.mark.parametrize(
+    ("items", "engine", "values"),
+    [
+        ("Number K = N * 2 & K > 5", "sql", ["a"]),
+        ("Number K = N / 4 & Number M = K + N & M =< 2.5", "sql", ["b"]),
+        ("Number K = N / 3 & K * 3 = N", "prolog", ["a", "b"]),
+    ],
+)
+def test_intermediate_values_are_computed(
+    items: str, engine: str, values: list[str], fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """A variable that only equations give a value and a type; a third, which no decimal equals, is exact in them."""
+    library = library_of(f"@name one\n@generic none\np(Thing X, Number N) & {items} -> told(Thing X).")
+    fresh_kb.add_facts([fact("p", "a", 4), fact("p", "b", 2)])
+
+    (rule,) = derive_all(fresh_kb, library, library.rules, session=prolog).rules
+    found = list(read_statements(fresh_kb, library, library.rule("one"), prolog))
+
+    assert rule.engine == engine
+    assert sorted(str(dict(record.substitution)["X"]) for record in found) == values
+    assert in_content_order(found) == by_prolog(prolog, fresh_kb, library, "one")
 
 
 def test_equal_numbers_are_one_constant(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:

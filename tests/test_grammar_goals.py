@@ -27,6 +27,9 @@ TWO = parse_library([("test.rules", 'fact likes("a", "b")\nfact p("a")')])
         ("aggregate_all(max(X, Y), likes(X, Y), max(A, B))", "aggregate_all(max(X, Y), likes(X, Y), max(A, B))"),
         ("setof(X-Y, Z^(p(X), likes(Y, Z)), [H|T])", "setof((X - Y), (Z ^ (p(X) , likes(Y, Z))), [H|T])"),
         ("findall(X, p(X), L), length(L, N), nth1(1, L, E)", "(findall(X, p(X), L) , length(L, N) , nth1(1, L, E))"),
+        ("p(X) -> p(Y); p(Z) -> p(A) ; p(B)", "((p(X) -> p(Y)) ; (p(Z) -> p(A)) ; p(B))"),
+        ("(p(X) -> p(Y) ; p(Z)) ; p(A)", "(((p(X) -> p(Y)) ; p(Z)) ; p(A))"),
+        ("once((p(X) ; p(Y))), p(X), p(Y) -> p(Z)", "((once((p(X) ; p(Y))) , p(X) , p(Y)) -> p(Z))"),
         ("forall(p(X), (p(X) ; X = []))", "forall(p(X), (p(X) ; (X = [])))"),
     ],
 )

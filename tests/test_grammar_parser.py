@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hapax.grammar.attributes import Polarity, Principle, default_generic, default_polarity, default_principle
+from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.hints import DIAGNOSTICS_PER_FILE, FORM_HINTS, TOO_MANY, UNREADABLE, Hint
 from hapax.grammar.parser import KEYWORDS, load_library, parse_library, parse_rule
@@ -422,3 +423,24 @@ def test_a_variable_is_a_capital_letter_of_any_alphabet() -> None:
     assert [variable.name for variable in rule.variables] == ["Ä", "Ω2"]
     with pytest.raises(RulesRejected):
         parse_rule("p(Person ä, City B) -> q(City B, Person ä)")
+
+
+def test_an_equation_gives_a_variable_its_type() -> None:
+    """The printed rule keeps the type that no atom states, and a type that contradicts an atom's is an error."""
+    rule = parse_rule("p(Age A, T X) & Number K = A + 1 & K > 3 -> r(T X)")
+
+    assert rule.sentence == "p(Age A, T X) & Number K = A + 1 & K > 3 -> r(T X)"
+    assert [str(variable) for variable in rule.variables] == ["Age A", "T X", "Number K"]
+
+    text = "p(Age A, T X) & Number K = A + 1 & q(Dish K) -> r(T X)"
+    assert "HPX102" in [diagnostic.code for diagnostic in check_library(read(text))]
+
+
+@pytest.mark.parametrize("arrow", ["->", ":-"])
+def test_an_arrow_below_a_blank_line_belongs_to_the_premise_above(arrow: str) -> None:
+    """No statement begins with an arrow; the other operators carry a rule over one newline only."""
+    before, after = ("p(T X) & q(T X)", "r(T X)")
+    text = f"{before}\n\n-> {after}" if arrow == "->" else f"{after} :-\n\n{before}"
+
+    (rule,) = parse_library([("t", text)]).rules
+    assert rule.sentence == "p(T X) & q(T X) -> r(T X)"

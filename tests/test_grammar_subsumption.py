@@ -50,6 +50,28 @@ def test_one_rule_says_all_that_another_says(general: str, special: str, forward
     assert (subsumes(first, second, library), subsumes(second, first, library)) == (forward, backward)
 
 
+@pytest.mark.parametrize(
+    ("general", "special", "forward", "backward"),
+    [
+        ("N > 3", "N > 5", True, False),
+        ("N >= 3", "N = 5", True, False),
+        ("N > 2", "N >= 3", True, True),
+        ("N > M", "N > M + 1", True, False),
+        ("N > 3", "M > 5", False, False),
+        ("N \\= 3", "N > 3", True, False),
+    ],
+)
+def test_a_weaker_comparison_makes_a_rule_more_general(
+    general: str, special: str, forward: bool, backward: bool
+) -> None:
+    """A rule subsumes another whose comparisons imply its own; years are whole, so `> 2` is `>= 3`."""
+    text = "".join(f"p(A X, Year N) & q(A X, Year M) & {item} -> c(A X)\n" for item in (general, special))
+    first, second = parse_library([("t", text)]).rules
+
+    library = parse_library([("t", text)])
+    assert (subsumes(first, second, library), subsumes(second, first, library)) == (forward, backward)
+
+
 def test_a_hard_comparison_is_given_up() -> None:
     """Subsumption is NP-complete: a pair that takes too long counts as not subsumed."""
     wheel = " & ".join(f"p(A V{i}, A V{(i + 1) % 15})" for i in range(15))

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -36,14 +37,32 @@ from hapax.engine.inference.maintenance import (
     NotMaintained,
 )
 from hapax.engine.inference.program import build_program, join_order
-from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.session import (
+    CUT_DIGITS,
+    AnswerCell,
+    LimitExceeded,
+    PrologSession,
+    PrologTerm,
+    QueryLimits,
+)
 from hapax.engine.inference.sql import CompileContext, CompiledPremise, NotCompiled, compile_premise, conclusion_cells
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers, strata
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Substitution, Value
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Substitution,
+    Value,
+    variable_names,
+)
 from hapax.grammar.words import counted
 from hapax.kb.changes import TableChanges
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
@@ -834,11 +853,29 @@ class _RuleDeriver:
             raise LimitExceeded(f"{subject}: {exceeded}", exceeded.limit) from None
         # Without the substitution's number, in an order that does not depend on the process.
         rows = sorted((row[1:] for row in answers.rows), key=repr)
-        values = ([None if isinstance(cell, PrologTerm) else cell for cell in row] for row in rows)
+        computed = _computed_columns(rule, theory.library)
+        values = ([_exact(cell, place) for cell, place in zip(row, computed, strict=True)] for row in rows)
         derivation = self.relations.new_instances(
             rule.name, "prolog", _fingerprint(self.kb, self.library, rule), _columns(rule)
         )
         return self.relations.fill_rows(derivation, values)
+
+
+def _computed_columns(rule: Rule, library: Library) -> tuple[bool, ...]:
+    """For each searched variable: only arithmetic gives it its value."""
+    joined = [item for item in rule.literals if not item.negated and definition_of(item, library) is None]
+    given = variable_names(joined)
+    return tuple(variable.name not in given for variable in rule.searched)
+
+
+def _exact(cell: AnswerCell, is_computed: bool) -> Value | None:
+    """The value of a cell; None for a term, and for a computed fraction that was cut off, such as a third.
+
+    Arithmetic gives such a value again, exactly, when the statement is proved.
+    """
+    if isinstance(cell, PrologTerm):
+        return None
+    return None if is_computed and isinstance(cell, Decimal) and len(cell.as_tuple().digits) >= CUT_DIGITS else cell
 
 
 # --- reading --------------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ class CallPatterns:
     def _goal(self, term: GoalTerm, bound: set[str]) -> None:
         if not isinstance(term, Compound):
             return
-        if term.functor == ",":
+        if term.functor in (",", "->") or term.indicator == "once/1":
             for part in term.arguments:
                 self._goal(part, bound)
         elif term.functor == ";":

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from hapax.grammar.dependencies import recursive_predicates, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import (
+    OWN_NAMES,
     SYSTEM_NAMES,
     atom_goal,
     clause_text,
@@ -25,9 +26,6 @@ from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSi
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
 from hapax.kb.loading import is_sayable
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, TypeFact
-
-OWN_NAMES = "hapax_"
-"""Prefix of the program's helper predicates, which goals may not call (sandbox.pl)."""
 
 
 @dataclass(frozen=True, slots=True)

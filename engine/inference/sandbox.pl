@@ -26,6 +26,7 @@ control((A, B), [A, B], (C, D), [C, D]).
 control((A ; B), [A, B], (C ; D), [C, D]).
 control((A -> B), [A, B], (C -> D), [C, D]).
 control(\+ A, [A], \+ B, [B]).
+control(once(A), [A], once(B), [B]).
 
 meta(findall(T, G, L), G, findall(T, S, L), S).
 meta(forall(C, A), (C, A), forall(SC, SA), (SC, SA)).

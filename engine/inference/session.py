@@ -113,6 +113,9 @@ class PrologTerm:
         return f"{self.name}({inner})" if self.arguments else self.name
 
 
+CUT_DIGITS = 28
+"""Digits of a fraction that no decimal is equal to."""
+
 AnswerCell: TypeAlias = Value | PrologTerm
 AnswerRow: TypeAlias = tuple[AnswerCell, ...]
 
@@ -544,7 +547,7 @@ def _float(text: str) -> AnswerCell:
 
 
 def _decimal(above: int, below: int) -> Decimal:
-    """A rational as a decimal: exact where that is short enough, else (a third, for example) cut at 28 digits."""
+    """A rational as a decimal: exact where that is short enough, else (a third, for example) cut at CUT_DIGITS."""
     if below <= 0:
         raise _CutOffError
     # A fraction ends as a decimal if its denominator has no prime factors but 2 and 5.
@@ -554,6 +557,6 @@ def _decimal(above: int, below: int) -> Decimal:
             rest //= prime
     top, bottom = Decimal(above), Decimal(below)
     if rest != 1 or below.bit_length() > MAX_NUMBER_DIGITS:
-        return top / bottom
+        return Context(prec=CUT_DIGITS).divide(top, bottom)
     enough = above.bit_length() // 3 + below.bit_length() + 2  # digits of the exact quotient, at the most
     return Context(prec=enough).divide(top, bottom)

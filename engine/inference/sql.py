@@ -213,6 +213,8 @@ class _PremiseCompiler:
     tables: list[str] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
     values: dict[str, TagExpression] = field(default_factory=dict)
+    numbers: dict[str, _NumberExpression] = field(default_factory=dict)
+    """The values of variables that arithmetic gives: their tags are in no table before the statement ends."""
     calculates: bool = False
     absent: list[AbsentAtom] = field(default_factory=list)
 
@@ -254,7 +256,7 @@ class _PremiseCompiler:
                 covered = f"SELECT 1 FROM {table} AS k WHERE k.a1 = {cells[0].text}"  # noqa: S608  ours
                 self.conditions.append(f"EXISTS ({covered})")
             return
-        inner = _PremiseCompiler(self.context, values=dict(self.values))
+        inner = _PremiseCompiler(self.context, values=dict(self.values), numbers=dict(self.numbers))
         inner._computed(literal.atom, signature)
         self.conditions.append(f"NOT ({' AND '.join(inner.conditions) or '1 = 1'})")
 
@@ -281,6 +283,8 @@ class _PremiseCompiler:
             given[parameter.name] = term
             if parameter.name != target:
                 inner.values[parameter.name] = self._cell(term)
+                if isinstance(term, Variable) and term.name in self.numbers:
+                    inner.numbers[parameter.name] = self.numbers[term.name]
         inner._comparison(definition)
         self.conditions += inner.conditions
         self.calculates |= inner.calculates
@@ -289,6 +293,8 @@ class _PremiseCompiler:
         term = given[target]
         if isinstance(term, Variable) and term.name not in self.values:
             self.values[term.name] = inner.values[target]
+            if target in inner.numbers:
+                self.numbers[term.name] = inner.numbers[target]
         else:
             self.conditions.append(f"{inner.values[target].text} = {self._cell(term).text}")
 
@@ -298,7 +304,7 @@ class _PremiseCompiler:
         if target is not None and target not in self.values:
             left, right = comparison.left, comparison.right
             source = right if isinstance(left, Variable) and left.name == target else left
-            self.values[target] = self._assigned(source, numeric)
+            self.values[target] = self._assigned(target, source, numeric)
             return
         if comparison.operator in ("=", "\\=") and not numeric:
             left_cell, right_cell = self._same(comparison.left), self._same(comparison.right)
@@ -309,12 +315,14 @@ class _PremiseCompiler:
         left_number, right_number = _over_same(left_number, right_number)
         self.conditions.append(f"{left_number.text} {_SQL_OPERATORS[comparison.operator]} {right_number.text}")
 
-    def _assigned(self, source: Expression, numeric: bool) -> TagExpression:
+    def _assigned(self, target: str, source: Expression, numeric: bool) -> TagExpression:
         if not isinstance(source, Arithmetic):
             if numeric and isinstance(source, Variable):
                 self._number(source)  # adds the condition that it is a number
+            if isinstance(source, Variable) and source.name in self.numbers:
+                self.numbers[target] = self.numbers[source.name]
             return self._cell(source)
-        number = self._number(source)
+        number = self.numbers[target] = self._number(source)
         places, largest = _decimal_places(number.over), number.largest // number.over + 1
         if places is None or largest >= 1 << TAGGED_BITS:
             raise NotCompiled("it calculates a value that may not be a decimal, or a number of 60 bits")
@@ -341,7 +349,7 @@ class _PremiseCompiler:
         if isinstance(expression, Arithmetic):
             return self._calculated(expression)
         if isinstance(expression, Variable):
-            return self._value(self._cell(expression))
+            return self.numbers.get(expression.name) or self._value(self._cell(expression))
         if isinstance(expression.value, str):
             self.conditions.append("1 = 0")  # a text has no order, so the comparison is false
             return _NumberExpression("0", 0)
