@@ -32,11 +32,11 @@ CASES = 10
 
 @extras_named()
 def count_schemas(*paths: str | Path, published: bool = False, rows: int | None = None) -> Evaluation[None]:
-    """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault.
+    """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault, and leaked pairs.
 
     `published`: rows are read exactly as the release asks them, with their faults.
     """
-    from hapax.evaluation.winograd.data import file_result
+    from hapax.evaluation.winograd.leaks import file_result
 
     return Evaluation(None, file_result([Path(path) for path in paths], published, rows))
 

@@ -70,7 +70,7 @@ def winograd() -> None:
 @click.option("--all-rows", is_flag=True, help="List all rows of each fault.")
 @with_json
 def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool) -> None:
-    """Read Winograd schemas, count them by source, and list faulty rows.
+    """Read Winograd schemas, count them by source, and list faulty rows and leaked pairs.
 
     Rows count from 0 after the header. Accepted files are the annotated WSC file (WSC273 and CR-WSC-H), the generated
     file (CR-WSC-M), and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label.
@@ -99,6 +99,11 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model to ask.")
 @with_sources
 @with_published
+@click.option(
+    "--skip-leaked",
+    is_flag=True,
+    help="Leave out pairs of another source word for word, and those that a prompt shows as its example.",
+)
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of pairs of each source.")
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @click.option(

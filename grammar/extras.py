@@ -26,7 +26,7 @@ EXTRAS = {
     "openai": ("tiktoken",),
     "agents": ("mcp",),
     "serve": ("python_multipart", "starlette", "uvicorn"),
-    "editor": ("lsprotocol", "pygls"),
+    "editor": ("pygls",),
 }
 """The import names that each extra of pyproject.toml installs."""
 

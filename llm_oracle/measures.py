@@ -276,9 +276,13 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _pair_information(counts: Mapping[tuple[str, ...], float], left: str, right: str) -> float:
-    """Pointwise mutual information of two names by their counts (Church and Hanks 1990), with add-one smoothing."""
-    joint, all_passages = counts[(left, right)] + 1, counts[()] + 1
-    return math.log(joint) + math.log(all_passages) - math.log1p(counts[(left,)]) - math.log1p(counts[(right,)])
+    """Pointwise mutual information of two names by their counts (Church and Hanks 1990), smoothed.
+
+    One is added to the passages with both names and to those expected by chance. So names that are too rare to be
+    expected together are 0, neither more nor less often together than by chance, and do not pass for a common pair.
+    """
+    expected = counts[(left,)] * counts[(right,)] / max(counts[()], 1)
+    return math.log1p(counts[(left, right)]) - math.log1p(expected)
 
 
 def _by_words(text: str) -> float:

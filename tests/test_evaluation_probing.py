@@ -280,6 +280,42 @@ def test_votes_turn_labels_and_leave_statements_out(fresh_kb: KnowledgeBase) -> 
     assert (found.contradicted, found.wrong_type) == (1, 1)
 
 
+def test_statements_that_read_the_same_are_one_item(fresh_kb: KnowledgeBase) -> None:
+    """Statements that differ in a hidden value count once, with the votes on all of them, by the id of a dataset's row."""
+    same = [
+        replace(statement("allergy", "fondue"), substitution=(("A", "milk"), ("B", "fondue"), ("Z", hidden)))
+        for hidden in ("gruyere", "emmental", "vacherin")
+    ]
+    fill(fresh_kb, *same, statement("allergy", "naan"))
+    row_id, *others = sorted(record.id for record in same)
+    fresh_kb.add_votes([VoteRecord(other, ENTAILMENT_QUESTION, other, "no") for other in others])
+    fresh_kb.add_votes([VoteRecord(row_id, ENTAILMENT_QUESTION, "a", "yes")])
+    found = probe_items(fresh_kb)
+    run = probe(found.items, answering(lambda item, number: item.entailed))
+    (total,) = [cell for cell in measure(run.answers).cells if cell.domain == TOTAL and cell.statements]
+
+    assert {item.statement_id: item.entailed for item in found.items} == {
+        row_id: False,
+        statement("allergy", "naan").id: True,
+    }
+    assert (found.found[Distribution.HEAD], found.repeats, total.every.value, total.every.count) == (2, 2, 0.5, 2)
+
+
+def test_shares_of_replies_have_intervals_over_statements(fresh_kb: KnowledgeBase) -> None:
+    """13 replies off format about one statement are one case: of two statements the interval is nearly everything."""
+    fill(fresh_kb, statement("allergy", "fondue"), statement("allergy", "naan"))
+    items = probe_items(fresh_kb).items
+    half = probe(items, answering(lambda item, number: None if item is items[0] else True))
+    none = probe(items, answering(lambda item, number: True))
+    shares = [
+        next(cell.violations for cell in measure(run.answers).cells if cell.domain == TOTAL) for run in (half, none)
+    ]
+
+    assert [(found.value, found.count) for found in shares] == [(0.5, 26), (0, 26)]
+    assert (shares[0].low, shares[0].high) == (0, 1)
+    assert shares[1].high > 0.5
+
+
 def test_larger_samples_hold_the_smaller(fresh_kb: KnowledgeBase) -> None:
     """A sample is drawn for each distribution, alternates between them, and only grows."""
     head = [statement("allergy", f"dish {n}") for n in range(9)]

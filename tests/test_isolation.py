@@ -92,6 +92,7 @@ SEARCHED = (
     ("merge", "kb.db", "--db", "merged.db"),
     ("mcp", *RULE_FILE, *DB),
     ("lsp", *RULE_FILE, *DB),
+    ("serve", *RULE_FILE, "--db", "no-such-folder/kb.db"),
     ("evaluate", "likelihood", *RULE_FILE, *DB, "--evaluator", "frequency"),
     ("evaluate", "long-tail", *RULE_FILE, *DB, "--judge", "frequency", "--judge", "simulated"),
     ("evaluate", "probe", *DB, *SIMULATED, "--sample", "2"),
@@ -151,6 +152,7 @@ NOT_RUN = {
 """Commands that need what a test folder cannot hold, with what that is."""
 
 REFUSED = {
+    "serve": "the knowledge base is not there, and otherwise it would serve until interrupted",
     "votes import": "the sheet is not filled in",
     "votes report": "there are no votes",
     "evaluate winograd import": "the sheet is not filled in",

@@ -224,9 +224,28 @@ def test_counts_give_the_measures_of_names() -> None:
     assert both.scores == {
         Measure.SPAN: pytest.approx(math.log(5)),
         Measure.PRIOR: pytest.approx(math.log(100) + math.log(10)),
-        Measure.PAIR: pytest.approx(math.log(5 * 1001 / (100 * 10))),
+        Measure.PAIR: pytest.approx(math.log(5 / (1 + 99 * 9 / 1000))),
     }
     assert none.scores == {Measure.SPAN: 0.0, Measure.PRIOR: 0.0, Measure.PAIR: 0.0}
+
+
+def test_rare_names_are_no_common_pair() -> None:
+    """Names too rare to be expected together have a pair measure of 0; common names that never meet are a rare pair."""
+
+    class Folder:
+        identity = ModelIdentity("folder")
+
+        def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+            known = {(): 1000.0, ("milk",): 200.0, ("iron",): 100.0, ("soy",): 1.0}
+            return [known.get(group, 0.0) for group in names]
+
+    texts = [RankedText("x", ("soy", "naan")), RankedText("y", ("milk", "iron"))]
+    rare, never = measured(Folder(), texts, [Measure.PAIR])
+
+    assert rare is not None
+    assert never is not None
+    assert rare.scores[Measure.PAIR] == 0
+    assert never.scores[Measure.PAIR] == pytest.approx(-math.log(21))
 
 
 def test_a_measure_that_a_model_lacks_is_named() -> None:

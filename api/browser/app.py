@@ -30,7 +30,7 @@ from hapax.api.browser import pages, tables
 from hapax.api.browser.judging import Judging
 from hapax.api.browser.mapping import rule_map
 from hapax.api.browser.pages import NotStored
-from hapax.api.browser.tables import Page, StatementFilter, StoredTable
+from hapax.api.browser.tables import Page, StoredTable, WantedStatements
 from hapax.api.kept_rules import kept_rules
 from hapax.api.operations import load_rules, near_misses, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
@@ -147,7 +147,8 @@ class _Views:
             {
                 "Content-Security-Policy": POLICY,
                 "X-Content-Type-Options": "nosniff",
-                "Referrer-Policy": "no-referrer",
+                # Not `no-referrer`: browsers would then send a form with the origin `null`.
+                "Referrer-Policy": "same-origin",
                 "Cross-Origin-Opener-Policy": "same-origin",
                 "Cross-Origin-Resource-Policy": "same-origin",
                 "Cache-Control": "no-store",
@@ -202,7 +203,7 @@ class _Views:
 
     def statements(self, request: Request) -> Response:
         asked = request.query_params
-        wanted = StatementFilter(
+        wanted = WantedStatements(
             asked.get("words", ""), asked.get("rule", ""), asked.get("end", ""), asked.get("order", "stored")
         )
         with self._browser.open() as kb:
@@ -281,10 +282,10 @@ class _Views:
         with self._browser.open() as kb, self._browser._goals:
             library = self._browser.library(kb)
             try:
-                told = why(atom, library, kb)
+                explanation = why(atom, library, kb)
             except HapaxError:
-                told = why_not(atom, library, kb)
-        lines, more = pages.story_lines(told.story)
+                explanation = why_not(atom, library, kb)
+        lines, more = pages.story_lines(explanation.story)
         return self._page(request, "why", title=atom, shown={"lines": lines}, more=more)
 
     def runs(self, request: Request) -> Response:
@@ -308,9 +309,9 @@ class _Views:
                 return self._secured(PlainTextResponse("A vote comes from the page of this server.", 403))
             async with request.form() as form:
                 voter = str(form.get("voter", ""))
-                told = (str(form.get(name, "")) for name in ("item", "answer", "comment"))
+                cells = (str(form.get(name, "")) for name in ("item", "answer", "comment"))
                 # In a thread: another program may be writing to the file.
-                await run_in_threadpool(self._judging.vote, voter, *told)
+                await run_in_threadpool(self._judging.vote, voter, *cells)
             return self._secured(RedirectResponse(f"/judge?{urlencode({'voter': voter})}", 303))
         skip = _number(request.query_params, "skip", 0)
         shown = await run_in_threadpool(self._judging.next, voter, skip) if voter else None

@@ -1,4 +1,4 @@
-"""What the pages of the browser show of one entity, predicate, rule or statement, read at one moment."""
+"""The content of the pages of one entity, predicate, rule or statement, read at one moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hapax.api.browser import tables
-from hapax.api.browser.tables import Page, StatementFilter, StoredTable
+from hapax.api.browser.tables import Page, StoredTable, WantedStatements
 from hapax.engine.explain import Story, why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
@@ -47,7 +47,7 @@ class EntityPage:
 def entity_page(kb: KnowledgeBase, name: str) -> EntityPage:
     """The page of a value. Raises NotStored if nothing mentions it."""
     known = tables.facts(kb, "", Page(rows=200), name)
-    head, tail = (tables.statements(kb, StatementFilter(about=name, end=end), FEW) for end in Distribution)
+    head, tail = (tables.statements(kb, WantedStatements(about=name, end=end), FEW) for end in Distribution)
     stopped = tables.rejected(kb, FEW, value=name)
     types = [(fact.data_type, fact.probability) for fact in kb.type_facts(constant=name)]
     if not (known.rows or stopped.rows or types or head.rows or tail.rows):
@@ -109,7 +109,7 @@ def rule_page(kb: KnowledgeBase, library: Library, name: str) -> RulePage:
     rule = stored_rule(kb, name, library)
     run, summary = _last_search(kb, name)
     tally = None if run is None else tally_rules(_of_rule(kb, run, name), 0).get(name)
-    ends = [tables.statements(kb, StatementFilter(rule=name, end=end), FEW) for end in Distribution]
+    ends = [tables.statements(kb, WantedStatements(rule=name, end=end), FEW) for end in Distribution]
     return RulePage(
         record,
         statement_text(rule, library).sentence if rule else "",

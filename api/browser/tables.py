@@ -58,7 +58,7 @@ class StoredTable:
 
 
 @dataclass(frozen=True, slots=True)
-class StatementFilter:
+class WantedStatements:
     """Statements that contain all words, of a rule and an end, in an order of `ORDERS`."""
 
     words: str = ""
@@ -109,7 +109,7 @@ class _Select:
         return "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
 
 
-def statements(kb: KnowledgeBase, wanted: StatementFilter, page: Page) -> StoredTable:
+def statements(kb: KnowledgeBase, wanted: WantedStatements, page: Page) -> StoredTable:
     """Id, rule, end, text and log-likelihood of the statements that stand; each once, as first stored."""
     select = _Select(
         "id, rule, distribution, 'If ' || premise || ', then ' || conclusion || '.', log_likelihood", "statements"

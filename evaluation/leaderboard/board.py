@@ -72,7 +72,7 @@ class ModelScore:
     questions were answered right (LINK, table 4). `drop`: head less long tail; `p_value`: of it, by Wilcoxon's
     signed-rank test over the `rules` with statements of both, each a pair of means. `unreadable`: share of replies off
     format or refused, which count as wrong. `circular`: the model ranked the dataset, or taught its ranker or learned
-    from it. `stopped`: the message of the budget that ended the asking.
+    from it. `stopped`: the message of the budget that ended the asking. `constant`: the only answer that it gave.
     """
 
     model: str
@@ -88,6 +88,7 @@ class ModelScore:
     unreadable: Estimate
     circular: bool
     stopped: str | None
+    constant: Literal["positive", "negative"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,8 @@ class Leaderboard:
         if any(score.circular for score in self.scores):
             yield "*: circular. The model ranked this dataset, or taught the ranker or learned from it: no evidence."
         for score in self.scores:
+            if score.constant:
+                yield f"{score.model} gave the {score.constant} answer to every question, which is no knowledge."
             if score.stopped:
                 yield f"{score.model}: {score.stopped}"
 
@@ -275,7 +278,16 @@ def _score(
         share([answer.verdict.positive is None for answer in replies]),
         circular,
         stopped,
+        _constant(replies),
     )
+
+
+def _constant(replies: Sequence[ProbeAnswer]) -> Literal["positive", "negative"] | None:
+    """The answer to all questions, if there is but one; replies off format aside."""
+    given = {answer.verdict.positive for answer in replies} - {None}
+    if len(given) != 1 or len({answer.label for answer in replies}) == 1:
+        return None
+    return "positive" if True in given else "negative"
 
 
 def _by_rule(by_cluster: Mapping[Cluster, float]) -> dict[str, float]:

@@ -220,11 +220,12 @@ def study(
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
     """The statements of each rule's latest search: searches by other measures divide the same statements otherwise."""
     latest = latest_statements(kb, rules)
-    started = {run.id: run.started for run in kb.runs()}
-    last: dict[tuple[str, Distribution], tuple[str, str]] = {}
+    # Two runs can start in one second, so their numbers decide.
+    started = {run.id: (run.started, number) for number, run in enumerate(kb.runs())}
+    last: dict[tuple[str, Distribution], tuple[tuple[str, int], str]] = {}
     for statement in latest:
         place, run = (statement.rule, statement.distribution), statement.run_id
-        last[place] = max(last.get(place, ("", run)), (started.get(run, ""), run))
+        last[place] = max(last.get(place, (("", -1), run)), (started.get(run, ("", -1)), run))
     values: dict[str, dict[str, Values]] = defaultdict(dict)
     stored: dict[str, dict[str, set[Distribution]]] = defaultdict(lambda: defaultdict(set))
     for statement in latest:
@@ -243,7 +244,8 @@ def _searched_by(kb: KnowledgeBase, known: Sequence[ModelIdentity]) -> ModelIden
     searches = [run for run in kb.runs() if run.command == "search" and run.settings.get("likelihood") == "model"]
     if not searches:
         return None
-    name = models_of(max(searches, key=lambda run: run.started)).get(LIKELIHOOD, "").partition("@")[0]
+    _, latest = max(enumerate(searches), key=lambda entry: (entry[1].started, entry[0]))
+    name = models_of(latest).get(LIKELIHOOD, "").partition("@")[0]
     return next((identity for identity in known if identity.name == name), ModelIdentity(name))
 
 

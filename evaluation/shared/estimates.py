@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,20 @@ def share(hits: Sequence[bool]) -> Estimate:
         return NOTHING
     interval = stats.binomtest(sum(hits), len(hits)).proportion_ci(method="wilson")
     return Estimate(sum(hits) / len(hits), float(interval.low), float(interval.high), len(hits))
+
+
+def share_of_clusters(clusters: Sequence[Sequence[bool]]) -> Estimate:
+    """Share of hits among cases that come in clusters, such as the questions about a statement; clusters are resampled.
+
+    Where all cases are alike, resamples say nothing, and the interval is Wilson's, with each cluster as a single case.
+    The count is that of the cases.
+    """
+    count = sum(map(len, clusters))
+    hits = sum(map(sum, clusters))
+    if hits in (0, count):
+        return replace(share([bool(hits)] * len(clusters)), count=count)
+    estimate = of_groups(lambda rows: float(np.mean(rows)), [np.asarray(cluster, dtype=float) for cluster in clusters])
+    return replace(estimate, count=count)
 
 
 def mean(values: Sequence[float]) -> Estimate:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hapax.evaluation.shared.experiments import skipped_runs
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_rule
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
-from hapax.kb.records import Distribution, StatementRecord, content_id
+from hapax.kb.records import Distribution, StatementRecord, VoteRecord, content_id
 from hapax.kb.store import KnowledgeBase
 
 
@@ -37,6 +37,43 @@ def latest_statements(
             "(`hapax evaluate lint`); use --run to take the statements of an experiment."
         )
     return latest
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctTexts:
+    """Statements of which those that read the same are counted once, as in a row of a dataset.
+
+    `statements`: by distribution and row id, the smallest id of the statements of either distribution with this text.
+    `row_ids`: the row id of each statement. `total`: number of statements by distribution.
+    """
+
+    statements: Mapping[Distribution, Mapping[str, StatementRecord]]
+    row_ids: Mapping[str, str]
+    total: Mapping[Distribution, int]
+
+    @classmethod
+    def of(cls, latest: Mapping[Distribution, Mapping[str, StatementRecord]]) -> DistinctTexts:
+        """From the statements by distribution and id."""
+        row_of_text: dict[str, str] = {}
+        for statements in latest.values():
+            for identity, record in statements.items():
+                row_of_text[record.text] = min(identity, row_of_text.get(record.text, identity))
+        row_ids: dict[str, str] = {}
+        distinct: dict[Distribution, dict[str, StatementRecord]] = {}
+        for distribution, statements in latest.items():
+            rows = distinct[distribution] = {}
+            for identity, record in sorted(statements.items()):
+                row_ids[identity] = row_of_text[record.text]
+                rows.setdefault(row_ids[identity], record)
+        return cls(distinct, row_ids, {distribution: len(statements) for distribution, statements in latest.items()})
+
+    def votes(self, votes: Iterable[VoteRecord]) -> list[VoteRecord]:
+        """The votes on these statements, by row id: a voter saw the text alone, so a vote counts for all of it."""
+        return [
+            replace(vote, statement_id=self.row_ids[vote.statement_id])
+            for vote in votes
+            if vote.statement_id in self.row_ids
+        ]
 
 
 def draw_sample(

@@ -11,7 +11,13 @@ from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.link.probing.items import items_of
 from hapax.evaluation.link.probing.templates import TEMPLATES
-from hapax.evaluation.shared.stored_statements import draw_order_key, draw_sample, latest_statements, stored_library
+from hapax.evaluation.shared.stored_statements import (
+    DistinctTexts,
+    draw_order_key,
+    draw_sample,
+    latest_statements,
+    stored_library,
+)
 from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION, vote_verdicts
 from hapax.evaluation.votes.questions import (
     AUDIT,
@@ -184,8 +190,14 @@ class ItemSource:
         return claims
 
     def _population(self, sample: SampleOptions) -> _Statements:
-        """The statements to draw from."""
-        latest = latest_statements(self._kb, sample.rules, sample.runs)
+        """The statements to draw from; nobody is asked twice about one text."""
+        latest: _Statements = latest_statements(self._kb, sample.rules, sample.runs)
+        if self._kind in (SheetKind.STATEMENTS, SheetKind.SOUNDNESS):
+            first = DistinctTexts.of(latest).statements
+            latest = {
+                distribution: {record.id: record for record in statements.values()}
+                for distribution, statements in first.items()
+            }
         if sample.rules_drawn is None:
             return latest
         names: set[str] = set()

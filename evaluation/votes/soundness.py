@@ -33,7 +33,7 @@ from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
-from hapax.evaluation.shared.stored_statements import latest_statements
+from hapax.evaluation.shared.stored_statements import DistinctTexts, latest_statements
 from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
 from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
@@ -208,8 +208,8 @@ def _drawn_statements(kb: KnowledgeBase, options: SoundnessOptions) -> list[Stat
 
 def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = None) -> SoundnessResult:
     """Count the votes on all statements of the chosen rules, whichever draw they come from."""
-    votes = kb.votes()
-    latest = latest_statements(kb, options.rules, options.runs)
+    texts = DistinctTexts.of(latest_statements(kb, options.rules, options.runs))
+    votes, latest = texts.votes(kb.votes()), texts.statements
     statements: dict[str, StatementRecord] = {}
     for members in latest.values():
         statements |= members

@@ -15,9 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.words import counted
 from hapax.kb.values import refusal
 
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
@@ -183,23 +181,6 @@ def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, str]]:
             cells[name] = cell if isinstance(cell, str) else "" if cell is None else json.dumps(cell)
         texts.append(cells)
     return texts
-
-
-def file_result(paths: Iterable[Path], published: bool = False, most: int | None = None) -> ExperimentResult:
-    """Sizes of the sources in files, and their faults with up to `most` row numbers each."""
-    items: list[WinogradItem] = []
-    faults: list[ItemFault] = []
-    for path in paths:
-        file = read_file(path, published)
-        items += file.items
-        faults += file.faults
-    counts = source_counts(items)
-    return ExperimentResult(
-        [ResultTable("", SourceCount._fields, counts)],
-        {"sources": [count._asdict() for count in counts], "faults": [fault.to_json() for fault in faults]},
-        details=[fault.line(most) for fault in faults],
-        notes=[counted(len(faults), "fault")],
-    )
 
 
 def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:

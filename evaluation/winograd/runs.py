@@ -12,6 +12,7 @@ from typing import Any
 from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
 from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, asking
 from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, SUBSTITUTED, PromptMethod, PromptWording, read_own
 from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
 from hapax.evaluation.winograd.substitution import substituting
@@ -35,7 +36,8 @@ ALL = "all"
 @dataclass(frozen=True, slots=True)
 class SchemaAskOptions:
     """Options of asking. `settings`: a method and its settings for each run; `limit`: most pairs of each source;
-    `published`: rows exactly as published.
+    `published`: rows exactly as published; `skip_leaked`: leave out pairs of another source word for word, and those
+    that a prompt shows as its example.
     """
 
     model: str = "embedded"
@@ -43,6 +45,7 @@ class SchemaAskOptions:
     sources: tuple[str, ...] = ()
     published: bool = False
     limit: int | None = None
+    skip_leaked: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
@@ -62,7 +65,8 @@ class SchemaAskOptions:
             if not equals or not name.strip() or not path:
                 raise HapaxError(f"--prompt {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt.")
             settings.append(replace(base, method=PromptMethod.OWN, own=read_own(name.strip(), Path(path))))
-        return cls(options["model"], tuple(settings), options["sources"], options["published"], options["limit"])
+        names = ("model", "sources", "published", "limit", "skip_leaked")
+        return cls(settings=tuple(settings), **{name: options[name] for name in names})
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class StoredRun:
     answers: tuple[SentenceAnswer, ...]
     calls: Mapping[str, tuple[str, ...]]
     """Journal ids of the calls, by pair."""
+    skip_leaked: bool = False
+    """True if pairs that leak were left out."""
 
     @property
     def name(self) -> str:
@@ -95,12 +101,29 @@ class StoredRun:
     @property
     def label(self) -> str:
         wording = "" if self.method in WITHOUT_VARIANT else f" ({self.variant})"
-        return f"{self.method}{wording}{', as published' if self.published else ''}"
+        return ", ".join([f"{self.method}{wording}", *self.marks])
+
+    @property
+    def marks(self) -> list[str]:
+        """How the run's pairs differ from those of the source as it is read."""
+        marks = ["as published"] if self.published else []
+        return [*marks, "without leaked pairs"] if self.skip_leaked else marks
 
     @property
     def figures(self) -> dict[str, Any]:
         """Settings and scores for programs, without the single answers."""
-        settings = ("id", "model", "revision", "method", "variant", "source", "published", "status", "pairs")
+        settings = (
+            "id",
+            "model",
+            "revision",
+            "method",
+            "variant",
+            "source",
+            "published",
+            "skip_leaked",
+            "status",
+            "pairs",
+        )
         scores = ("strict", "released", "unparsed")
         return {
             **{name: getattr(self, name) for name in settings},
@@ -146,6 +169,18 @@ class AskSession:
 
     def _pairs(self, paths: Sequence[Path]) -> dict[str, list[Pair]]:
         by_source: dict[str, list[Pair]] = {}
+        # A pair may leak from a source that is not asked about.
+        pairs = self._distinct_pairs(paths)
+        for pair in without_leaks(pairs) if self._options.skip_leaked else pairs:
+            if not self._options.sources or pair[0].source in self._options.sources:
+                by_source.setdefault(pair[0].source, []).append(pair)
+        if not by_source:
+            raise HapaxError(
+                f"{', '.join(map(str, paths))}: no pairs to ask about. Name another file, or another --source."
+            )
+        return {source: chosen[: self._options.limit] for source, chosen in by_source.items()}
+
+    def _distinct_pairs(self, paths: Sequence[Path]) -> list[Pair]:
         seen: dict[str, Pair] = {}
         for path in paths:
             for pair in pairs_of(read_file(path, self._options.published).items):
@@ -154,14 +189,8 @@ class AskSession:
                     raise HapaxError(
                         f"{pair[0].place}: another file has a different pair {name!r}. Rename one of the files."
                     )
-                # A file given twice repeats equal pairs, which are asked once.
-                if seen[name] is pair and (not self._options.sources or pair[0].source in self._options.sources):
-                    by_source.setdefault(pair[0].source, []).append(pair)
-        if not by_source:
-            raise HapaxError(
-                f"{', '.join(map(str, paths))}: no pairs to ask about. Name another file, or another --source."
-            )
-        return {source: pairs[: self._options.limit] for source, pairs in by_source.items()}
+        # A file given twice repeats equal pairs, which are asked once.
+        return list(seen.values())
 
     def _run(
         self,
@@ -193,12 +222,12 @@ class AskSession:
 
 def stored_runs(kb: KnowledgeBase) -> list[StoredRun]:
     """The latest run of each model, method, variant and source, in the order they were first started."""
-    latest: dict[tuple[str, str, str, str, bool], StoredRun] = {}
+    latest: dict[tuple[str, str, str, str, tuple[str, ...]], StoredRun] = {}
     for record in kb.runs():
         if record.command == COMMAND and record.status != "running":
             run = _stored(record)
             # A later run replaces an earlier one and keeps its place.
-            latest[run.name, run.method, run.variant, run.source, run.published] = run
+            latest[run.name, run.method, run.variant, run.source, tuple(run.marks)] = run
     return list(latest.values())
 
 
@@ -230,6 +259,8 @@ def _record(
         "seed": settings.seed,
         "pairs": len(pairs),
     }
+    if options.skip_leaked:  # without the option the identities of runs stay what they were
+        stored_settings["skip_leaked"] = True
     return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
 
 
@@ -258,4 +289,5 @@ def _stored(record: RunRecord) -> StoredRun:
         settings["pairs"],
         tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
         {pair: tuple(calls) for pair, calls in record.summary["calls"].items()},
+        settings.get("skip_leaked", False),
     )

@@ -197,7 +197,7 @@ def _grouped(runs: Sequence[StoredRun]) -> dict[tuple[str, str], RunsByMethod]:
     grouped: dict[tuple[str, str], RunsByMethod] = {}
     for run in runs:
         marks = [run.variant] if run.variant != "paper" else []
-        marks += ["as published"] if run.published else []
+        marks += run.marks
         key = run.name, f" [{', '.join(marks)}]" if marks else ""
         grouped.setdefault(key, {}).setdefault(run.method, {})[run.source] = run
     return grouped

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from hapax.evaluation.link.probing.forms import ConclusionForms, conclusion_forms
 from hapax.evaluation.shared.domains import NO_DOMAIN
-from hapax.evaluation.shared.stored_statements import draw_sample, latest_statements, stored_library
+from hapax.evaluation.shared.stored_statements import DistinctTexts, draw_sample, latest_statements, stored_library
 from hapax.evaluation.shared.verdicts import VoteVerdicts, vote_verdicts
 from hapax.grammar.attributes import Polarity, default_polarity
 from hapax.grammar.errors import HapaxError
@@ -38,10 +38,11 @@ class ProbeItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemSet:
-    """Items to probe. `found`: statements before sampling, by distribution.
+    """Items to probe, one for all statements of a distribution that read the same. `found`: texts before sampling, by
+    distribution; `repeats`: statements beyond the first of each text.
 
-    People's votes flipped the labels of `contradicted` items, and excluded `wrong_type` statements. `shared` statements
-    are in both distributions, so they say nothing about the difference. `notes`: conclusions with improvised forms.
+    People's votes flipped the labels of `contradicted` items, and excluded `wrong_type` texts. `shared` texts are in
+    both distributions, so they say nothing about the difference. `notes`: conclusions with improvised forms.
     """
 
     items: tuple[ProbeItem, ...]
@@ -50,6 +51,7 @@ class ItemSet:
     wrong_type: int
     shared: int
     notes: tuple[str, ...] = ()
+    repeats: int = 0
 
 
 def probe_items(
@@ -64,29 +66,34 @@ def probe_items(
     """Take statements of a knowledge base as items. `rules`, `runs`: only these; `sample`: at most so many of each
     distribution.
 
-    Whether a statement is drawn depends on the seed and on the statement alone, so a larger sample contains the smaller
+    Whether a text is drawn depends on the seed and on the text's row id alone, so a larger sample contains the smaller
     ones. Head and long tail alternate, so a run that ends early has both.
     """
-    statements = latest_statements(kb, rules, runs)
-    verdicts = vote_verdicts(kb.votes())
+    texts = DistinctTexts.of(latest_statements(kb, rules, runs))
+    statements = texts.statements
+    verdicts = vote_verdicts(texts.votes(kb.votes()))
     # LINK drops statements with a value of a wrong type and flips the labels of those judged incorrect (section 4).
     well_typed: dict[Distribution, dict[str, StatementRecord]] = {}
     for distribution, records in statements.items():
         well_typed[distribution] = {key: records[key] for key in records if key not in verdicts.wrong_type}
     samples = [draw_sample(records, sample, seed) for records in well_typed.values()]
-    alternating: list[StatementRecord] = []
+    alternating: list[tuple[str, StatementRecord]] = []
     for entries in zip_longest(*samples):
         # The shorter sample is padded with None.
-        alternating += [entry[1] for entry in entries if entry is not None]
-    items, notes = items_of(kb, alternating, verdicts, writer)
+        alternating += [entry for entry in entries if entry is not None]
+    of_statements, notes = items_of(kb, [record for _, record in alternating], vote_verdicts(()), writer)
+    items = []
+    for (row_id, _), item in zip(alternating, of_statements, strict=True):
+        items.append(replace(item, statement_id=row_id, entailed=row_id not in verdicts.contradicted))
     found = {distribution: len(records) for distribution, records in well_typed.items()}
     return ItemSet(
-        items,
+        tuple(items),
         found,
         contradicted=sum(not item.entailed for item in items),
         wrong_type=sum(map(len, statements.values())) - sum(found.values()),
         shared=len(set.intersection(*map(set, well_typed.values()))),
         notes=notes,
+        repeats=sum(texts.total.values()) - sum(map(len, statements.values())),
     )
 
 

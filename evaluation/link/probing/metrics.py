@@ -10,7 +10,7 @@ from statistics import fmean
 from hapax.evaluation.link.probing.asking import ProbeAnswer
 from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.domains import TOTAL, ordered_domains
-from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean, relative_change, share
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean, relative_change, share, share_of_clusters
 from hapax.kb.records import Distribution
 
 StatementAnswers = Sequence[ProbeAnswer]
@@ -122,7 +122,6 @@ def _part(statements: Sequence[StatementAnswers], domain: str, distribution: Dis
 
 
 def _scores(domain: str, distribution: Distribution, statements: Sequence[StatementAnswers]) -> ProbeScores:
-    every_answer = list(chain.from_iterable(statements))
     return ProbeScores(
         domain,
         distribution,
@@ -130,8 +129,8 @@ def _scores(domain: str, distribution: Distribution, statements: Sequence[Statem
         share([_all_right(answers, label=False) for answers in statements]),
         share([_all_right(answers) for answers in statements]),
         mean([_share_right(answers) for answers in statements]) if statements else NOTHING,
-        share([answer.verdict.violation is not None for answer in every_answer]),
-        share([answer.verdict.refusal is not None for answer in every_answer]),
+        share_of_clusters([[answer.verdict.violation is not None for answer in answers] for answers in statements]),
+        share_of_clusters([[answer.verdict.refusal is not None for answer in answers] for answers in statements]),
     )
 
 

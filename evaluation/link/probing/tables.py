@@ -15,6 +15,7 @@ from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL
 from hapax.evaluation.shared.estimates import percent
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.attributes import Polarity
+from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 
 
@@ -34,11 +35,12 @@ def label_note(items: Sequence[ProbeItem]) -> str:
 
 
 def statements_note(found: ItemSet) -> str:
-    """Numbers of statements found, probed, and changed by votes."""
+    """Numbers of texts found, probed, and changed by votes."""
     counts = " and ".join(f"{count} {DISTRIBUTION_NAMES[distribution]}" for distribution, count in found.found.items())
+    repeats = f", {counted(found.repeats, 'repeat')} of a text left out" if found.repeats else ""
     return (
-        f"{len(found.items)} of {counts} statements; {found.shared} are in both distributions; people's votes flipped "
-        f"{found.contradicted} labels and excluded {found.wrong_type} statements"
+        f"{len(found.items)} of {counts} statements{repeats}; {found.shared} are in both "
+        f"distributions; people's votes flipped {found.contradicted} labels and excluded {found.wrong_type} statements"
     )
 
 
@@ -95,6 +97,7 @@ def report_json(report: ProbeReport, found: ItemSet) -> dict[str, Any]:
         "statements": {
             "probed": len(found.items),
             "found": found.found,
+            "repeats": found.repeats,
             "in_both_distributions": found.shared,
             "labels_turned": found.contradicted,
             "wrong_type_left_out": found.wrong_type,

@@ -1,0 +1,202 @@
+"""`hapax serve` in a real browser: Debian's Chromium, driven by Playwright. Opt-in.
+
+With HAPAX_SCREENSHOTS=1 the pictures of docs/serve.md are made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from cli_fixture import EVERY_END, run
+from money_fixture import RULES, WORLD
+
+from hapax.api.browsing import browser_server
+from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
+from hapax.kb.store import KnowledgeBase
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed"),
+]
+
+PICTURES = Path(__file__).parent.parent / "docs" / "serve"
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1100, "height": 800}
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base after a search of a small world, with a hostile fact and statement beside it."""
+    folder = tmp_path_factory.mktemp("browser")
+    (folder / "money.rules").write_text(RULES, "utf-8")
+    (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    models = ("-m", f"scripted:{folder / 'script.json'}", "--evaluator", "frequency")
+    run("search", folder / "money.rules", *models, "--db", folder / "kb.db", "--no-progress", *EVERY_END)
+    with KnowledgeBase(folder / "kb.db") as kb:
+        kb.start_run(RunRecord("hostile", "import", {}, "f", "2026-01-01", status="done"))
+        kb.add_facts([FactRecord("is_a_city_in", (HOSTILE, "Norway"), ("City", "Country"), Source.GIVEN)])
+        step = {"goal": {"predicate": "is_a_city_in", "arguments": [HOSTILE, "Norway"]}, "by": "fact"}
+        values = (("A", HOSTILE), ("C", "Norway"), ("B", "Norwegian krone"))
+        kb.add_statements(
+            [
+                StatementRecord(
+                    "currency", Distribution.HEAD, "hostile", values, HOSTILE, HOSTILE, HOSTILE, {"steps": [step]}
+                )
+            ]
+        )
+    return folder / "kb.db"
+
+
+@pytest.fixture(scope="module")
+def address(database: Path) -> Iterator[str]:
+    """The address of a running server."""
+    import uvicorn
+
+    browser = browser_server(database, port=0, judge=True)
+    server = uvicorn.Server(uvicorn.Config(browser.app, log_level="error"))
+    thread = threading.Thread(target=server.run, args=([browser.socket],), daemon=True)
+    thread.start()
+    yield browser.address
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def addresses(database: Path) -> tuple[str, ...]:
+    """A page of each kind, and those of the hostile texts."""
+    with KnowledgeBase(database, read_only=True) as kb:
+        of_search, *_, hostile = [statement.id for statement in kb.statements()]
+        identity = kb.runs()[0].id
+    return (
+        *("/", "/statements", f"/statement/{of_search}", "/rules", "/rule/currency", "/predicates"),
+        *("/predicate/is_a_city_in/2", "/entity?name=Norway", "/map", "/runs", f"/run/{identity}"),
+        *("/ask?goal=uses_currency('Norway', X)", "/why?atom=uses_currency('Norway', euro)"),
+        *("/judge", "/judge?voter=ann", "/nothing"),
+        *(f"/statement/{hostile}", f"/entity?name={quote(HOSTILE, safe='')}"),
+    )
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, a checker of accessibility."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed")
+    folder = tmp_path_factory.mktemp("axe")
+    subprocess.run([npm, "pack", "axe-core@4.14.1"], cwd=folder, check=True, capture_output=True)
+    with tarfile.open(next(folder.glob("*.tgz"))) as package:
+        script = package.extractfile("package/axe.min.js")
+        assert script is not None
+        return script.read().decode("utf-8")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_clean_in_a_browser(
+    chromium: Any, address: str, addresses: tuple[str, ...], axe: str, scheme: str
+) -> None:
+    """No page logs an error, asks another server, runs a hostile text, or has a serious fault of accessibility."""
+    context = chromium.new_context(color_scheme=scheme, viewport=DESK)
+    page = context.new_page()
+    faults: list[str] = []
+    page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}") or dialog.dismiss())
+    page.on("request", lambda asked: None if asked.url.startswith((address, "data:")) else faults.append(asked.url))
+    for place in addresses:
+        page.goto(address + place)
+        page.evaluate(axe)
+        found = page.evaluate("() => axe.run()")["violations"]
+        faults += [f"{place}: {each['id']} {each['nodes'][0]['html']}" for each in found if each["impact"] in SERIOUS]
+    context.close()
+
+    assert [fault for fault in faults if "404 (Not Found)" not in fault] == []
+
+
+def test_no_page_scrolls_sideways_on_a_phone(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:
+    """At 390 pixels every page is as wide as the screen; wide tables scroll by themselves."""
+    context = chromium.new_context(viewport=PHONE)
+    page = context.new_page()
+    wide = []
+    for place in addresses:
+        page.goto(address + place)
+        width = page.evaluate("() => document.documentElement.scrollWidth")
+        if width > PHONE["width"]:
+            wide.append((place, width))
+    context.close()
+
+    assert wide == []
+
+
+def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: Path) -> None:
+    """Keys answer and pass over, typing a comment does not, and each vote is stored when the next statement appears."""
+    context = chromium.new_context(viewport=DESK)
+    page = context.new_page()
+    page.goto(f"{address}/judge")
+    page.get_by_label("Your name or number").fill("zoe")
+    page.get_by_role("button", name="Begin").click()
+    first = page.locator(".sentence").inner_text()
+    page.get_by_label("Comment").fill("1 of 2")
+    assert page.locator(".sentence").inner_text() == first
+    page.locator("h1").click()
+    page.keyboard.press("1")
+    page.wait_for_function("text => document.querySelector('.sentence')?.innerText !== text", arg=first)
+    second = page.locator(".sentence").inner_text()
+    page.keyboard.press("5")
+    page.wait_for_function("text => document.querySelector('.sentence')?.innerText !== text", arg=second)
+    page.reload()
+    context.close()
+
+    with KnowledgeBase(database, read_only=True) as kb:
+        assert [(vote.answer, vote.comment) for vote in kb.votes() if vote.voter == "zoe"] == [("yes", "1 of 2")]
+
+
+def test_a_proof_unfolds_by_keyboard(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:
+    """A line of a proof is reached and unfolded without a mouse, and shows the prompt behind it."""
+    context = chromium.new_context(viewport=DESK)
+    page = context.new_page()
+    page.goto(address + addresses[2])
+    folded = page.locator(".story details:not([open]) > summary").first
+    folded.focus()
+    page.keyboard.press("Enter")
+    text = page.locator(".story").inner_text()
+    context.close()
+
+    assert "threshold" in text
+
+
+@pytest.mark.skipif("HAPAX_SCREENSHOTS" not in os.environ, reason="HAPAX_SCREENSHOTS is not set")
+def test_the_pictures_of_the_page_are_made(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:
+    """docs/serve.md shows the pages as they are."""
+    PICTURES.mkdir(exist_ok=True)
+    for name, place, size in (
+        ("rule", "/rule/currency", DESK),
+        ("entity", "/entity?name=Norway", DESK),
+        ("statement", addresses[2], PHONE),
+    ):
+        context = chromium.new_context(viewport=size)
+        page = context.new_page()
+        page.goto(address + place)
+        page.screenshot(path=PICTURES / f"{name}.png")
+        context.close()
