@@ -229,6 +229,7 @@ OPERATION_OF_COMMAND = {
     "derive": "derive",
     "export": "export_facts",
     "import": "import_facts",
+    "ledger": "ledger",
     "merge": "merge",
     "models": "list_models",
     "plan": "plan",
@@ -237,6 +238,7 @@ OPERATION_OF_COMMAND = {
     "retract": "retract",
     "search": "search",
     "stats": "stats",
+    "verify": "verify",
     "why": "why",
     "why-not": "why_not",
 }

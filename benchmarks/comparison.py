@@ -1,4 +1,4 @@
-"""Compare two knowledge bases row by row and table by table, apart from the conclusions of `derive`."""
+"""Compare two knowledge bases row by row and table by table, apart from the conclusions of `derive` and attempts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hapax.kb.connection import reading_uri
-from hapax.kb.rows import RUNS, TABLES
+from hapax.kb.rows import ATTEMPTS, RUNS, TABLES
 
 CLOCKS = frozenset({"created", "started", "finished"})
 """Columns with the time of writing."""
@@ -39,6 +39,8 @@ def _has_table(connection: sqlite3.Connection, schema: str, name: str) -> bool:
 
 def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     for table in TABLES:
+        if table is ATTEMPTS:
+            continue  # requests of a run of its own, such as the repeated ones
         # Files of an older version lack tables, and both do if neither was migrated.
         if not any(_has_table(connection, schema, table.name) for schema in ("main", "other")):
             continue

@@ -57,6 +57,31 @@ def stats(database: str, as_json: bool) -> None:
         out.print(escape(f"{counted(count, 'call')} to the {role} model refused: {reason}"))
 
 
+@click.command()
+@with_database
+@with_json
+def verify(database: str, as_json: bool) -> None:
+    """Check the knowledge base against itself; exit code 1 if a row or the file is damaged.
+
+    SQLite checks its structures, the identity of every row is hashed again from its content, and every reference
+    between tables is followed. A changed row is listed with its table, key and content.
+
+    \b
+    hapax verify --db hapax.db
+    """
+    with open_kb(database, read_only=True) as kb:
+        checked = hapax.verify(kb)
+    if as_json:
+        click.echo(json.dumps(checked.to_json(), ensure_ascii=False))
+    elif checked.is_clean:
+        click.echo(f"{counted(checked.rows, 'row')} checked, none damaged.")
+    else:
+        print_table(checked.columns, checked.cells())
+    if not checked.is_clean:
+        err.print(f"[red]{counted(len(checked.damages), 'damage')}[/] in {escape(database)}")
+        raise click.exceptions.Exit(1)
+
+
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @with_database

@@ -115,6 +115,8 @@ if TYPE_CHECKING:
         write_schemas,
     )
     from hapax.api.sheets import export_sheets, import_sheets
+    from hapax.api.spending import Reconciliation, SpendingLedger, ledger, reconcile
+    from hapax.api.verifying import Verification, verify
     from hapax.engine.certificates import Promise
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
@@ -266,6 +268,8 @@ _HOMES = {
         "write_dataset",
         "write_tables",
     ),
+    "hapax.api.spending": ("Reconciliation", "SpendingLedger", "ledger", "reconcile"),
+    "hapax.api.verifying": ("Verification", "verify"),
     "hapax.api.results": (
         "Answers",
         "Derivation",
@@ -398,6 +402,7 @@ __all__ = [
     "QueryLimits",
     "QueryOptions",
     "QuestionWords",
+    "Reconciliation",
     "ReportOptions",
     "ReportPage",
     "Rule",
@@ -416,11 +421,13 @@ __all__ = [
     "SheetExportOptions",
     "SheetKind",
     "SoundnessOptions",
+    "SpendingLedger",
     "Statement",
     "Statements",
     "TableMapping",
     "Target",
     "TrainingOptions",
+    "Verification",
     "add_facts",
     "answer_questions",
     "ask_schemas",
@@ -462,6 +469,7 @@ __all__ = [
     "keep_rules",
     "kept_rules",
     "leaderboard",
+    "ledger",
     "lint_rules",
     "list_models",
     "load_dataset",
@@ -476,6 +484,7 @@ __all__ = [
     "read_grid",
     "read_questions",
     "read_schemas",
+    "reconcile",
     "report",
     "report_votes",
     "resolve_pronoun",
@@ -491,6 +500,7 @@ __all__ = [
     "tabulate_schemas",
     "train_entailment",
     "verbalise_rules",
+    "verify",
     "why",
     "why_not",
     "with_entailments",

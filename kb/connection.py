@@ -6,10 +6,13 @@ power cut (`synchronous=FULL`), at about 0.2 ms per commit, which is little comp
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -18,6 +21,11 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb import rows, schema
 
 BUSY_SECONDS = 60.0
+
+_SIGNAL_SECONDS = 0.2
+"""Longest wait inside SQLite, in which no signal is handled."""
+
+_RESCUING = threading.Lock()
 
 # Identities are hashes, so every batch writes to pages all over the indexes. A connection caches 64 MB of pages, and
 # the WAL is copied into the file at about 64 MB, when most of its pages were written many times.
@@ -93,7 +101,60 @@ def translated(place: str) -> Iterator[None]:
         raise HapaxError(f"{place}: SQLite says: {error}. Check the file with `sqlite3 FILE .schema`.") from error
 
 
+def begin(connection: sqlite3.Connection, seconds: float | None = None) -> None:
+    """Begin a transaction that writes, after waiting for other writers up to `seconds`; None: BUSY_SECONDS.
+
+    Between short waits in SQLite, Python handles signals, so that SIGTERM need not wait for the lock.
+    """
+    ends = time.monotonic() + (BUSY_SECONDS if seconds is None else seconds)
+    connection.execute(f"PRAGMA busy_timeout = {int(_SIGNAL_SECONDS * 1000)}")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() >= ends:
+                    raise
+            else:
+                return
+    finally:
+        with suppress(sqlite3.Error):
+            connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of the file at `path`, which renaming and writing do not change; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def rescued(connection: sqlite3.Connection, path: Path) -> Path:
+    """Copy what the connection sees into a new file beside `path`, and return the copy's name.
+
+    SQLite keeps the last commits of a file that was renamed or deleted in a log that nobody reads any more. A later
+    copy of this process replaces the earlier one. Raises HapaxError if it cannot be written.
+    """
+    copy = path.with_name(f"{path.stem}-rescued-{os.getpid()}{path.suffix}")
+    with _RESCUING:
+        partial = copy.with_name(f".{copy.name}.part")
+        partial.unlink(missing_ok=True)
+        with translated(str(copy)):
+            connection.execute("VACUUM INTO ?", (str(partial),))
+        partial.replace(copy)
+    return copy
+
+
 def _check_path(path: Path, read_only: bool) -> None:
+    try:
+        path.resolve()
+        kind = path.stat().st_mode if path.exists() else None
+    except (OSError, RuntimeError) as error:
+        raise HapaxError(f"{path}: the path cannot be followed ({error}). Name another file.") from error
+    if kind is not None and not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise HapaxError(f"{path}: this is a pipe, socket or device, not a file. Name a file.")
     if path.is_dir():
         raise HapaxError(f"{path}: this is a folder. Name a file in it, such as {path / 'hapax.db'}.")
     if not path.resolve().parent.is_dir():
@@ -172,7 +233,7 @@ def _migrate(database: Database, place: str) -> list[str]:
     _use_wal(database.conn)
     # Not `atomic()`, which begins deferred: when two processes open a new file, the second must wait and then find
     # nothing left to do.
-    database.conn.execute("BEGIN IMMEDIATE")
+    begin(database.conn)
     try:
         if _needs_migration(database, place):
             pending = [migration.name for migration in schema.migrations.pending(database)]

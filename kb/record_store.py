@@ -7,11 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from hapax.kb import values
+from hapax.grammar.errors import HapaxError
+from hapax.kb import connection, values
 from hapax.kb.connection import open_database, sweep, translated
 from hapax.kb.rows import OnConflict, TableSchema
 
 R = TypeVar("R")
+
+
+class FileMoved(HapaxError):  # noqa: N818  says what happened, not that something is faulty
+    """The file was renamed, deleted or replaced while it was open; what was written is in a copy."""
+
 
 # Below SQLite's limit on parameters in every build.
 _IDS_PER_QUERY = 500
@@ -29,6 +35,7 @@ class RecordStore:
         """Names of the migrations that opening the file has applied."""
         self.database = open_database(self.path, read_only, self.applied_migrations)
         self._read_only = read_only
+        self._identity = connection.identity(self.path) if self.path and not read_only else None
 
     def __enter__(self) -> Self:
         return self
@@ -53,10 +60,12 @@ class RecordStore:
             sweep(self.path)
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, seconds: float | None = None) -> Iterator[None]:
         """Make all writes inside visible at once, or undo them if an exception leaves the block. Nests.
 
-        Takes the write lock at its beginning, so what is read inside is still true when it is written.
+        Takes the write lock at its beginning, so what is read inside is still true when it is written. `seconds`: how
+        long to wait for it; None: a minute. Raises HapaxError if the file was moved, deleted or replaced; what was
+        written is then in a copy, which the message names.
         """
         with translated(self.place):
             if self.database.conn.in_transaction:
@@ -66,13 +75,25 @@ class RecordStore:
                 return
             # Begun deferred, a write after a read fails at once if another process wrote in between, in spite
             # of the timeout.
-            self.database.conn.execute("BEGIN IMMEDIATE")
+            connection.begin(self.database.conn, seconds)
             try:
                 yield
                 self.database.conn.execute("COMMIT")
             except BaseException:
                 self.database.rollback()
                 raise
+            self._check_place()
+
+    def _check_place(self) -> None:
+        """Raise HapaxError if the path no longer names the file that is open."""
+        if self.path is None or self._identity is None or connection.identity(self.path) == self._identity:
+            return
+        copy = connection.rescued(self.database.conn, self.path)
+        raise FileMoved(
+            f"{self.path}: the file was renamed, deleted or replaced while it was being written, so nothing more is "
+            f"asked or stored. Everything stored so far is in {copy}: rename it to {self.path.name}, and run the same "
+            "command again."
+        )
 
     def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict = OnConflict.KEEP) -> int:
         """Write records in one transaction; returns the number of new or changed rows of the main table."""

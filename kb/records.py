@@ -117,6 +117,43 @@ class CallRecord:
     created: str = ""
 
 
+class Outcome(StrEnum):
+    """End of a request to a server."""
+
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    """A reply that permanently refuses this request."""
+    UNUSABLE = "unusable"
+    """A reply with status 200 that lacks what was asked for; it is charged, and the request is repeated."""
+    ERROR = "error"
+    """A reply with another status, which is not charged."""
+    LOST = "lost"
+    """No whole reply came, so the request was perhaps charged."""
+    UNSENT = "unsent"
+    """The request did not leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One request that left for a server, written before it was sent.
+
+    While `outcome` is None no reply was recorded, and tokens and cost are the most that the request can use; so are
+    those of a lost one. `cost` is None if the price is unknown.
+    """
+
+    id: str
+    role: str
+    model: str
+    path: str
+    """Path of the request at the server, such as `chat/completions`."""
+    started: str
+    finished: str | None = None
+    outcome: Outcome | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A value that a model proposed for a question, accepted or not.

@@ -18,6 +18,7 @@ from hapax.kb import values
 from hapax.kb.records import (
     Assessment,
     AtomPattern,
+    AttemptRecord,
     CalibrationRecord,
     CallRecord,
     Candidate,
@@ -28,6 +29,7 @@ from hapax.kb.records import (
     Distribution,
     FactLabel,
     FactRecord,
+    Outcome,
     PredicateRecord,
     ProfileRecord,
     Question,
@@ -378,6 +380,24 @@ CALLS = TableSchema(
     preferred=("-created",),
     disagreement="response",
 )
+ATTEMPTS = TableSchema(
+    "attempts",
+    AttemptRecord,
+    ("id",),
+    {
+        "id": TEXT,
+        "role": TEXT,
+        "model": TEXT,
+        "path": TEXT,
+        "started": TEXT,
+        "finished": TEXT,
+        "outcome": _enum(Outcome),
+        "prompt_tokens": INTEGER,
+        "completion_tokens": INTEGER,
+        "cost": REAL,
+    },
+    preferred=("finished",),
+)
 CANDIDATES = TableSchema(
     "candidates",
     Candidate,
@@ -603,6 +623,7 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     QUESTIONS,
     PATTERN_INDEX,
     CALLS,
+    ATTEMPTS,
     CANDIDATES,
     ASSESSMENTS,
     DECISIONS,

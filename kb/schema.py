@@ -101,6 +101,18 @@ def m006_conflicts(db: Database) -> None:
 
 
 @migrations()
+def m007_attempts(db: Database) -> None:
+    """Requests that left for servers, each with its outcome."""
+    texts = dict.fromkeys(("id", "role", "model", "path", "started", "finished", "outcome"), str)
+    counts = dict.fromkeys(("prompt_tokens", "completion_tokens"), int)
+    db.table("attempts").create(
+        {**texts, **counts, "cost": float},
+        pk="id",
+        not_null={"role", "model", "path", "started", *counts},
+    ).create_index(["model"])
+
+
+@migrations()
 def m008_calibration(db: Database) -> None:
     """Labels of facts, what critics' scores are worth by them, and promises on the precision of facts."""
     db.table("fact_labels").create(

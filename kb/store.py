@@ -18,10 +18,12 @@ from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import asking, rows
+from hapax.kb.attempts import AttemptLog
 from hapax.kb.connection import translated
 from hapax.kb.record_store import RecordStore
 from hapax.kb.records import (
     Assessment,
+    AttemptRecord,
     CalibrationRecord,
     CallRecord,
     Candidate,
@@ -75,6 +77,10 @@ INDEX_PROOFS = (
 """SQL that stores on which facts proofs rest."""
 
 
+INTERRUPTED_SECONDS = 0.1
+"""How long a command that was interrupted waits for another process's lock."""
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
@@ -86,6 +92,20 @@ class KnowledgeBase(RecordStore):
     One object belongs to one thread, as SQLite connections do; several processes may write to one file. Reading and
     writing files of facts is in `exchange`, merging in `merge`, the history of one fact in `story`.
     """
+
+    _attempt_log: AttemptLog | None = None
+
+    def __exit__(self, *fault: object) -> None:
+        is_interrupted = len(fault) > 1 and isinstance(fault[1], KeyboardInterrupt)
+        if self._attempt_log is not None and is_interrupted:
+            self._attempt_log.close(INTERRUPTED_SECONDS)
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, and remove its -wal and -shm files unless another process uses them."""
+        if self._attempt_log is not None:
+            self._attempt_log.close()
+        super().close()
 
     def __repr__(self) -> str:
         try:
@@ -113,7 +133,10 @@ class KnowledgeBase(RecordStore):
         finished = datetime.now(UTC).isoformat(timespec="milliseconds")
         # The clock may have been set back; no run may end before it began.
         update = "UPDATE runs SET finished = max(?, started), status = ?, summary = ? WHERE id = ?"
-        if not self.write(update, [(finished, status, summary_text, run_id)]):
+        # Whoever was interrupted does not wait for another process.
+        with self.transaction(INTERRUPTED_SECONDS if status == "interrupted" else None):
+            is_known = self.write(update, [(finished, status, summary_text, run_id)])
+        if not is_known:
             raise HapaxError(f"{self.place}: there is no run {run_id!r}. Start the run before finishing it.")
 
     def runs(self, fingerprint: str | None = None) -> list[RunRecord]:
@@ -164,6 +187,20 @@ class KnowledgeBase(RecordStore):
         if self.database.conn.in_transaction:
             raise RuntimeError("a call recorded inside a transaction is not safe on disk; record it outside")
         self.add(rows.CALLS, calls)
+
+    @property
+    def attempt_log(self) -> AttemptLog:
+        """The log of requests that leave for servers while this object is open."""
+        if self._attempt_log is None:
+            self._attempt_log = AttemptLog(self.path)
+        return self._attempt_log
+
+    def attempts(self) -> list[AttemptRecord]:
+        """All requests that left for servers, in the order they were first written."""
+        if self._attempt_log is not None:
+            self._attempt_log.flush()
+            self.add(rows.ATTEMPTS, self._attempt_log.taken(), OnConflict.REPLACE)
+        return self.select(rows.ATTEMPTS)
 
     def call(self, request_id: str) -> CallRecord | None:
         return self.calls([request_id]).get(request_id)

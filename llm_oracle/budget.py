@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+import uuid
+from concurrent.futures import Future
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.kb.records import AttemptRecord, Outcome
 from hapax.llm_oracle.protocols import PartlyAnswered, Usage
 
 BYTES_PER_TOKEN = 3
@@ -145,14 +149,22 @@ class Deferred(BudgetReached, PartlyAnswered):
         return self._message  # no limit was reached, and the other message would say so
 
 
+class AttemptWriter(Protocol):
+    """Writes requests to disk; a later record of the same id replaces the earlier one."""
+
+    def write(self, attempt: AttemptRecord) -> Future[None]: ...
+
+
 class Ledger:
     """The requests of one invocation: what was used, by role, and what is reserved for requests under way.
 
-    A request is reserved before it is sent, so that many at a time cannot exceed the budget. Thread-safe.
+    A request is reserved before it is sent, so that many at a time cannot exceed the budget. `writer`, if there is one,
+    writes it down then, and again when it has ended. Thread-safe.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, writer: AttemptWriter | None = None) -> None:
         self.budget = budget
+        self.writer = writer
         self._lock = threading.RLock()
         self._statistics: dict[str, CallStatistics] = {}
         self._reserved: dict[Reservation, CallStatistics] = {}
@@ -174,7 +186,7 @@ class Ledger:
         with self._lock:
             self._statistics[role] = self._statistics.get(role, CallStatistics()) + more
 
-    def reserve(self, account: Account, most: Usage) -> Reservation | None:
+    def reserve(self, account: Account, most: Usage, path: str = "") -> Reservation | None:
         """Reserve a request that uses at most so much; None if it has to wait for the end of another one.
 
         Raises BudgetReached if it would exceed the budget with none under way, and from then on for this account.
@@ -190,14 +202,17 @@ class Ledger:
             if limit is not None:
                 self._reached[account] = limit
                 raise BudgetReached(*limit, used)
-            reservation = Reservation(account, most)
+            attempt = _attempt(account, most, path)
+            reservation = Reservation(account, attempt, self.writer.write(attempt) if self.writer else None)
             if self.budget.counts(account.role):
                 self._reserved[reservation] = wanted
             return reservation
 
-    def settle(self, reservation: Reservation, spent: Usage | None) -> None:
+    def settle(self, reservation: Reservation, spent: Usage | None, outcome: Outcome) -> None:
         """End a reservation and count what the request used; None: it was not sent."""
         account = reservation.account
+        if self.writer is not None:
+            self.writer.write(_ended(reservation, spent, outcome))
         with self._lock:
             self._reserved.pop(reservation, None)
             if spent is not None:
@@ -205,27 +220,74 @@ class Ledger:
 
 
 class Account:
-    """One batch in a ledger: the role and price of its requests. `is_metered`: its model counts them one by one."""
+    """One batch in a ledger: role, price and model of its requests.
 
-    def __init__(self, ledger: Ledger, role: str, price: Price | None) -> None:
-        self.ledger, self.role, self.price = ledger, role, price
+    `is_metered`: its model counts them one by one.
+    """
+
+    def __init__(self, ledger: Ledger, role: str, price: Price | None, model: str = "") -> None:
+        self.ledger, self.role, self.price, self.model = ledger, role, price, model
         self.is_metered = False
 
     def reserve(self, most: Usage) -> Reservation | None:
-        """As `Ledger.reserve`."""
-        return self.ledger.reserve(self, most)
+        """As `Ledger.reserve`, and wait until the request is written down. Raises HapaxError if it cannot be."""
+        reservation = self.ledger.reserve(self, most)
+        if reservation is not None and reservation.written is not None:
+            try:
+                reservation.written.result()
+            except BaseException:
+                reservation.settle(None)
+                raise
+        return reservation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation:
-    """The place of one request in a ledger, and the most that it can use."""
+    """The place of one request in a ledger.
+
+    `attempt`: the request with the most that it can use. `written`: done when that is on disk, which must be awaited
+    before the request is sent; None: nothing is written.
+    """
 
     account: Account
-    most: Usage
+    attempt: AttemptRecord
+    written: Future[None] | None = None
 
-    def settle(self, spent: Usage | None) -> None:
-        """As `Ledger.settle`."""
-        self.account.ledger.settle(self, spent)
+    def settle(self, spent: Usage | None, outcome: Outcome | None = None) -> None:
+        """As `Ledger.settle`; by default the request was answered if it was sent."""
+        self.account.ledger.settle(self, spent, outcome or (Outcome.UNSENT if spent is None else Outcome.ANSWERED))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _attempt(account: Account, most: Usage, path: str) -> AttemptRecord:
+    """A request that is about to leave, at the most that it can use."""
+    cost = None if account.price is None else account.price.of(most)
+    return AttemptRecord(
+        uuid.uuid4().hex,
+        account.role,
+        account.model,
+        path,
+        _now(),
+        prompt_tokens=most.prompt_tokens,
+        completion_tokens=most.completion_tokens,
+        cost=cost,
+    )
+
+
+def _ended(reservation: Reservation, spent: Usage | None, outcome: Outcome) -> AttemptRecord:
+    """The attempt of a reservation with its outcome and what it used."""
+    used, price = spent or Usage(), reservation.account.price
+    return replace(
+        reservation.attempt,
+        finished=_now(),
+        outcome=Outcome.UNSENT if spent is None else outcome,
+        prompt_tokens=used.prompt_tokens,
+        completion_tokens=used.completion_tokens,
+        cost=None if price is None else price.of(used),
+    )
 
 
 ACCOUNT: ContextVar[Account | None] = ContextVar("ACCOUNT", default=None)

@@ -16,10 +16,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.kb.record_store import FileMoved
 from hapax.kb.records import CallRecord
 from hapax.llm_oracle.budget import (
     ACCOUNT,
     Account,
+    AttemptWriter,
     Budget,
     BudgetReached,
     CallStatistics,
@@ -62,6 +64,14 @@ class RevisionStore(Protocol):
 
     def newest_revision(self, model: str) -> str | None:
         """Revision of the model of this name that gave the newest answer, maybe empty; None if none did."""
+
+
+@runtime_checkable
+class AttemptStore(Protocol):
+    """A store that keeps requests that left for servers."""
+
+    @property
+    def attempt_log(self) -> AttemptWriter: ...
 
 
 class ReadOnlyCallStore:
@@ -142,7 +152,7 @@ class Journal:
         self.prices = dict(prices or {})
         self.on_batch = on_batch
         self.missed: frozenset[str] = frozenset()
-        self._ledger = Ledger(self.budget)
+        self._ledger = Ledger(self.budget, store.attempt_log if isinstance(store, AttemptStore) else None)
 
     @property
     def statistics(self) -> dict[str, CallStatistics]:
@@ -220,7 +230,7 @@ class Journal:
         send: Send,
     ) -> None:
         """Send a batch and complete the known records with its answers."""
-        account = Account(self._ledger, asker.role, self.prices.get(asker.model.name))
+        account = Account(self._ledger, asker.role, self.prices.get(asker.model.name), asker.model.name)
         token = ACCOUNT.set(account)
         try:
             # Each group is stored as it arrives, so an interruption loses no answer that was paid for.
@@ -265,6 +275,8 @@ class Journal:
         # Stored before anything is counted or returned: an answer in use is an answer that survives a kill.
         try:
             self.store.record_calls(records)
+        except FileMoved:
+            raise  # they are stored, in a copy
         except HapaxError as fault:
             raise HapaxError(
                 f"{fault} {counted(len(records), 'answer')} of {asker.model.name} arrived but could not be stored, so "

@@ -30,7 +30,8 @@ RESULTS = {
         "FactChange",
         "Library",
     ),
-    *("ModelListings", "ProposedRules", "ReportPage", "Rule", "RulesKept", "SearchAccount", "SearchResult"),
+    *("ModelListings", "ProposedRules", "Reconciliation", "ReportPage", "Rule", "RulesKept", "SearchAccount"),
+    *("SearchResult", "SpendingLedger", "Verification"),
     *("Statement", "Statements"),
 }
 """Classes of values that operations make; nobody calls them."""

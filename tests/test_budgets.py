@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_fixture import invoke
 from click.testing import Result
 from money_fixture import RULES, WORLD
 from openai_fake import Asked, FakeServer
 from test_oracle_openai import facts, opened, searched
 
+import hapax
+from hapax.grammar.errors import HapaxError
+from hapax.kb import connection as connection_module
+from hapax.kb import rows
+from hapax.kb.records import AttemptRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends import openai_aliases
 from hapax.llm_oracle.backends.openai_probing import KNOWN_CLAIM
@@ -211,3 +219,96 @@ def test_a_reservation_waits_for_those_under_way() -> None:
         account.reserve(Usage(0, 91))
     with pytest.raises(BudgetReached):  # smaller ones do not overtake
         account.reserve(Usage(0, 1))
+
+
+def test_the_ledger_has_what_the_server_counts(rules: Path, tmp_path: Path) -> None:
+    """Requests and tokens of the ledger are those that left and were charged, over two runs and their refused replies."""
+    database = tmp_path / "kb.db"
+    with FakeServer(WORLD) as fake:
+        options = ("--evaluator", "openai:small", "--profile", "hapax", *aliased(tmp_path, fake))
+        fake.misbehave = first = Billing()
+        assert searched(rules, database, "openai:small", *options, "--max-cost", "1500").exit_code == 3
+        fake.misbehave = second = Billing()
+        assert searched(rules, database, "openai:small", *options).exit_code == 0
+    listed = json.loads(invoke("ledger", "--db", database, "--json").stdout)["spending"]
+
+    assert sum(row["requests"] for row in listed) == len(fake.asked)
+    assert sum(row["cost"] for row in listed) == first.tokens + second.tokens
+    assert sum(row["unusable"] for row in listed) > 0
+    assert "unusable" in invoke("ledger", "--db", database).stdout
+
+
+def test_a_request_is_on_disk_before_it_leaves(tmp_path: Path) -> None:
+    """When a server gets a request, the file has it, at the most that it can use and without an outcome."""
+    open_attempts: list[int] = []
+
+    def look(_: int, __: Asked) -> None:
+        with closing(sqlite3.connect(tmp_path / "kb.db")) as connection:
+            sql = "SELECT completion_tokens FROM attempts WHERE outcome IS NULL"
+            open_attempts.extend(most for (most,) in connection.execute(sql))
+
+    with FakeServer(WORLD) as fake, KnowledgeBase(tmp_path / "kb.db") as kb:
+        model = opened(fake, limits=Limits(1)).critic()
+        fake.misbehave = look
+        JournaledCritic(model, Journal(kb)).probabilities(CLAIMS[:3])
+        outcomes = [attempt.outcome for attempt in kb.attempts()]
+
+    assert open_attempts == [1, 1, 1]
+    assert outcomes == ["answered"] * 3
+
+
+def test_nothing_is_sent_that_cannot_be_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process locks the file no request leaves, so that no answers pile up in memory."""
+    monkeypatch.setattr(connection_module, "BUSY_SECONDS", 0.2)
+    with FakeServer(WORLD) as fake, KnowledgeBase(tmp_path / "kb.db") as kb:
+        critic = JournaledCritic(opened(fake).critic(), Journal(kb))
+        before = len(fake.asked)
+        with closing(sqlite3.connect(tmp_path / "kb.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(HapaxError, match="another process has been writing"):
+                critic.probabilities(CLAIMS)
+            other.execute("ROLLBACK")
+
+        assert len(fake.asked) == before
+        assert len(critic.probabilities(CLAIMS)) == len(CLAIMS)
+
+
+def test_a_lost_reply_is_perhaps_billed(fresh_kb: KnowledgeBase) -> None:
+    """A time-out counts at the most that its request can use, marked as perhaps billed, in a file in memory, too."""
+    with FakeServer(WORLD) as fake:
+        model = opened(fake, RetryPolicy(attempts=2, first_pause=0.0, timeout=0.5)).critic()
+        before = len(fake.asked)
+        fake.misbehave = lambda number, asked: "hang" if number == before + 1 else None
+        JournaledCritic(model, Journal(fresh_kb)).probabilities(CLAIMS[:1])
+
+    (row,) = hapax.ledger(fresh_kb).spending
+    assert (row.requests, row.answered, row.perhaps, row.perhaps_completion_tokens) == (2, 1, 1, 1)
+    assert row.cost is None
+    assert hapax.ledger(fresh_kb, until="2000").spending == []
+
+
+def test_a_providers_export_is_compared(tmp_path: Path) -> None:
+    """Figures within the ledger's range agree; one beyond it is named, with exit code 1."""
+    database = tmp_path / "kb.db"
+    with KnowledgeBase(database) as kb:
+        started = "2026-11-23T08:00:00+00:00"
+        answered = AttemptRecord("a", "critic", "openai/host/gpt", "x", started, started, Outcome.ANSWERED, 10, 2, 0.5)
+        lost = AttemptRecord("b", "critic", "openai/host/gpt", "x", started, started, Outcome.LOST, 20, 5, 1.0)
+        error = AttemptRecord("c", "critic", "openai/host/gpt", "x", started, started, Outcome.ERROR, cost=0.0)
+        kb.add(rows.ATTEMPTS, [answered, lost, error])
+    export = tmp_path / "usage.csv"
+    header = "model,num_model_requests,input_tokens,output_tokens\n"
+    export.write_text(f"{header}gpt-2026-01-01,1,10,2\ngpt-2026-01-01,1,20,0\nother,9,9,9\n", "utf-8")
+    good = invoke("ledger", "--db", database, "--reconcile", export, "--json")
+    export.write_text(f"{header}gpt-2026-01-01,3,10,2\n", "utf-8")
+    bad = invoke("ledger", "--db", database, "--reconcile", export)
+    export.write_text("name,sum\n", "utf-8")
+    foreign = invoke("ledger", "--db", database, "--reconcile", export)
+
+    compared = json.loads(good.stdout)
+    assert (good.exit_code, compared["agrees"], compared["unknown_models"]) == (0, True, ["other"])
+    assert [row["most"] for row in compared["comparisons"]] == [2, 30, 7, 1.5]
+    assert bad.exit_code == 1
+    assert "no" in bad.stdout.split()
+    assert foreign.exit_code == 1
+    assert "no column of models" in " ".join(foreign.output.split())

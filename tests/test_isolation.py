@@ -74,6 +74,8 @@ SEARCHED = (
     ("check", "world.rules", *DB),
     ("import", "facts.csv", *DB),
     ("stats", *DB),
+    ("ledger", *DB),
+    ("verify", *DB),
     ("export", *DB),
     ("derive", "world.rules", "--rule", "owned", "--engine", "prolog", *DB),
     ("query", "possesses(P, M)", *RULE_FILE, *DB),

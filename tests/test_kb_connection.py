@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -236,3 +238,71 @@ def test_a_reader_leaves_a_writer_alone(tmp_path):
         assert len(list(reader.facts("is_old"))) == 2
 
     assert (tmp_path / "b.db-wal").read_bytes() == left
+
+
+def record(kb: KnowledgeBase, number: int) -> None:
+    kb.record_calls([CallRecord(f"r{number}", "critic", "tiny", {}, {"p": 1})])
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def replace(path: Path) -> None:
+    other = path.with_name("other.db")
+    with KnowledgeBase(other) as kb:
+        kb.add_facts([FACT])
+    other.replace(path)
+
+
+@pytest.mark.parametrize("move", [delete, rename, replace])
+def test_a_file_that_is_moved_away_stops_the_writer_with_every_answer_safe(tmp_path, move):
+    """A file renamed, deleted or replaced under a run ends it; a copy beside it has all answers, the last one too."""
+    path = tmp_path / "run.db"
+    kb = KnowledgeBase(path)
+    record(kb, 1)
+    move(path)
+    with pytest.raises(HapaxError, match="renamed, deleted or replaced"):
+        record(kb, 2)
+    with pytest.raises(HapaxError, match="renamed, deleted or replaced"):
+        record(kb, 3)
+    kb.close()
+
+    (copy,) = tmp_path.glob("run-rescued-*.db")
+    with KnowledgeBase(copy) as rescued:
+        assert sorted(rescued.calls()) == ["r1", "r2", "r3"]
+
+
+def test_pipes_devices_and_loops_are_no_knowledge_base(tmp_path):
+    """A named pipe, a device and a symbolic link to itself are refused at once."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for path, message in (
+        (tmp_path / "pipe", "pipe, socket or device"),
+        (Path("/dev/null"), "pipe, socket or device"),
+        (tmp_path / "loop", "cannot be followed|cannot be opened"),
+    ):
+        for read_only in (False, True):
+            with pytest.raises(HapaxError, match=message):
+                KnowledgeBase(path, read_only=read_only)
+
+
+def test_a_signal_ends_a_wait_for_the_lock(tmp_path):
+    """While another process writes, a signal's exception leaves the wait; SQLite alone would hold it for a minute."""
+    path = tmp_path / "kb.db"
+    with KnowledgeBase(path) as kb, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                record(kb, 1)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        other.execute("ROLLBACK")
+        record(kb, 2)
+        assert list(kb.calls()) == ["r2"]

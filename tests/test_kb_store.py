@@ -20,6 +20,7 @@ from hapax.kb import rows
 from hapax.kb.records import (
     Assessment,
     AtomPattern,
+    AttemptRecord,
     CalibrationRecord,
     CallRecord,
     Candidate,
@@ -30,6 +31,7 @@ from hapax.kb.records import (
     Distribution,
     FactLabel,
     FactRecord,
+    Outcome,
     PredicateRecord,
     ProfileRecord,
     Question,
@@ -99,6 +101,13 @@ RECORDS = [
     (
         rows.CALLS,
         st.builds(CallRecord, TEXT, TEXT, TEXT, PLAIN, PLAIN, COUNT, COUNT, SCORE, TEXT),
+    ),
+    (
+        rows.ATTEMPTS,
+        st.builds(
+            AttemptRecord, TEXT, TEXT, TEXT, TEXT, TEXT, st.none() | TEXT, st.none() | st.sampled_from(Outcome),
+            COUNT, COUNT, SCORE,
+        ),
     ),
     (rows.CANDIDATES, st.builds(Candidate, TEXT, VALUE, TEXT, TEXT, COUNT, st.none() | TEXT)),
     (

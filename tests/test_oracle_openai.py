@@ -810,6 +810,8 @@ def stored(database: Path) -> dict[str, list[tuple[Any, ...]]]:
     found = {}
     with sqlite3.connect(database) as connection:
         for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
+            if table == "attempts":
+                continue
             columns = [row[1] for row in connection.execute(f"pragma table_info({table})") if row[1] not in left_out]
             if table == "runs":
                 columns[columns.index("summary")] = "json_remove(summary, '$.calls')"

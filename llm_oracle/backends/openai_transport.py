@@ -29,6 +29,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
 
 from hapax.grammar.errors import HapaxError
+from hapax.kb.records import Outcome
 from hapax.llm_oracle.backends.openai_wire import (
     MESSAGE_LENGTH,
     TransientFault,
@@ -318,7 +319,7 @@ class Throttle:
 
 @dataclass(slots=True)
 class Attempt:
-    """One sending of a request. `spent`: what it used; None: it did not leave.
+    """One sending of a request. `spent`: what it used; None: it did not leave. `outcome`: how it ended.
 
     Until a reply says otherwise, a request that left has used as much as it can: the answer may be charged though it
     was lost on the way.
@@ -326,9 +327,11 @@ class Attempt:
 
     request: ServerRequest
     spent: Usage | None
+    outcome: Outcome = Outcome.LOST
 
     def replied(self, status: int, reply: Any = None) -> None:
         """Learn what a reply with this status charges: nothing for an error."""
+        self.outcome = Outcome.ERROR if status != 200 else Outcome.UNUSABLE  # until its answer was read
         if status != 200 or not self.request.is_charged:
             self.spent = Usage()
         elif reply is not None:
@@ -496,8 +499,7 @@ class HttpTransport:
             async for attempt in self.retries.retrying(self._sleep):
                 with attempt:
                     async with self._throttle.slot(request.tokens):
-                        reply = await self._metered(request, account)
-                        return refused_reply(reply, request, self.server.place) or read(reply, request)
+                        return await self._metered(request, read, account)
         except Refused as refused:
             if not refused.of_this_request:
                 raise
@@ -510,21 +512,34 @@ class HttpTransport:
             ) from None
         raise AssertionError("retrying ends by an answer or a fault")
 
-    async def _metered(self, request: ServerRequest, account: Account | None) -> Any:
-        """The reply, reserved in the account before it is sent and settled whatever comes."""
+    async def _metered(
+        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None
+    ) -> Answer | Refused:
+        """The answer; the request is reserved and written down before it is sent, and settled whatever comes."""
         attempt = Attempt(request, request.most)
         if account is None:
-            return await self._post(attempt)
-        while (reservation := account.reserve(request.most)) is None:
+            return await self._sent(attempt, read)
+        while (reservation := account.ledger.reserve(account, request.most, request.path)) is None:
             # The next request to end may leave room: it has probably used less than it could.
             async with self._settled:
                 await self._settled.wait()
+        is_written = reservation.written is None
         try:
-            return await self._post(attempt)
+            if reservation.written is not None:
+                await asyncio.wrap_future(reservation.written)
+                is_written = True
+            return await self._sent(attempt, read)
         finally:
-            reservation.settle(attempt.spent)
+            reservation.settle(attempt.spent if is_written else None, attempt.outcome)
             async with self._settled:
                 self._settled.notify_all()
+
+    async def _sent(self, attempt: Attempt, read: ReadReply[Answer]) -> Answer | Refused:
+        """Send a request and read its answer."""
+        reply = await self._post(attempt)
+        answer = refused_reply(reply, attempt.request, self.server.place) or read(reply, attempt.request)
+        attempt.outcome = Outcome.REFUSED if isinstance(answer, Refused) else Outcome.ANSWERED
+        return answer
 
     async def _post(self, attempt: Attempt) -> Any:
         request = attempt.request

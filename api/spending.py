@@ -1,0 +1,217 @@
+"""Requests that left for servers, as the knowledge base has them, and their comparison with a provider's export."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hapax.api.tabular import Tabular
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+
+if TYPE_CHECKING:
+    from hapax.kb.records import AttemptRecord
+    from hapax.kb.store import KnowledgeBase
+
+MODEL_COLUMNS = ("model", "snapshot_id")
+COUNT_COLUMNS: Mapping[str, Sequence[str]] = {
+    "requests": ("num_model_requests", "n_requests", "requests"),
+    "prompt_tokens": ("input_tokens", "n_context_tokens_total", "prompt_tokens"),
+    "completion_tokens": ("output_tokens", "n_generated_tokens_total", "completion_tokens"),
+    "cost": ("cost", "amount_value", "amount"),
+}
+"""Names of a provider's columns by the figure in them; the first that is there is read."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Requests of one role to one model. `perhaps`: those without a whole reply, which were perhaps billed.
+
+    Tokens and cost are those of all requests; `perhaps_` those that are in them for requests that were perhaps billed,
+    at the most that these can use. The cost is None if a price is unknown.
+    """
+
+    model: str
+    role: str
+    requests: int = 0
+    answered: int = 0
+    refused: int = 0
+    unusable: int = 0
+    errors: int = 0
+    perhaps: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+    perhaps_prompt_tokens: int = 0
+    perhaps_completion_tokens: int = 0
+    perhaps_cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class SpendingLedger(Tabular):
+    """Requests that left for servers in all runs on a knowledge base, by model and role."""
+
+    spending: Sequence[Spending]
+    columns = (
+        *("model", "role", "requests", "answered", "refused", "unusable", "errors", "perhaps billed"),
+        *("prompt tokens", "completion tokens", "cost"),
+    )
+
+    def cells(self) -> list[tuple[Any, ...]]:
+        """A row for each model and role."""
+        return [tuple(asdict(row).values())[: len(self.columns)] for row in self.spending]
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures as one JSON object."""
+        return {"spending": [asdict(row) for row in self.spending]}
+
+
+@dataclass(frozen=True)
+class ReconciledFigure:
+    """One figure of one model: by the ledger from `least` to `most`, and the provider's; None: it does not say."""
+
+    model: str
+    figure: str
+    least: float
+    most: float
+    provider: float | None
+
+    @property
+    def agrees(self) -> bool:
+        """True if the provider's figure is within the ledger's, but for rounding of money, or is absent."""
+        rounding = 0.005 if self.figure == "cost" else 0.0
+        return self.provider is None or self.least - rounding <= self.provider <= self.most + rounding
+
+
+@dataclass(frozen=True)
+class Reconciliation(Tabular):
+    """The ledger beside a provider's export. `unknown`: models of the export that this knowledge base never asked."""
+
+    comparisons: Sequence[ReconciledFigure]
+    unknown: Sequence[str]
+    columns = ("model", "figure", "ledger, least", "ledger, most", "provider", "agrees")
+
+    @property
+    def agrees(self) -> bool:
+        """True if every figure agrees."""
+        return all(comparison.agrees for comparison in self.comparisons)
+
+    def cells(self) -> list[tuple[Any, ...]]:
+        """A row for each figure."""
+        return [(*asdict(row).values(), row.agrees) for row in self.comparisons]
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures as one JSON object."""
+        rows = [{**asdict(row), "agrees": row.agrees} for row in self.comparisons]
+        return {"agrees": self.agrees, "comparisons": rows, "unknown_models": list(self.unknown)}
+
+
+@checked
+def ledger(kb: KnowledgeBase, *, since: str = "", until: str = "") -> SpendingLedger:
+    """Every request that left for a server, summed by model and role, lost and repeated ones included.
+
+    `since` and `until`: beginnings of UTC times such as `2026-11` or `2026-11-23`; `until` itself is excluded.
+    """
+    sums: dict[tuple[str, str], Spending] = {}
+    for attempt in kb.attempts():
+        if attempt.outcome != "unsent" and since <= attempt.started and (not until or attempt.started < until):
+            key = attempt.model, attempt.role
+            sums[key] = _added(sums.get(key, Spending(*key)), attempt)
+    return SpendingLedger([sums[key] for key in sorted(sums)])
+
+
+def _added(row: Spending, attempt: AttemptRecord) -> Spending:
+    fields = {"answered": "answered", "refused": "refused", "unusable": "unusable", "error": "errors"}
+    name = fields.get(attempt.outcome or "", "perhaps")
+    cost = None if row.cost is None or attempt.cost is None else row.cost + attempt.cost
+    row = replace(
+        row,
+        requests=row.requests + 1,
+        prompt_tokens=row.prompt_tokens + attempt.prompt_tokens,
+        completion_tokens=row.completion_tokens + attempt.completion_tokens,
+        cost=cost,
+        **{name: getattr(row, name) + 1},
+    )
+    if name != "perhaps":
+        return row
+    return replace(
+        row,
+        perhaps_prompt_tokens=row.perhaps_prompt_tokens + attempt.prompt_tokens,
+        perhaps_completion_tokens=row.perhaps_completion_tokens + attempt.completion_tokens,
+        perhaps_cost=row.perhaps_cost + (attempt.cost or 0.0),
+    )
+
+
+@checked
+def reconcile(kb: KnowledgeBase, path: str | Path, *, since: str = "", until: str = "") -> Reconciliation:
+    """Compare the ledger with a provider's usage export, a CSV file with a row for each model and period.
+
+    Errors are not counted, since providers do not bill them. Raises HapaxError for a file without the columns.
+    """
+    provider = _exported(Path(path))
+    ours = ledger(kb, since=since, until=until).spending
+    names = {row.model: _exported_name(row.model, provider) for row in ours}
+    comparisons = []
+    for model in sorted(set(names.values())):
+        spending = [row for row in ours if names[row.model] == model]
+        billed = provider.get(model, dict.fromkeys(COUNT_COLUMNS, 0.0))
+        for figure, (least, most) in _ranges(spending).items():
+            comparisons.append(ReconciledFigure(model, figure, least, most, billed.get(figure)))
+    return Reconciliation(comparisons, sorted(set(provider) - set(names.values())))
+
+
+def _ranges(spending: Sequence[Spending]) -> dict[str, tuple[float, float]]:
+    """The least and most that a provider may have billed for requests to one model, by figure."""
+    requests = sum(row.requests - row.errors for row in spending)
+    ranges = {"requests": (float(requests - sum(row.perhaps for row in spending)), float(requests))}
+    for name in ("prompt_tokens", "completion_tokens"):
+        most = sum(getattr(row, name) for row in spending)
+        ranges[name] = (float(most - sum(getattr(row, f"perhaps_{name}") for row in spending)), float(most))
+    costs = [row.cost for row in spending if row.cost is not None]
+    if len(costs) == len(spending):
+        ranges["cost"] = (sum(costs) - sum(row.perhaps_cost for row in spending), sum(costs))
+    return ranges
+
+
+def _exported_name(model: str, exported: Iterable[str]) -> str:
+    """The provider's name of a model of ours, which begins with the kind and place of its server."""
+    name = model.split("/", 2)[-1]
+    dated = [known for known in exported if known == name or known.startswith(f"{name}-20")]
+    return min(dated, key=len, default=name)
+
+
+def _exported(path: Path) -> dict[str, dict[str, float]]:
+    """Figures by model and column, summed over the rows; figures without a column are absent."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream)
+            present = reader.fieldnames or ()
+            model_column = next((name for name in MODEL_COLUMNS if name in present), None)
+            columns = {
+                figure: column
+                for figure, names in COUNT_COLUMNS.items()
+                if (column := next((name for name in names if name in present), None))
+            }
+            if model_column is None or not columns:
+                raise HapaxError(
+                    f"{path}: line 1 names no column of models and usage. Export the usage by model, with columns such "
+                    "as model, num_model_requests, input_tokens and output_tokens."
+                )
+            sums: dict[str, dict[str, float]] = {}
+            for row in reader:
+                figures = sums.setdefault(row[model_column] or "", dict.fromkeys(columns, 0.0))
+                for figure, column in columns.items():
+                    figures[figure] += _number(row[column], f"{path}:{reader.line_num}: {column}")
+            return sums
+    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+        raise HapaxError(f"{path}: the file cannot be read as CSV ({fault}). Name a usage export in UTF-8.") from fault
+
+
+def _number(cell: str | None, place: str) -> float:
+    try:
+        return float(cell or 0)
+    except ValueError:
+        raise HapaxError(f"{place} is {cell!r}, which is no number. Correct the file, or export it again.") from None

@@ -1,0 +1,51 @@
+"""Check a file against itself: SQLite's structures, every row's identity, and the references between tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hapax.grammar.errors import HapaxError
+from hapax.kb import rows
+from hapax.kb.store import KnowledgeBase
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A row that Hapax did not write so, or a broken structure of the file.
+
+    `row`: the row's key; empty for a structure. `content`: the beginning of the row.
+    """
+
+    table: str
+    row: str
+    reason: str
+    content: str = ""
+
+
+def damages(kb: KnowledgeBase) -> Iterator[Damage]:
+    """All damages of a knowledge base. An identity is a hash of its row's content, so a changed row shows."""
+    broken = [str(line) for (line,) in kb.query("PRAGMA integrity_check") if line != "ok"]
+    if broken:
+        yield from (Damage("SQLite", "", line) for line in broken)
+        return  # rows of a broken file may be read wrongly
+    for table in rows.RECORD_TABLES:
+        yield from _changed_rows(kb, table)
+    for name, rowid, parent, _ in kb.query("PRAGMA foreign_key_check"):
+        yield Damage(name, f"row {rowid}", f"it refers to a row of {parent} that is not there")
+
+
+def _changed_rows(kb: KnowledgeBase, table: rows.TableSchema[object]) -> Iterator[Damage]:
+    """Rows of a table that cannot be read, or whose identity is that of other content."""
+    keys = kb.query(f"SELECT {', '.join(f'{table.name}.{name}' for name in table.key)} {_source(table)}")
+    for key, row in zip(keys, kb.query(f"{table.select} ORDER BY {table.name}.rowid"), strict=True):
+        try:
+            table.check(row)
+        except HapaxError as fault:
+            content = ", ".join(str(cell)[:40] for cell in row if cell is not None)
+            yield Damage(table.name, ", ".join(map(str, key)), str(fault), content[:200])
+
+
+def _source(table: rows.TableSchema[object]) -> str:
+    """The part of a table's SELECT after its columns, in the order of the rows."""
+    return f"FROM{table.select.partition(' FROM')[2]} ORDER BY {table.name}.rowid"
