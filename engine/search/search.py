@@ -93,7 +93,7 @@ def search(job: SearchJob) -> SearchReport:
     kb.start_run(run)
     kb.add_rules(map(RuleRecord.of, job.rules))
     if settings.certificates is not None:
-        kb.add_certificates(settings.certificates.of_run(run.id))
+        kb.add_certificates(settings.certificates.of_run(kb, run.id))
     kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
     oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
     try:
