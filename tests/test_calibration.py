@@ -357,3 +357,30 @@ def test_a_certificate_of_an_earlier_version_counts_from_its_run(gems: Path) -> 
 
     assert before == [""]
     assert "has had another revision since" in lapses(gems)[0]
+
+
+def plan_gems(*more: str) -> Result:
+    command = ("plan", "gems.rules", "-m", "scripted:gems.json", "--likelihood", "scripted:gems.json")
+    return invoke(*command, "--values", "120", "--db", "kb.db", "--json", *more)
+
+
+def planned_statements(result: Result) -> int:
+    assert result.exit_code == 0, result.output
+    (rule,) = json.loads(result.output)["rules"]
+    return int(rule["statements"]["expected"])
+
+
+def test_a_plan_takes_the_threshold_of_the_promise(gems: Path) -> None:
+    """`plan --precision` expects the statements that its promise lets pass, and refuses where the search would."""
+    refused = plan_gems("--precision", "0.9")
+    uncalibrated = plan_gems("--calibrated")
+    label_gems("--reserve", "0.7")
+
+    promised = plan_gems("--precision", "0.9", "--confidence", "0.8")
+    strict = plan_gems("--fact-threshold", "0.99")
+
+    assert refused.exit_code == uncalibrated.exit_code == 1
+    assert "nothing is labelled" in refused.output
+    assert "is not calibrated" in uncalibrated.output
+    assert planned_statements(promised) == 60
+    assert planned_statements(strict) == 0
