@@ -15,6 +15,7 @@ from typing import Any
 from hapax.api.kept_rules import kept_rules
 from hapax.api.operations import BudgetedModels, check_rules, load_rules, parse_rules, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
+from hapax.engine.search.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
 from hapax.grammar.rules import Library
@@ -91,7 +92,8 @@ class AgentTools:
         taken as true for this goal, for instance `is_allergic_to(tom, milk)`. `truncated`: there are more answers.
         """
         with self._open() as kb:
-            return query(goal, self._rules(kb), kb, assume=assume, limits=self._limited(limit)).to_json()
+            options = QueryOptions(self._limited(limit))
+            return query(goal, self._rules(kb), kb, assume=assume, options=options).to_json()
 
     def search_statements(
         self, words: str = "", rule: str | None = None, distribution: str | None = None, limit: int = 20
@@ -143,11 +145,9 @@ class AgentTools:
         with self._lock, KnowledgeBase(self._database) as kb:
             journal = Journal(kb, _rest(asking.budget, self._used), price_table(asking.models))
             models = replace(asking.models, journal=journal)
-            limits = self._limited(limit)
+            options = QueryOptions(self._limited(limit), settings=asking.settings)
             try:
-                answers = query(
-                    goal, self._rules(kb), kb, assume=assume, models=models, settings=asking.settings, limits=limits
-                )
+                answers = query(goal, self._rules(kb), kb, assume=assume, models=models, options=options)
             finally:
                 self._used += journal.used
         return {**answers.to_json(), "complete": answers.complete, "stopped": answers.stopped}

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
     from hapax.engine.inference.bulk_derivation import Engine
-    from hapax.engine.inference.session import QueryLimits
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
     from hapax.engine.probability.answers import Probability, ProbabilityOptions
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
+    from hapax.engine.search.query_options import QueryOptions
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.withdrawal import FactChange
     from hapax.grammar.explanations import FaultExplanation
@@ -519,23 +519,22 @@ def query(
     *,
     assume: str | Sequence[str] = (),
     models: Models | None = None,
-    settings: SearchSettings | None = None,
-    limits: QueryLimits | None = None,
-    probability: ProbabilityOptions | None = None,
+    options: QueryOptions | None = None,
 ) -> Answers:
     """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
 
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
-    within their budget and by the questions, thresholds and prompt profile of `settings`, and stores these.
-    `probability`: answers that hold in some world come with their probabilities, the most probable first, as
-    `hapax.ProbabilityOptions()` says. Raises RulesRejected, GoalRejected and LimitExceeded.
+    within their budget, and stores these. Raises RulesRejected, GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
     from hapax.engine.probability.answers import probable_answers
+    from hapax.engine.search.query_options import QueryOptions
 
     refuse_faulty(rules)
     theory = Theory(rules, kb, _texts(assume))
+    options = options or QueryOptions()
+    limits, probability = options.limits, options.probability
     if models is None:
         if probability is not None:
             return Answers.probable(probable_answers(theory, goal, probability, limits))
@@ -547,7 +546,7 @@ def query(
     from hapax.engine.search.settings import SearchSettings
 
     journal = journal_of(kb, models)
-    settings = settings or SearchSettings()
+    settings = options.settings or SearchSettings()
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))

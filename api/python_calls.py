@@ -95,6 +95,7 @@ OPTION_CLASSES = (
         "CalibrationOptions",
         "ProbabilityOptions",
         "QueryLimits",
+        "QueryOptions",
         "SearchSettings",
         "OpeningOptions",
         "LikelihoodOptions",

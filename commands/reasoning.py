@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
+import hapax
 from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_table
 from hapax.commands.options import (
@@ -86,7 +87,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     if not options["ask"]:
         with open_kb(database, read_only=True) as kb:
             rules = _entailing(library, kb, options["entail"])
-            answers = operations.query(goal, rules, kb, assume=assume, limits=limits, probability=probability)
+            asked = hapax.QueryOptions(limits, probability)
+            answers = operations.query(goal, rules, kb, assume=assume, options=asked)
             has_none = not answers.rows and not answers.holds and not options["as_json"]
             near = operations.near_misses(goal, rules, kb, assume=assume) if has_none else []
         _print_answers(answers, options)
@@ -102,16 +104,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         rules = _entailing(library, kb, options["entail"])
         models = load_models(rules, options, journal=open_journal(kb, options))
         settings = choose_profile(question_settings(options), kb, rules, models, options)
-        answers = operations.query(
-            goal,
-            rules,
-            kb,
-            assume=assume,
-            models=models,
-            settings=settings,
-            limits=limits,
-            probability=probability,
-        )
+        asked = hapax.QueryOptions(limits, probability, settings)
+        answers = operations.query(goal, rules, kb, assume=assume, models=models, options=asked)
     _print_answers(answers, options)
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)

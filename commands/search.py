@@ -89,6 +89,7 @@ class GatedCommand(click.Command):
 @with_models
 @with_database
 @with_json
+@with_promise
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
     """Show the order in which variables would be searched and the cost of a run, without asking any model.
 
@@ -100,6 +101,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     hapax plan --rule allergy
     hapax plan --rule allergy --graph mermaid
     hapax plan --db hapax.db --beam 50
+    hapax plan --precision 0.95
     """
     from hapax.grammar.dependencies import graph_text
 

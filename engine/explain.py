@@ -23,6 +23,7 @@ from hapax.engine.probability.answers import (
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
+from hapax.engine.search.certifying import ALL_FACTS, stored_certificates
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty
@@ -314,7 +315,7 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
     """Everything stored about an atom, whether it holds or not: the fact, its proposals, decisions and scores."""
     story = fact_story(kb, *fact_key(atom), texts=_claims(atom, library))
     if story.fact is not None:
-        yield Story(_fact_line(story), "fact")
+        yield Story(_fact_line(story), "fact", tuple(_certificate_stories(kb, story.fact)))
     fact_id = FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
     for item in kb.withdrawals(fact_id, undone=True):
         undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
@@ -344,6 +345,16 @@ def _fact_line(story: FactStory) -> str:
     sure = "" if probability is None else f", P(yes) {probability:.3f}"
     source = f", source: {story.fact.basis}" if story.fact.basis else ""
     return f"fact {story.fact.id}{sure}, run {story.fact.run_id or 'unknown'}{source}"
+
+
+def _certificate_stories(kb: KnowledgeBase, fact: FactRecord) -> Iterator[Story]:
+    """The promise of the fact's run that covers it; none for a fact that a source states."""
+    if fact.source is Source.GIVEN or fact.basis or fact.run_id is None:
+        return
+    for certificate in stored_certificates(kb, [fact.run_id]):
+        group = certificate.record.fact_group
+        if group in (ALL_FACTS, f"{fact.predicate}/{len(fact.arguments)}"):
+            yield Story(f"certificate of {certificate.text}", "certificate")
 
 
 def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:

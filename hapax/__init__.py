@@ -121,6 +121,7 @@ if TYPE_CHECKING:
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.probability.answers import ProbabilityOptions
+    from hapax.engine.search.query_options import QueryOptions
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
     from hapax.engine.withdrawal import FactChange
@@ -301,6 +302,7 @@ _HOMES = {
         "QueryLimits",
     ),
     "hapax.engine.probability.answers": ("ProbabilityOptions",),
+    "hapax.engine.search.query_options": ("QueryOptions",),
     "hapax.engine.search.settings": ("SearchSettings",),
     "hapax.engine.search.thresholds": ("CriticRule",),
     "hapax.engine.withdrawal": ("FactChange",),
@@ -398,6 +400,7 @@ __all__ = [
     "PromptMethod",
     "ProposedRules",
     "QueryLimits",
+    "QueryOptions",
     "QuestionWords",
     "Reconciliation",
     "ReportOptions",

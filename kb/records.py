@@ -559,7 +559,8 @@ class CertificateRecord:
     `basis`: identities on which it rests, by name: critic, wording, calibration; a change of any of them ends it.
     `threshold`: None if nothing is promised. `labels`, `false`, `bound`, `accepted`, `pool` as in `ThresholdChoice`.
     `sample`: hash of the labelled facts with their scores and labels. `shift`: AUC of telling labelled from other facts
-    by their scores, 0.5 where they are alike.
+    by their scores, 0.5 where they are alike. `after_run`: id of the last run that the knowledge base had when the
+    promise was tested; None for certificates of earlier versions, which were tested as their run first started.
     """
 
     fact_group: str
@@ -578,6 +579,7 @@ class CertificateRecord:
     reason: str
     created: str
     run_id: str = ""
+    after_run: str | None = None
 
     @property
     def id(self) -> str:

@@ -610,9 +610,10 @@ CERTIFICATES = TableSchema(
         "reason": TEXT,
         "created": TEXT,
         "run_id": TEXT,
+        "after_run": TEXT,
     },
     {"id": lambda certificate: certificate.id},
-    preferred=("created",),
+    preferred=("created", "after_run"),
 )
 
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (

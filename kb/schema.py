@@ -192,6 +192,13 @@ _WITHDRAWING = (
 
 
 @migrations()
+def m010_certificate_order(db: Database) -> None:
+    """The last run before each certificate, so that a later change of its models is known without a clock."""
+    # Certificates of earlier versions have none, and count from their own run.
+    db.conn.execute("ALTER TABLE certificates ADD COLUMN after_run TEXT")
+
+
+@migrations()
 def m011_maintenance(db: Database) -> None:
     """Counts of derived atoms, which tables of them have followed changes of facts, and facts with a used rowid.
 

@@ -302,7 +302,7 @@ WRONG_ARGUMENTS = {
     ),
     "query: goal is a Rule": lambda rules, kb: hapax.query(rules.rules[0], rules, kb),
     "query: assume is an int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, assume=3),
-    "query: limits is an int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, limits=10),
+    "query: options is an int": lambda rules, kb: hapax.query("is_in(A, B)", rules, kb, options=10),
     "query: .*missing a required argument: 'rules'": lambda rules, kb: hapax.query("is_in(A, B)"),
     "why: .*unexpected keyword argument 'asume'": lambda rules, kb: hapax.why("is_in(A, B)", rules, kb, asume="x"),
     "export_facts: stream is a str.*open": lambda rules, kb: hapax.export_facts(kb, "facts.csv"),
@@ -384,7 +384,12 @@ def test_remedies_name_arguments(rules: hapax.Library, kb: hapax.KnowledgeBase) 
     assert not OPTION.search(str(raised.value.diagnostics))
     limits = hapax.QueryLimits(seconds=0.2)
     with pytest.raises(hapax.LimitExceeded, match=r"Raise the limit with `limits.seconds`"):
-        hapax.query("member(_, [a]), findall(X, (between(1, 100000000, X), X < 0), Xs)", rules, kb, limits=limits)
+        hapax.query(
+            "member(_, [a]), findall(X, (between(1, 100000000, X), X < 0), Xs)",
+            rules,
+            kb,
+            options=hapax.QueryOptions(limits),
+        )
 
 
 def test_a_spent_budget_speaks_of_calls_of_functions(rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:

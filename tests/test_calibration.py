@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from cli_fixture import invoke
 from click.testing import Result
 
 import hapax
+from hapax.engine.search.certifying import stored_certificates
 from hapax.engine.search.score_maps import ScoreMap, ScoreMaps, fact_probabilities
 from hapax.evaluation.calibration.fitting import (
     LabelledScore,
@@ -257,3 +259,128 @@ def test_a_critic_without_a_map_is_named(gems: Path) -> None:
 
     assert result.exit_code == 1
     assert "is not calibrated. Run `hapax calibrate` first" in result.output
+
+
+# --- certificates where they are read --------------------------------------------------------------------------------
+
+
+def certify_gems(*more: str) -> None:
+    label_gems("--reserve", "0.7")
+    result = search_gems("--precision", "0.9", "--confidence", "0.8", *more)
+    assert result.exit_code == 0, result.output
+
+
+def certified(place: Path, tmp: str = "page.html") -> tuple[str, str, str]:
+    """HTML report and the dataset's card of the certified run, and the story of one of its facts."""
+    with hapax.KnowledgeBase(place / "kb.db", read_only=True) as kb:
+        (run_id,) = {certificate.run_id for certificate in kb.certificates()}
+    for command in (("report", "--run", run_id, "-o", tmp), ("dataset", "data", "--force", "--run", run_id)):
+        result = invoke(*command, "--db", "kb.db")
+        assert result.exit_code == 0, result.output
+    story = invoke("why", f"is_mined_in('{GEMS[1]}', 'Peru')", "--db", "kb.db", "--rules", "gems.rules")
+    assert story.exit_code == 0, story.output
+    return (place / tmp).read_text("utf-8"), (place / "data" / "README.md").read_text("utf-8"), story.output
+
+
+def test_a_certificate_stands_in_page_card_and_story(gems: Path) -> None:
+    """The HTML report, the dataset's card and `why` state the promise under which a fact was accepted."""
+    certify_gems()
+
+    for text in certified(gems):
+        assert "at least 0.9 of the accepted are true, with confidence 0.8" in text
+        assert "LAPSED" not in text
+
+
+def test_a_certificate_lapses_with_the_calibration(gems: Path) -> None:
+    """A promise on calibrated scores ends when the critic is calibrated anew to another map."""
+    certify_gems("--calibrated")
+    before = certified(gems)
+
+    (gems / "labels.tsv").write_text("".join(f"false\tis_mined_in\t{gem}\tPeru\n" for gem in GEMS), "utf-8")
+    label_gems("--reserve", "0.2")
+
+    assert not any("LAPSED" in text for text in before)
+    for text in certified(gems):
+        assert "LAPSED, for the calibration has changed since" in text
+
+
+def test_a_certificate_lapses_with_the_prompt(gems: Path) -> None:
+    """A promise ends when a later search words the facts in another way; what that search accepts has none."""
+    certify_gems()
+
+    rules = (gems / "gems.rules").read_text("utf-8").replace('"[1] is mined in [2]"', '"[1] is dug up in [2]"')
+    (gems / "gems.rules").write_text(rules, "utf-8")
+    assert search_gems().exit_code == 0
+
+    page, card, story = certified(gems)
+
+    for text in (page, card):
+        assert "the wording of is_mined_in/2 has changed since" in text.replace("\\", "")
+    assert "dug up" in story
+    assert "certificate" not in story
+
+
+def lapses(place: Path) -> list[str]:
+    with hapax.KnowledgeBase(place / "kb.db", read_only=True) as kb:
+        return [item.lapse for item in stored_certificates(kb, {record.run_id for record in kb.certificates()})]
+
+
+def test_a_certificate_lapses_with_the_critic_until_it_is_tested_anew(gems: Path) -> None:
+    """A promise ends when another revision of its critic judges a later run, and holds again once it was tested."""
+    certify_gems()
+    before = (gems / "gems.json").read_text("utf-8")
+
+    script = gem_script() | {"defaults": {"critic": 0.95, "likelihood": -10.0, "generate": ["Peru"]}}
+    (gems / "gems.json").write_text(json.dumps(script), "utf-8")
+    assert search_gems().exit_code == 0
+    after_change = lapses(gems)
+    (gems / "gems.json").write_text(before, "utf-8")
+    again = search_gems("--precision", "0.9", "--confidence", "0.8")
+
+    assert len(after_change) == 1
+    assert "the critic" in after_change[0]
+    assert "has had another revision since" in after_change[0]
+    assert again.exit_code == 0, again.output
+    assert lapses(gems) == [""]
+
+
+def test_a_certificate_of_an_earlier_version_counts_from_its_run(gems: Path) -> None:
+    """Without the last run before the test, every run after the certificate's own can end it."""
+    certify_gems()
+    with hapax.KnowledgeBase(gems / "kb.db") as kb:
+        kb.add_certificates([replace(record, after_run=None) for record in kb.certificates()])
+    before = lapses(gems)
+
+    script = gem_script() | {"defaults": {"critic": 0.95, "likelihood": -10.0, "generate": ["Peru"]}}
+    (gems / "gems.json").write_text(json.dumps(script), "utf-8")
+    assert search_gems().exit_code == 0
+
+    assert before == [""]
+    assert "has had another revision since" in lapses(gems)[0]
+
+
+def plan_gems(*more: str) -> Result:
+    command = ("plan", "gems.rules", "-m", "scripted:gems.json", "--likelihood", "scripted:gems.json")
+    return invoke(*command, "--values", "120", "--db", "kb.db", "--json", *more)
+
+
+def planned_statements(result: Result) -> int:
+    assert result.exit_code == 0, result.output
+    (rule,) = json.loads(result.output)["rules"]
+    return int(rule["statements"]["expected"])
+
+
+def test_a_plan_takes_the_threshold_of_the_promise(gems: Path) -> None:
+    """`plan --precision` expects the statements that its promise lets pass, and refuses where the search would."""
+    refused = plan_gems("--precision", "0.9")
+    uncalibrated = plan_gems("--calibrated")
+    label_gems("--reserve", "0.7")
+
+    promised = plan_gems("--precision", "0.9", "--confidence", "0.8")
+    strict = plan_gems("--fact-threshold", "0.99")
+
+    assert refused.exit_code == uncalibrated.exit_code == 1
+    assert "nothing is labelled" in refused.output
+    assert "is not calibrated" in uncalibrated.output
+    assert planned_statements(promised) == 60
+    assert planned_statements(strict) == 0

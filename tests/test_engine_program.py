@@ -92,7 +92,7 @@ def test_instances_follow_the_subtypes(prolog: PrologSession) -> None:
     """In demand mode a value of a subtype is an instance of what stands above it, in the library's spelling."""
     library = parse_library([("f.rules", "type Cheese < Food.\noracle is_from(Food, Place).")])
     types = [TypeFact("brie", "cheese"), TypeFact("oslo", "PLACE")]
-    prolog.load(build_program(library, [], types, state=DemandState()))
+    prolog.load(build_program(library, [], state=DemandState(type_facts=types)))
 
     found = set(prolog.solutions("hapax_instance(X, Y)", ["X", "Y"], trusted=True).rows)
 

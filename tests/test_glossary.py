@@ -77,3 +77,8 @@ def test_the_pages_link_the_glossary() -> None:
     """A reader of the README and the architecture page finds it."""
     for page in ("README.md", "docs/architecture.md"):
         assert "glossary.md" in Path(ROOT / page).read_text("utf-8")
+
+
+def test_no_function_takes_more_than_six_parameters(figures: Figures) -> None:
+    """Outside the command line, whose functions take an argument for each option."""
+    assert [place for place in figures.many_parameters if not place.startswith("commands/")] == []

@@ -91,8 +91,10 @@ def test_answers_have_the_probability_of_all_their_proofs(kb: hapax.KnowledgeBas
     expected = by_worlds(facts)
 
     for goal in ("path(X, Y)", "good(X, Y)", "safe(X)"):
-        found = hapax.query(goal, rules, kb, probability=hapax.ProbabilityOptions())
-        bounds = hapax.query(goal, rules, kb, probability=hapax.ProbabilityOptions(method="bounds", proofs=2))
+        found = hapax.query(goal, rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions()))
+        bounds = hapax.query(
+            goal, rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions(method="bounds", proofs=2))
+        )
 
         assert table(found) == pytest.approx(expected[goal.partition("(")[0]], abs=1e-9)
         assert [row[-1] for row in found.rows] == sorted((row[-1] for row in found.rows), reverse=True)
@@ -108,7 +110,7 @@ def test_a_goal_may_negate_compare_and_choose(kb: hapax.KnowledgeBase) -> None:
     rules, options = hapax.parse_rules(RULES), hapax.ProbabilityOptions()
 
     def asked(goal: str) -> dict[tuple[object, ...], float]:
-        return table(hapax.query(goal, rules, kb, probability=options))
+        return table(hapax.query(goal, rules, kb, options=hapax.QueryOptions(probability=options)))
 
     assert asked("edge(X, Y), \\+ bad(Y)") == pytest.approx({("a", "b"): 0.35, ("b", "c"): 0.4})
     assert asked("edge(a, X), \\+ edge(X, _)") == pytest.approx({("b",): 0.3})
@@ -121,7 +123,12 @@ def test_a_goal_may_negate_compare_and_choose(kb: hapax.KnowledgeBase) -> None:
 def test_parts_of_goals_without_a_probability_are_refused(kb: hapax.KnowledgeBase) -> None:
     """A list of all answers is another one in each world."""
     with pytest.raises(hapax.HapaxError, match="findall/3 has no probability"):
-        hapax.query("findall(X, edge(X, _), L)", hapax.parse_rules(RULES), kb, probability=hapax.ProbabilityOptions())
+        hapax.query(
+            "findall(X, edge(X, _), L)",
+            hapax.parse_rules(RULES),
+            kb,
+            options=hapax.QueryOptions(probability=hapax.ProbabilityOptions()),
+        )
 
 
 def test_given_and_assumed_facts_are_certain(kb: hapax.KnowledgeBase) -> None:
@@ -129,7 +136,9 @@ def test_given_and_assumed_facts_are_certain(kb: hapax.KnowledgeBase) -> None:
     rules = hapax.parse_rules(RULES + 'fact edge("c", "d").\n')
     hapax.add_facts(kb, "edge", [("a", "b")], rules)
 
-    found = hapax.query("path(X, Y)", rules, kb, assume="edge(b, c)", probability=hapax.ProbabilityOptions())
+    found = hapax.query(
+        "path(X, Y)", rules, kb, assume="edge(b, c)", options=hapax.QueryOptions(probability=hapax.ProbabilityOptions())
+    )
 
     assert len(found) == 6
     assert {row[-1] for row in found.rows} == {1.0}
@@ -143,10 +152,12 @@ def test_entailments_multiply_along_chains(kb: hapax.KnowledgeBase) -> None:
     rules = hapax.with_entailments(hapax.parse_rules("given p0(Thing).\n"), kb, 0.5)
     options = hapax.ProbabilityOptions()
 
-    assert table(hapax.query("p10(X)", rules, kb, probability=options)) == pytest.approx(
+    assert table(hapax.query("p10(X)", rules, kb, options=hapax.QueryOptions(probability=options))) == pytest.approx(
         {("x",): 0.5**10, ("y",): 0.5**10}
     )
-    assert table(hapax.query("p1(x), p1(y)", rules, kb, probability=options)) == pytest.approx({(): 0.5})
+    assert table(
+        hapax.query("p1(x), p1(y)", rules, kb, options=hapax.QueryOptions(probability=options))
+    ) == pytest.approx({(): 0.5})
 
 
 def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:
@@ -157,8 +168,10 @@ def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:
         store(kb, {("bad", (str(candidate.value),)): probability}, candidate_id=candidate.id)
     rules = hapax.parse_rules(RULES)
 
-    apart = hapax.query("bad(a), bad(b)", rules, kb, probability=hapax.ProbabilityOptions())
-    one = hapax.query("bad(a), bad(b)", rules, kb, probability=hapax.ProbabilityOptions(together="reply"))
+    apart = hapax.query("bad(a), bad(b)", rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions()))
+    one = hapax.query(
+        "bad(a), bad(b)", rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions(together="reply"))
+    )
 
     assert table(apart) == pytest.approx({(): 0.48})
     assert table(one) == pytest.approx({(): 0.6})
@@ -169,12 +182,19 @@ def test_a_limit_on_nodes_gives_bounds(kb: hapax.KnowledgeBase) -> None:
     store(kb, {("edge", pair): 0.5 for pair in itertools.permutations("abcde", 2)})
     rules = hapax.parse_rules(RULES)
 
-    found = hapax.query("path(a, b)", rules, kb, probability=hapax.ProbabilityOptions(nodes=200))
+    found = hapax.query(
+        "path(a, b)", rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions(nodes=200))
+    )
 
     assert found.probabilities[0].method == "bounds"
     assert 0.5 <= found.probabilities[0].lower <= found.probabilities[0].upper <= 1
     with pytest.raises(hapax.HapaxError, match="more than 200 nodes"):
-        hapax.query("path(a, b)", rules, kb, probability=hapax.ProbabilityOptions("exact", nodes=200))
+        hapax.query(
+            "path(a, b)",
+            rules,
+            kb,
+            options=hapax.QueryOptions(probability=hapax.ProbabilityOptions("exact", nodes=200)),
+        )
 
 
 def test_a_missing_library_is_named_with_its_extra(kb: hapax.KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,11 +203,13 @@ def test_a_missing_library_is_named_with_its_extra(kb: hapax.KnowledgeBase, monk
     store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("a", "c")): 0.5, ("edge", ("c", "b")): 0.5})
     rules = hapax.parse_rules(RULES)
 
-    best = hapax.query("path(a, b)", rules, kb, probability=hapax.ProbabilityOptions("best"))
+    best = hapax.query(
+        "path(a, b)", rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions("best"))
+    )
 
     assert table(best) == {(): 0.5}
     with pytest.raises(ExtraMissing, match=r"hapax-kb\[probability\]"):
-        hapax.query("path(a, b)", rules, kb, probability=hapax.ProbabilityOptions())
+        hapax.query("path(a, b)", rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions()))
 
 
 def test_calibrated_scores_are_used_and_named(kb: hapax.KnowledgeBase) -> None:
@@ -195,11 +217,11 @@ def test_calibrated_scores_are_used_and_named(kb: hapax.KnowledgeBase) -> None:
     kb.start_run(RunRecord("r", "search", {"models": ["k@1", "c@1"]}, "f", "2026"))
     store(kb, {("bad", ("a",)): 0.5}, run_id="r")
     rules, options = hapax.parse_rules(RULES), hapax.ProbabilityOptions()
-    before = hapax.query("bad(X)", rules, kb, probability=options)
+    before = hapax.query("bad(X)", rules, kb, options=hapax.QueryOptions(probability=options))
     points = {"points": [[0.0, 1.0], [0.0, 0.4]]}
     kb.set_calibration(CalibrationRecord("c@1", "isotonic", points, (), (), {}, "2026"))
 
-    after = hapax.query("bad(X)", rules, kb, probability=options)
+    after = hapax.query("bad(X)", rules, kb, options=hapax.QueryOptions(probability=options))
 
     assert "no calibration" in before.basis
     assert after.basis.startswith("Calibrated scores of c@1")
@@ -296,7 +318,9 @@ def test_statements_have_the_same_probabilities_in_sql_and_prolog(kb: hapax.Know
         derivation = hapax.derive(rules, kb, engine=engine, probability=options)  # type: ignore[arg-type]
         pairs = zip(derivation.statements, derivation.probabilities, strict=True)
         found[engine] = {statement.text: (chance.lower, chance.upper) for statement, chance in pairs}
-    goal = hapax.query("lies_in(A, a), near(a, b)", rules, kb, probability=options).probabilities[0]
+    goal = hapax.query(
+        "lies_in(A, a), near(a, b)", rules, kb, options=hapax.QueryOptions(probability=options)
+    ).probabilities[0]
 
     assert found["sql"].keys() == found["prolog"].keys()
     for text, numbers in found["sql"].items():

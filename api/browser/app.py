@@ -34,6 +34,7 @@ from hapax.api.browser.tables import Page, StoredTable, WantedStatements
 from hapax.api.kept_rules import kept_rules
 from hapax.api.operations import load_rules, near_misses, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
+from hapax.engine.search.query_options import QueryOptions
 from hapax.evaluation.report.page import page_environment, report_style
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
@@ -46,7 +47,7 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 TOKEN = "hapax_token"  # noqa: S105  the name of the cookie
-GOAL_LIMITS = QueryLimits(answers=500)
+GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
 
 Linker = Callable[[Sequence[Any]], str]
 
@@ -267,7 +268,7 @@ class _Views:
             if goal:
                 try:
                     with self._browser._goals:
-                        answers = query(goal, library, kb, limits=GOAL_LIMITS)
+                        answers = query(goal, library, kb, options=GOAL_OPTIONS)
                     near = [] if answers or answers.holds else near_misses(goal, library, kb)
                 except HapaxError as fault:
                     faults = str(fault)

@@ -30,10 +30,14 @@ from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, TypeFact
 
 @dataclass(frozen=True, slots=True)
 class DemandState:
-    """Questions that need not be asked again: patterns (None is a free argument), and ground atoms judged false."""
+    """Questions that need not be asked again: patterns (None is a free argument), and ground atoms judged false.
+
+    `type_facts`: values under the types for which a critic accepted them.
+    """
 
     asked: Collection[AtomPattern] = ()
     refuted: Collection[Atom] = ()
+    type_facts: Collection[TypeFact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,6 @@ def row_name(predicate: str) -> str:
 def build_program(
     library: Library,
     facts: Iterable[FactRecord],
-    type_facts: Iterable[TypeFact] = (),
     assumed: Iterable[Atom] = (),
     *,
     state: DemandState | None = None,
@@ -87,7 +90,7 @@ def build_program(
         *writer.rules(),
         *(writer.demands(state) if state is not None else ()),
         *(writer.type_fetches() if state is not None else ()),
-        *(writer.instances(known, type_facts) if state is not None else ()),
+        *(writer.instances(known, state.type_facts) if state is not None else ()),
     ]
     return "\n".join(lines) + "\n"
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_by_group, score_shift
-from hapax.engine.search.score_maps import ScoreMaps
+from hapax.engine.search.score_maps import ScoreMaps, last_critic
 from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
-from hapax.kb.records import CertificateRecord, content_id
+from hapax.kb.records import CertificateRecord, PredicateRecord, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 
 Grouping = Literal["all", "predicate"]
@@ -49,9 +49,10 @@ class Certificates:
         """Changes with the promise, the sample and all on which they rest."""
         return content_id("certificates", [record.id for record in self.records])
 
-    def of_run(self, run_id: str) -> list[CertificateRecord]:
-        """The records as the run stores them."""
-        return [replace(record, run_id=run_id) for record in self.records]
+    def of_run(self, kb: KnowledgeBase, run_id: str) -> list[CertificateRecord]:
+        """The records as the run stores them, once the knowledge base has the run."""
+        last = kb.runs()[-1].id
+        return [replace(record, run_id=run_id, after_run=last) for record in self.records]
 
 
 class Certifier:
@@ -65,6 +66,7 @@ class Certifier:
         self, kb: KnowledgeBase, library: Library, critics: Sequence[str], maps: ScoreMaps | None = None
     ) -> None:
         self._kb, self._maps, self._critic = kb, maps, critics[-1]
+        self._templates = template_hashes(PredicateRecord.of(item) for item in library.completed().signatures)
         self._atoms = proposed_atoms(kb, library)
         decided: set[str] = set()
         for other in critics[:-1]:
@@ -120,7 +122,13 @@ class Certifier:
         others = [self._scores[fact] for fact in facts if fact not in self._truths]
         shift = score_shift([score for _, score, _ in sample], others)
         wording = content_id("claims", [self._atoms[fact].claim for fact, _, _ in sample])
-        basis = {"critic": self._critic, "wording": wording, "calibration": self._maps.checksum if self._maps else None}
+        indicators = sorted({self._atoms[fact].indicator for fact in facts})
+        basis = {
+            "critic": self._critic,
+            "wording": wording,
+            "calibration": self._maps.checksum if self._maps else None,
+            "templates": {indicator: self._templates[indicator] for indicator in indicators},
+        }
         return CertificateRecord(
             group,
             promise.precision,
@@ -138,6 +146,87 @@ class Certifier:
             "" if choice.threshold is not None else describe(choice.reason, choice.more_labels),
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCertificate:
+    """A certificate of a knowledge base. `lapse`: the reason why it no longer holds; empty while it does."""
+
+    record: CertificateRecord
+    lapse: str = ""
+
+    @property
+    def text(self) -> str:
+        """The promise in words, with its lapse."""
+        (line,) = certificate_lines([self.record])
+        if not self.lapse:
+            return line
+        return f"LAPSED, for {self.lapse}. Run the same search again to test the promise anew. It was: {line}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The record's fields with the lapse, None while the certificate holds."""
+        return {**asdict(self.record), "basis": dict(self.record.basis), "lapse": self.lapse or None}
+
+
+def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[StoredCertificate]:
+    """The certificates of these runs, each compared with the critic, wording and calibration of the knowledge base.
+
+    A certificate lapses when a later run has another revision of its critic or of the model that proposed its facts,
+    when the templates change by which its facts become claims, and when the calibration changes on which it rests.
+    """
+    wanted = set(run_ids)
+    records = [record for record in kb.certificates() if record.run_id in wanted]
+    if not records:
+        return []
+    calibration, runs = ScoreMaps.stored(kb).checksum, kb.runs()
+    templates = template_hashes(kb.predicates())
+    stored = []
+    for record in records:
+        reasons = [_other_revision(record, runs)]
+        if record.basis.get("calibration") not in (None, calibration):
+            reasons.append("the calibration has changed since")
+        for indicator, checksum in (record.basis.get("templates") or {}).items():
+            if templates.get(indicator, checksum) != checksum:
+                reasons.append(f"the wording of {indicator} has changed since")
+        stored.append(StoredCertificate(record, "; ".join(filter(None, reasons))))
+    return stored
+
+
+def template_hashes(predicates: Iterable[PredicateRecord]) -> dict[str, str]:
+    """By indicator, a hash of all by which facts of a predicate become claims: its templates and types."""
+    hashes = {}
+    for item in predicates:
+        words = (item.affirmative, item.negated, item.question, list(item.argument_types))
+        hashes[item.indicator] = content_id("templates", *words)
+    return hashes
+
+
+def _other_revision(record: CertificateRecord, runs: Sequence[RunRecord]) -> str:
+    """The lapse by a later run with another revision of the certificate's models; empty if there is none.
+
+    Runs are compared by their order, since clocks are coarse and can be set back.
+    """
+    order = [run.id for run in runs]
+    last = record.after_run if record.after_run in order else record.run_id
+    if record.run_id not in order or last not in order:
+        return "its run is not in this knowledge base"
+    (own,) = (run for run in runs if run.id == record.run_id)
+    certified = _models_at_work(own)
+    for run in runs[order.index(last) + 1 :]:
+        for role, model in _models_at_work(run).items():
+            name, _, revision = model.rpartition("@")
+            own_name, _, own_revision = certified.get(role, "").rpartition("@")
+            if name and name == own_name and revision != own_revision:
+                return f"the {role} {name} has had another revision since"
+    return ""
+
+
+def _models_at_work(run: RunRecord) -> dict[str, str]:
+    """NAME@REVISION of the critic that judged a run's facts and of the model that proposed them, by role."""
+    names: Sequence[str] = run.settings.get("models") or ("", "")
+    knowledge, critic = names[:2]
+    # A chain's first critics decide by their sources; the promise is about the last.
+    return {"critic": last_critic(critic), "knowledge model": knowledge}
 
 
 def describe(reason: str, more_labels: int | None) -> str:

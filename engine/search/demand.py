@@ -133,9 +133,8 @@ def missing_questions(
     program = build_program(
         library,
         known.facts,
-        known.type_facts,
         known.assumed,
-        state=known.state,
+        state=replace(known.state, type_facts=known.type_facts),
         denied=known.denied,
         supply=known.supply,
     )

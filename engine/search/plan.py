@@ -30,7 +30,7 @@ from hapax.engine.search.inquiry import Inquiry
 from hapax.engine.search.oracle import Oracle, journaled, model_name
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.report import Unanswerable
-from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, settled_measure, unanswerable
+from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, settled_measure, unanswerable, worthy_settings
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchPlan, SearchStep, plan, search_plans
 from hapax.grammar.rules import Library, Rule
@@ -181,7 +181,10 @@ def plan_run(
     *,
     prices: Mapping[str, Price] | None = None,
 ) -> RunEstimate:
-    """Estimate a search of these rules, given the answers in `kb`. `prices` by model name, per million tokens."""
+    """Estimate a search of these rules, given the answers in `kb`. `prices` by model name, per million tokens.
+
+    Raises HapaxError where the search would: if its critic is not calibrated, or if nothing can be promised.
+    """
     settings = settled_measure(settings or SearchSettings(), models)
     with KnowledgeBase(None) as scratch:
         common = _common(library, kb, scratch, models, settings)
@@ -225,7 +228,8 @@ def _common(
     # With no calls allowed the journal answers what it knows and cuts everything else.
     journal = Journal(kb, Budget(max_calls=0))
     scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
-    oracle = Oracle(scratch, library, journaled(models, journal), settings.oracle, journal=journal)
+    worthy = worthy_settings(kb, library, models.critic, settings)
+    oracle = Oracle(scratch, library, journaled(models, journal), worthy, journal=journal)
     oracle.finished = kb
     habits = LARGE if models.knowledge.identity.knows is None else LIMITED
     # What follows by rules is estimated: deriving it here would take as long as the search.
@@ -464,7 +468,7 @@ class _RuleEstimator:
         atoms = self.search.ground(literal)
         scores = self.oracle.probabilities(atoms)
         missing = {atom for atom, score in scores.items() if score is None}
-        start = self.oracle.settings.truth_threshold
+        start = self.oracle.settings.threshold_of(literal.atom.indicator)
         limits = {atom: score for atom, score in scores.items() if score is not None}
         passed = [
             atom in missing or (limits[atom] <= 1 - start if literal.negated else limits[atom] >= start)

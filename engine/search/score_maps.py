@@ -120,13 +120,13 @@ def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None
             return fact.probability
         models = settings.get("models") or ("", "")
         # A chain is named by all its critics; a fact without a source was judged by the last of them.
-        critic = next((name for name in maps.maps if name == models[1]), _last_critic(models[1]))
+        critic = next((name for name in maps.maps if name == models[1]), last_critic(models[1]))
         return maps.probability(critic, fact.probability, f"{fact.predicate}/{len(fact.arguments)}")
 
     return probability
 
 
-def _last_critic(chain: str) -> str:
+def last_critic(chain: str) -> str:
     """NAME@REVISION of the last critic of a chain, whose own name lists the names and then the revisions."""
     names, _, revisions = chain.partition("@")
     revision = revisions.rpartition("; ")[2]

@@ -54,10 +54,11 @@ from hapax.kb.records import (
     StatementRecord,
     content_id,
 )
+from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
 from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, counts_names, measures_of
-from hapax.llm_oracle.protocols import KNOWLEDGE, Models
+from hapax.llm_oracle.protocols import KNOWLEDGE, Critic, Models
 from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
@@ -87,13 +88,13 @@ def search(job: SearchJob) -> SearchReport:
     """
     journal = job.journal or Journal(job.kb)
     job = with_measure(settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal))
-    kb, settings = job.kb, worthy_settings(job)
+    kb, settings = job.kb, worthy_settings(job.kb, job.library, job.models.critic, job.settings)
     run = run_record(job, settings)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
     kb.start_run(run)
     kb.add_rules(map(RuleRecord.of, job.rules))
     if settings.certificates is not None:
-        kb.add_certificates(settings.certificates.of_run(run.id))
+        kb.add_certificates(settings.certificates.of_run(kb, run.id))
     kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
     oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
     try:
@@ -136,23 +137,22 @@ def settled_measure(settings: SearchSettings, models: Models) -> SearchSettings:
     return settings if settings.compat else replace(settings, measure=measure.value)
 
 
-def worthy_settings(job: SearchJob) -> OracleSettings:
-    """The oracle's settings with the calibration and the certificates of the knowledge base, if the job wants them.
+def worthy_settings(kb: KnowledgeBase, library: Library, critic: Critic, wanted: SearchSettings) -> OracleSettings:
+    """The oracle's settings with the calibration and the certificates of the knowledge base, if the search wants them.
 
     Raises HapaxError if its critic is not calibrated, or if nothing can be promised.
     """
-    settings, wanted = job.settings.oracle, job.settings
-    critics = critic_names(job.models.critic)
-    maps = ScoreMaps.stored(job.kb) if wanted.calibrated else None
+    critics = critic_names(critic)
+    maps = ScoreMaps.stored(kb) if wanted.calibrated else None
     if maps is not None and critics[-1] not in maps.maps:
         raise HapaxError(
-            f"{job.kb.place}: {short_model_name(critics[-1])} is not calibrated. Run `hapax calibrate` first, or leave "
+            f"{kb.place}: {short_model_name(critics[-1])} is not calibrated. Run `hapax calibrate` first, or leave "
             "out --calibrated."
         )
     certificates = None
     if wanted.promise is not None:
-        certificates = Certifier(job.kb, job.library, critics, maps).certify(wanted.promise, wanted.certify_by)
-    return replace(settings, maps=maps, certificates=certificates)
+        certificates = Certifier(kb, library, critics, maps).certify(wanted.promise, wanted.certify_by)
+    return replace(wanted.oracle, maps=maps, certificates=certificates)
 
 
 def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:

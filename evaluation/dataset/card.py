@@ -218,7 +218,18 @@ def _gates(summary: DatasetSummary) -> str:
 
 def _judged(summary: DatasetSummary) -> str:
     """The share of right statements by people's votes, and the rules below the bar of `evaluate soundness`."""
-    return f"{_affirmed(summary)}\n\n{_soundness(summary)}".rstrip()
+    parts = (_affirmed(summary), _certified(summary), _soundness(summary))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _certified(summary: DatasetSummary) -> str:
+    """The promises on the facts behind the statements, run by run."""
+    if not summary.certificates:
+        return ""
+    lines = [
+        f"- Run {certificate.record.run_id}, {_cells((certificate.text,))[0]}" for certificate in summary.certificates
+    ]
+    return "Certificates of the accepted facts, which say nothing about rules and statements:\n\n" + "\n".join(lines)
 
 
 def _soundness(summary: DatasetSummary) -> str:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from hapax.engine.search.certifying import StoredCertificate, stored_certificates
 from hapax.engine.search.gates import GateCount, Subject, VerdictCounts, gates_in_order
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.frozen import LAYOUT
@@ -142,6 +143,11 @@ class DatasetSummary:
         return verdicts
 
     @property
+    def certificates(self) -> list[StoredCertificate]:
+        """The promises on the facts that the runs behind the statements accepted."""
+        return stored_certificates(self.source.kb, self.source.runs)
+
+    @property
     def affirmed(self) -> Estimate:
         """Share of the judged statements whose entailment people affirmed."""
         chosen = {text.id for text in self.source.selection.texts}
@@ -175,6 +181,7 @@ class DatasetSummary:
             "labels": labels,
             "left_out": self.left_out,
             "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],
+            "certificates": [certificate.to_json() for certificate in self.certificates],
             "notes": list(self.notes),
             "runs": runs,
         }

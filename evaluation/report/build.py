@@ -10,6 +10,7 @@ from itertools import chain
 
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import circular_judge, with_stored_predicates
+from hapax.engine.search.certifying import StoredCertificate, stored_certificates
 from hapax.evaluation.report.drawing import Histogram
 from hapax.evaluation.report.extensions import AddedSection, SectionSource, added_sections
 from hapax.evaluation.report.gates import GateReport, gate_report
@@ -110,6 +111,7 @@ class Report:
     rule_count: int
     """Number of rules of the run, of which `rules` may be a selection."""
     gates: GateReport
+    certificates: tuple[StoredCertificate, ...]
     votes: VoteReport | None
     costs: tuple[RoleCost, ...]
     costs_in_all: tuple[RoleCost, ...]
@@ -200,6 +202,7 @@ class _PageBuilder:
             rules=tuple(sections),
             rule_count=len(names),
             gates=gate_report(self.kb, self.run, theory.library, self.options.rejected),
+            certificates=tuple(stored_certificates(self.kb, [self.run.id])),
             votes=_vote_report(votes),
             costs=costs_in(self.run, self.recorded),
             costs_in_all=tuple(costs_in_all(self.kb)),

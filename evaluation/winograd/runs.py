@@ -105,7 +105,7 @@ class StoredRun:
 
     @property
     def marks(self) -> list[str]:
-        """How the run's pairs differ from those of the source as it is read."""
+        """Differences of the run's pairs from those of the source as it is read."""
         marks = ["as published"] if self.published else []
         return [*marks, "without leaked pairs"] if self.skip_leaked else marks
 
