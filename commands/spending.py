@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from hapax.api import spending
+import hapax
 from hapax.commands.console import err, out, print_table
 from hapax.commands.options import open_kb, with_database, with_json
 from hapax.grammar.words import counted
@@ -38,10 +38,10 @@ def ledger(database: str, since: str, until: str, export: Path | None, as_json: 
     """
     with open_kb(database, read_only=True) as kb:
         if export is not None:
-            compared = spending.reconcile(kb, export, since=since, until=until)
+            compared = hapax.reconcile(kb, export, since=since, until=until)
             _print_reconciled(compared, as_json)
             return
-        contents = spending.ledger(kb, since=since, until=until)
+        contents = hapax.ledger(kb, since=since, until=until)
     if as_json:
         click.echo(json.dumps(contents.to_json()))
         return
@@ -54,7 +54,7 @@ def ledger(database: str, since: str, until: str, export: Path | None, as_json: 
         out.print(f"\n{counted(perhaps, 'request')} without a whole reply, counted at the most that it can use.")
 
 
-def _print_reconciled(compared: spending.Reconciliation, as_json: bool) -> None:
+def _print_reconciled(compared: hapax.Reconciliation, as_json: bool) -> None:
     """Print a comparison; ends with exit code 1 if a figure differs."""
     if as_json:
         click.echo(json.dumps(compared.to_json()))
