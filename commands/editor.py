@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -148,6 +147,8 @@ class _EditorService:
 
     async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
         """Check the text when nobody has typed for a moment."""
+        import asyncio
+
         uri = params.text_document.uri
         await asyncio.sleep(SETTLED)
         open_now = self._server.workspace.text_documents.get(uri)
@@ -159,6 +160,8 @@ class _EditorService:
 
     async def _check(self, uri: str) -> None:
         """Publish the faults of the document, and of the open documents to which it belongs."""
+        import asyncio
+
         name, documents = self._documents(uri)
         # In a thread, so that other requests are answered meanwhile.
         faults = await asyncio.to_thread(lambda: documents.diagnostics)

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from hapax.api import browsing
 from hapax.commands.console import err
 from hapax.commands.options import with_database, with_rules
 
@@ -35,6 +34,8 @@ def serve(paths: tuple[Path, ...], database: str, host: str, port: int, judge: b
     hapax serve --db hapax.db
     hapax serve --db hapax.db --port 8080 --judge
     """
+    from hapax.api import browsing
+
     token = "" if host in browsing.LOOPBACK else secrets.token_urlsafe(24)
     server = browsing.browser_server(database, paths, host=host, port=port, token=token, judge=judge)
     query = f"?token={token}" if token else ""
