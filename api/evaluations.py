@@ -388,7 +388,7 @@ def part_of(item: WinogradItem) -> str:
 @extras_named()
 def read_schemas(*paths: str | Path) -> list[WinogradItem]:
     """The Winograd schemas of CSV files, in the order of the files."""
-    from hapax.evaluation.winograd.data import read_items
+    from hapax.evaluation.winograd.files import read_items
 
     items = []
     for path in paths:

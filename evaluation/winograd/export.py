@@ -11,7 +11,8 @@ from typing import Any
 
 from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.yaml_text import Function, yaml_text
-from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

@@ -9,15 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
-from hapax.evaluation.winograd.data import (
-    ItemFault,
-    Pair,
-    SourceCount,
-    WinogradItem,
-    pairs_of,
-    read_file,
-    source_counts,
-)
+from hapax.evaluation.winograd.data import ItemFault, Pair, SourceCount, WinogradItem, pairs_of, source_counts
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.prompts import EXEMPLARS
 from hapax.grammar.words import counted
 

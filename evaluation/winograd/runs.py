@@ -11,7 +11,8 @@ from typing import Any
 
 from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
 from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, asking
-from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, SUBSTITUTED, PromptMethod, PromptWording, read_own
 from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
