@@ -15,6 +15,9 @@ from hapax.grammar.errors import HapaxError
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
 SOURCES = (WSC273, HUMAN, MACHINE)
 
+BLANK = "_"
+"""Stands for the pronoun in sets whose sentences have a blank instead (WinoGrande)."""
+
 UNCHANGED = "kept unchanged"
 """Remedy of faults that the reader leaves in the text."""
 
@@ -66,9 +69,15 @@ class WinogradItem:
     pronoun_start: int | None = None
     """Where the pronoun begins in the text, if the file says so."""
 
+    rewording: str = ""
+    """Kind of change that made this sentence of another one, such as `voice`; empty for an original."""
+
+    base: str = ""
+    """Identity that an original shares with its rewordings; empty if the file has no rewordings of it."""
+
     def to_json(self) -> dict[str, Any]:
         """The item as an object for a JSONL file; `read_items` derives ids and places from file name and row."""
-        return {
+        row: dict[str, Any] = {
             "pair": self.pair,
             "family": self.family,
             "text": self.text,
@@ -76,6 +85,9 @@ class WinogradItem:
             "options": list(self.options),
             "label": self.answer,
         }
+        if self.base:
+            row |= {"base": self.base, "rewording": self.rewording}
+        return row
 
 
 Pair = tuple[WinogradItem, WinogradItem]
@@ -217,9 +229,12 @@ def pronoun_place(item: WinogradItem) -> re.Match[str] | None:
 
     None if no clause has it. On WSC-273, without what the file says, the rule finds 269 of 273 places.
     """
-    pronoun = re.compile(rf"(?<!\w){re.escape(item.pronoun)}(?!\w)", re.IGNORECASE)
-    if item.pronoun_start is not None and (stated := pronoun.match(item.text, item.pronoun_start)):
-        return stated
+    word = re.escape(item.pronoun)
+    # At a stated place the pronoun may touch other words, as in languages that are written without blanks.
+    stated = re.compile(word, re.IGNORECASE)
+    if item.pronoun_start is not None and (match := stated.match(item.text, item.pronoun_start)):
+        return match
+    pronoun = re.compile(rf"(?<!\w){word}(?!\w)", re.IGNORECASE)
     for start, end in reversed(_clauses(item.text)):
         # Searched in the whole sentence, so that what stands around the pronoun can be read off the match.
         if match := pronoun.search(item.text, start, end):

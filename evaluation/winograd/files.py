@@ -30,43 +30,77 @@ from hapax.evaluation.winograd.data import (
     pronoun_of,
     replaced,
 )
+from hapax.evaluation.winograd.published_sets import FORMATS, PlainRow, SetFormat, format_of
 from hapax.kb.values import refusal
+
+LEFT_OUT = "left out"
+"""Remedy of rows that are not read."""
 
 # Columns by which the two published files are recognized.
 _ANNOTATED = {"text", "pronoun", "options", "label", "mod", "mod_text"}
 _GENERATED = {"text", "pronoun", "entity1", "entity2", "label", "use_tq"}
 
 
-def read_items(path: Path, source: str | None = None, published: bool = False) -> list[WinogradItem]:
-    """Items of a file, in its order; only those of `source` if it is given.
+def read_items(
+    path: Path, source: str | None = None, published: bool = False, skip_faulty: bool = False
+) -> list[WinogradItem]:
+    """Items of a file, in its order; only those of `source` if it is given. Raises UnreadableItemsError.
 
     The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
-    pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
-    separate source. A pronoun that does not fit its sentence is corrected unless `published`. Raises
-    UnreadableItemsError.
+    pairs are read. Files in a format of `published_sets`, and any other CSV or JSONL file with text, pronoun, options
+    (or entity1 and entity2) and label, are separate sources. A pronoun that does not fit its sentence is corrected
+    unless `published`.
     """
-    items = read_file(path, published).items
+    items = read_file(path, published, skip_faulty).items
     return items if source is None else [item for item in items if item.source == source]
 
 
-def read_file(path: Path, published: bool = False) -> ItemFile:
-    """Items and faults of a file. Raises UnreadableItemsError."""
-    rows = _rows(Path(path))
-    columns = set.intersection(*map(set, rows)) if rows else set()
-    if columns >= _ANNOTATED:
-        file = _read_annotated(_as_text(rows), Path(path).name, published)
-    elif columns >= _GENERATED:
-        file = _read_generated(_as_text(rows), Path(path).name, published)
-    elif {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
-        file = _read_plain(rows, Path(path), published)
+def read_file(path: Path, published: bool = False, skip_faulty: bool = False) -> ItemFile:
+    """Items and faults of a file. Raises UnreadableItemsError.
+
+    `skip_faulty`: faulty rows are left out and listed as faults, except in the paper's own two files.
+    """
+    path = Path(path)
+    text = _text(path)
+    published_format = format_of(text)
+    if published_format is not None:
+        file = _read_plain(_published_rows(path, text, published_format), path, published, skip_faulty)
     else:
-        raise UnreadableItemsError(
-            f"{path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
-            "Give a CSV file with these columns in its header, or a JSONL file with these fields."
-        )
+        file = _read_table(path, _rows(path, text), published, skip_faulty)
     # Other sources come after the three known ones.
     file.faults.sort(key=lambda fault: (SOURCES.index(fault.source) if fault.source in SOURCES else 9, fault.rows))
     return file
+
+
+def _read_table(path: Path, rows: Sequence[Mapping[str, Any]], published: bool, skip_faulty: bool) -> ItemFile:
+    columns = set.intersection(*map(set, rows)) if rows else set()
+    if columns >= _ANNOTATED:
+        return _read_annotated(_as_text(rows), path.name, published)
+    if columns >= _GENERATED:
+        return _read_generated(_as_text(rows), path.name, published)
+    if {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
+        return _read_plain(((number, [row]) for number, row in enumerate(rows)), path, published, skip_faulty)
+    raise UnreadableItemsError(
+        f"{path}: not every row has text, pronoun, label and options (or entity1 and entity2), nor has the file a "
+        f"known format ({', '.join(known.name for known in FORMATS)}). "
+        "Give a CSV file with these columns in its header, or a JSONL file with these fields."
+    )
+
+
+Record = tuple[int, list[PlainRow] | UnreadableItemsError]
+"""Number of a record of a file, and its plain rows or what is wrong with it."""
+
+
+def _published_rows(path: Path, text: str, published_format: SetFormat) -> Iterator[Record]:
+    try:
+        records = published_format.records(text)
+    except UnreadableItemsError as error:
+        raise UnreadableItemsError(f"{path}: {error}") from error
+    for number, record in enumerate(records):
+        try:
+            yield number, published_format.rows(record)
+        except UnreadableItemsError as error:
+            yield number, UnreadableItemsError(f"{path.name} row {number}: {error}")
 
 
 def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, str]]:
@@ -80,11 +114,14 @@ def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, str]]:
     return texts
 
 
-def _rows(path: Path) -> list[Mapping[str, Any]]:
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
+        return path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableItemsError(f"{path} cannot be read: {error}. Give a CSV or JSONL file in UTF-8.") from error
+
+
+def _rows(path: Path, text: str) -> list[Mapping[str, Any]]:
     if path.suffix.lower() in (".jsonl", ".json"):
         return list(_json_rows(path, text))
     try:
@@ -115,14 +152,14 @@ def _json_rows(path: Path, text: str) -> Iterator[Mapping[str, Any]]:
 def _read_annotated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
     """WSC-273 with its human modifications. Pairs are adjacent rows of one schema with different labels."""
     file = ItemFile()
-    heads = _pair_heads(rows, name)
+    heads = _pair_heads(dict(enumerate(rows)), name)
     for number, row in enumerate(rows):
         options = _options(row["options"], name, number)
         pair = f"{WSC273}:{heads[number]}"
         file.items.append(_item(_Place(WSC273, number, name, pair, pair), row, options))
-    for head in sorted(set(heads)):
+    for head in sorted(set(heads.values())):
         # Only rows with a partner were modified; the modification is in columns of the same two rows.
-        if rows[head]["mod"].strip() and heads[head + 1 : head + 2] == [head]:
+        if rows[head]["mod"].strip() and heads.get(head + 1) == head:
             _add_modified_pair(rows, name, head, file)
             if published:
                 file.items[-2:] = _as_released(rows, head, file.items[-2:])
@@ -130,19 +167,20 @@ def _read_annotated(rows: Sequence[Mapping[str, Any]], name: str, published: boo
     return file
 
 
-def _pair_heads(rows: Sequence[Mapping[str, Any]], name: str) -> list[int]:
-    """First row of each row's pair; a row without a partner is its own first row."""
-    heads = list(range(len(rows)))
-    number = 0
-    while number + 1 < len(rows):
-        first = _entities(rows[number], name, number)
-        second = _entities(rows[number + 1], name, number + 1)
-        labels = {str(rows[number]["label"]).strip(), str(rows[number + 1]["label"]).strip()}
+def _pair_heads(rows: Mapping[int, Mapping[str, Any]], name: str) -> dict[int, int]:
+    """First row of each row's pair, by number; a row without a partner is its own first row."""
+    heads = {number: number for number in rows}
+    paired: set[int] = set()
+    for number, row in rows.items():
+        partner = rows.get(number + 1)
+        if number in paired or partner is None:
+            continue
+        first, second = _entities(row, name, number), _entities(partner, name, number + 1)
+        labels = {str(row["label"]).strip(), str(partner["label"]).strip()}
         shared = {option.casefold() for option in first} & {option.casefold() for option in second}
         if labels == {"0", "1"} and shared:
             heads[number + 1] = number
-            number += 1
-        number += 1
+            paired.add(number + 1)
     return heads
 
 
@@ -217,29 +255,73 @@ def _read_generated(rows: Sequence[Mapping[str, Any]], name: str, published: boo
     return file
 
 
-def _read_plain(rows: Sequence[Mapping[str, Any]], path: Path, published: bool) -> ItemFile:
-    """Any other file: pairs by their `pair` column, or else adjacent rows of one schema with different labels."""
+def _read_plain(records: Iterable[Record], path: Path, published: bool, skip_faulty: bool) -> ItemFile:
+    """Any other file: pairs by their `pair` field, or else adjacent rows of one schema with different labels."""
     file = ItemFile()
-    heads = [] if all(str(row.get("pair") or "") for row in rows) else _pair_heads(rows, path.name)
-    for number, row in enumerate(rows):
-        pair = str(row["pair"]) if not heads else f"{path.stem}:{heads[number]}"
-        options = _entities(row, path.name, number)
-        place = _Place(path.stem, number, path.name, pair, str(row.get("family") or pair))
-        item = _item(place, row, options)
-        file.items.append(item)
-        for option in options:
-            if not occurs_in(core(option), item.text):
+    usable = _usable(records, path, file, skip_faulty)
+    originals = {number: rows[0] for number, rows in usable.items()}
+    paired = {number: row for number, row in originals.items() if not str(row.get("pair") or "")}
+    heads = _pair_heads(paired, path.name)
+    for number, rows in usable.items():
+        for row in rows:
+            file.items.append(_plain_item(path, number, row, heads.get(number)))
+    _check_pair_sizes(file, path, skip_faulty)
+    for item in file.items:
+        for option in item.options:
+            # Some languages are written without blanks between words.
+            spelled = item.text.isascii() or option not in item.text
+            if not occurs_in(core(option), item.text) and spelled:
                 problem = f"the option {option!r} is not in the sentence"
-                file.faults.append(ItemFault(path.stem, (number,), problem, UNCHANGED))
-    counts = Counter(item.pair for item in file.items)
-    for number, item in enumerate(file.items):
-        if counts[item.pair] > 2:
-            raise UnreadableItemsError(
-                f"{path.name} row {number}: the pair {item.pair!r} has {counts[item.pair]} rows. "
-                "Give each pair two rows."
-            )
+                file.faults.append(ItemFault(item.source, (row_of(item),), problem, UNCHANGED))
     _check_pronouns(file, published)
     return file
+
+
+def _usable(records: Iterable[Record], path: Path, file: ItemFile, skip_faulty: bool) -> dict[int, list[PlainRow]]:
+    """Rows of each record without a fault, by its number. Others are refused, or listed as faults and left out."""
+    usable: dict[int, list[PlainRow]] = {}
+    for number, rows in records:
+        try:
+            if isinstance(rows, UnreadableItemsError):
+                raise rows
+            for row in rows:
+                _item(_Place(path.stem, number, path.name, "", ""), row, _entities(row, path.name, number))
+            usable[number] = rows
+        except UnreadableItemsError as error:
+            if not skip_faulty:
+                raise
+            file.faults.append(ItemFault(path.stem, (number,), str(error), LEFT_OUT, used=False))
+    return usable
+
+
+def _plain_item(path: Path, number: int, row: PlainRow, head: int | None) -> WinogradItem:
+    """The item of a plain row. `head`: row of the first sentence of its pair, if the row names no pair."""
+    source = f"{path.stem}:{row['part']}" if row.get("part") else path.stem
+    pair = str(row["pair"]) if head is None else f"{source}:{head}"
+    family, rewording = str(row.get("family") or pair), str(row.get("rewording") or "")
+    # Rewordings of a pair are a pair of their own; a file of ours says so itself.
+    if rewording and not row.get("base"):
+        pair = f"{pair}/{rewording}"
+    item = _item(_Place(source, number, path.name, pair, family), row, _entities(row, path.name, number))
+    base = str(row.get("base") or (item.id if "rewording" in row else ""))
+    identity = f"{item.id}/{row['variant']}" if row.get("variant") else item.id
+    return replace(item, id=identity, rewording=rewording, base=base)
+
+
+def _check_pair_sizes(file: ItemFile, path: Path, skip_faulty: bool) -> None:
+    """Refuse pairs of more than two rows, or leave their rows out."""
+    counts = Counter(item.pair for item in file.items)
+    for item in [item for item in file.items if counts[item.pair] > 2]:
+        problem = f"the pair {item.pair!r} has {counts[item.pair]} rows"
+        if not skip_faulty:
+            raise UnreadableItemsError(f"{path.name} row {row_of(item)}: {problem}. Give each pair two rows.")
+        file.faults.append(ItemFault(item.source, (row_of(item),), problem, LEFT_OUT, used=False))
+        file.items.remove(item)
+
+
+def row_of(item: WinogradItem) -> int:
+    """The item's row in its file, from 0 after the header."""
+    return int(item.id.rpartition(":")[2].partition("/")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,19 +400,25 @@ def _check_options(file: ItemFile, items: Mapping[int, WinogradItem], used: bool
         file.faults.append(ItemFault(source, tuple(numbers), problem, UNCHANGED, used))
 
 
+def _is_stated(item: WinogradItem) -> bool:
+    """True if the file states the place of the pronoun, and the pronoun is there."""
+    start = item.pronoun_start
+    return start is not None and item.text[start:].casefold().startswith(item.pronoun.casefold())
+
+
 def _check_pronouns(file: ItemFile, published: bool) -> None:
     """Report pronouns that do not fit their sentences, and correct them unless `published`."""
     wrong: dict[tuple[str, str, str], list[int]] = {}
     for position, item in enumerate(file.items):
-        # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one.
-        if item.source == WSC273:
+        # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one. So may it where a
+        # published set states the place, or a rewording moved the clauses.
+        if item.source == WSC273 or item.base or _is_stated(item):
             continue
         fitting = pronoun_of(item)
         if fitting.casefold() == item.pronoun.casefold():
             continue
         # Items of unused pairs are not in the file, so positions in the list are no row numbers.
-        row = int(item.id.rpartition(":")[2])
-        wrong.setdefault((item.source, item.pronoun, fitting), []).append(row)
+        wrong.setdefault((item.source, item.pronoun, fitting), []).append(row_of(item))
         if not published:
             file.items[position] = replace(item, pronoun=fitting)
     for (source, pronoun, fitting), rows in wrong.items():
