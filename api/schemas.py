@@ -31,14 +31,17 @@ CASES = 10
 
 
 @extras_named()
-def count_schemas(*paths: str | Path, published: bool = False, rows: int | None = None) -> Evaluation[None]:
+def count_schemas(
+    *paths: str | Path, published: bool = False, rows: int | None = None, skip_faulty: bool = False
+) -> Evaluation[None]:
     """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault, and leaked pairs.
 
-    `published`: rows are read exactly as the release asks them, with their faults.
+    `published`: rows are read exactly as the release asks them, with their faults. `skip_faulty`: faulty rows are left
+    out and listed.
     """
     from hapax.evaluation.winograd.leaks import file_result
 
-    return Evaluation(None, file_result([Path(path) for path in paths], published, rows))
+    return Evaluation(None, file_result([Path(path) for path in paths], published, rows, skip_faulty))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,9 @@ SOURCES = (WSC273, HUMAN, MACHINE)
 BLANK = "_"
 """Stands for the pronoun in sets whose sentences have a blank instead (WinoGrande)."""
 
+STAND_IN = "they"
+"""Pronoun that fills a blank for a parser or pattern. Its number says nothing of the entity meant."""
+
 UNCHANGED = "kept unchanged"
 """Remedy of faults that the reader leaves in the text."""
 
