@@ -89,7 +89,7 @@ class WinogradItem:
             "label": self.answer,
         }
         if self.base:
-            row |= {"base": self.base, "rewording": self.rewording}
+            row |= {"base": self.base, "rewording": self.rewording, "pronoun_loc": self.pronoun_start}
         return row
 
 

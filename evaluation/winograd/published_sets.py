@@ -107,7 +107,7 @@ def _collection_records(text: str) -> list[ET.Element]:
 def _collection_rows(schema: ET.Element) -> list[PlainRow]:
     before, pronoun, behind = (_words_of(schema, f"text/{part}") for part in ("txt1", "pron", "txt2"))
     answers = [" ".join((answer.text or "").split()) for answer in schema.findall("answers/answer")]
-    correct = _words_of(schema, "correctAnswer").rstrip(".").upper()
+    correct = _words_of(schema, "correctAnswer").strip(" .").upper()
     if len(answers) != 2:
         raise UnreadableItemsError(f"the problem has {len(answers)} answers. Only those with two can be used.")
     if correct not in ("A", "B"):
@@ -375,7 +375,7 @@ def _perturbed_records(text: str) -> list[Mapping[str, str]]:
 
 
 def _perturbed_rows(row: Mapping[str, str]) -> list[PlainRow]:
-    correct = row["correct_answer"].strip().rstrip(".").upper()
+    correct = row["correct_answer"].strip(" .").upper()
     if correct not in ("A", "B"):
         raise UnreadableItemsError(f"the correct answer is {row['correct_answer']!r}. Write A or B.")
     rows: list[PlainRow] = []
