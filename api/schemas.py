@@ -224,20 +224,23 @@ def measure_robustness(
     """Accuracy and kept answers under rewording, by method, with McNemar's test against the originals.
 
     `items`: originals and rewordings, of `reword_schemas` or of a perturbed set. `methods`: those of `resolve_schemas`,
-    which are asked now. `kb`: the answers of models that `ask_schemas` stored there are measured, too.
+    which are asked now. `kb`: the answers of models that `ask_schemas` stored there are measured, too. Raises
+    HapaxError if no item is a rewording.
     """
     from hapax.api.evaluations import resolve_schemas
-    from hapax.evaluation.winograd.rewordings.robustness import robustness, robustness_result, stored_answers
+    from hapax.evaluation.winograd.rewordings import robustness as measures
     from hapax.evaluation.winograd.runs import stored_runs
 
+    # Before any sentence is resolved, which takes a while.
+    measures.require_rewordings(items)
     answers: dict[str, dict[str, int | None]] = {}
     for method in methods:
         resolved = resolve_schemas(items, method=method).value
         answers[method] = {answer.item.id: answer.resolution.answer for answer in resolved}
     if kb is not None:
-        answers |= stored_answers(stored_runs(kb), items)
-    rows = robustness(items, answers)
-    return Evaluation(rows, robustness_result(rows))
+        answers |= measures.stored_answers(stored_runs(kb), items)
+    rows = measures.robustness(items, answers)
+    return Evaluation(rows, measures.robustness_result(rows))
 
 
 def with_journal(

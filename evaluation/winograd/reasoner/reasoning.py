@@ -330,7 +330,11 @@ def _head(parse: Parse, span: range) -> Token:
             break
         if head is None or parse[index].tag.startswith(("NN", "JJ", "CD")):
             head = parse[index]
-    return parse[span[-1]] if head is None else head
+    head = parse[span[-1]] if head is None else head
+    # "Ann and Eve" has the roles of "Ann".
+    while head.relation == "conj" and head.head in span:
+        head = parse[head.head]
+    return head
 
 
 def _pronoun(parse: Parse, spans: list[range], pronoun: str, start: int | None) -> Token | None:

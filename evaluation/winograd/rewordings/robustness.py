@@ -36,13 +36,17 @@ class RobustnessRow:
     test: McNemar | None
 
 
+def require_rewordings(items: Iterable[WinogradItem]) -> None:
+    """Raise HapaxError if no item is a rewording."""
+    if not any(item.rewording for item in items):
+        raise HapaxError("None of the sentences is a rewording. Make some with: hapax evaluate winograd reword FILE")
+
+
 def robustness(items: Sequence[WinogradItem], answers: Mapping[str, Answers]) -> list[RobustnessRow]:
     """A row for each method, source and rewording, the originals first. `answers`: those of each method.
 
-    A method is measured on the sentences that it has an entry for. Raises HapaxError if no item is a rewording.
+    A method is measured on the sentences that it has an entry for.
     """
-    if not any(item.rewording for item in items):
-        raise HapaxError("None of the sentences is a rewording. Make some with: hapax evaluate winograd reword FILE")
     groups: dict[tuple[str, str], list[WinogradItem]] = {}
     for item in items:
         groups.setdefault((item.source, item.rewording), []).append(item)
