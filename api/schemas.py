@@ -14,9 +14,12 @@ from hapax.grammar.extras import extras_named
 if TYPE_CHECKING:
     from hapax.evaluation.votes.importing import VotesReport
     from hapax.evaluation.winograd.cases import CaseComparison
+    from hapax.evaluation.winograd.data import WinogradItem
     from hapax.evaluation.winograd.export import SchemaExportOptions
     from hapax.evaluation.winograd.generation import Generated, SchemaGenerationOptions
     from hapax.evaluation.winograd.people import Annotated, SchemaSheetOptions
+    from hapax.evaluation.winograd.rewordings.making import Rewordings
+    from hapax.evaluation.winograd.rewordings.robustness import RobustnessRow
     from hapax.evaluation.winograd.runs import SchemaAskOptions, StoredRun
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.backend import OpeningOptions
@@ -31,14 +34,17 @@ CASES = 10
 
 
 @extras_named()
-def count_schemas(*paths: str | Path, published: bool = False, rows: int | None = None) -> Evaluation[None]:
+def count_schemas(
+    *paths: str | Path, published: bool = False, rows: int | None = None, skip_faulty: bool = False
+) -> Evaluation[None]:
     """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault, and leaked pairs.
 
-    `published`: rows are read exactly as the release asks them, with their faults.
+    `published`: rows are read exactly as the release asks them, with their faults. `skip_faulty`: faulty rows are left
+    out and listed.
     """
     from hapax.evaluation.winograd.leaks import file_result
 
-    return Evaluation(None, file_result([Path(path) for path in paths], published, rows))
+    return Evaluation(None, file_result([Path(path) for path in paths], published, rows, skip_faulty))
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,60 @@ def export_schemas(
 
     chosen = options or export.SchemaExportOptions()
     return export.export([Path(path) for path in paths], chosen, Path(folder))
+
+
+@extras_named()
+def reword_schemas(
+    paths: Sequence[str | Path], kinds: Sequence[str] = (), *, seed: int = 0, skip_faulty: bool = False
+) -> Evaluation[Rewordings]:
+    """Reword the sentences of files, each in the ways named by `kinds` (all if empty), which `write_rewordings` writes.
+
+    A rewording is kept if its sentence is parsed to the same events. It needs the extra `english`. The same `seed`
+    makes the same choices. `skip_faulty`: faulty rows are left out. Raises HapaxError.
+    """
+    from hapax.api.evaluations import read_schemas
+    from hapax.evaluation.winograd.rewordings.changes import CHANGES
+    from hapax.evaluation.winograd.rewordings.making import Rewording
+
+    items = read_schemas(*paths, skip_faulty=skip_faulty)
+    rewordings = Rewording(kinds or tuple(CHANGES), seed).of(items)
+    return Evaluation(rewordings, rewordings.result())
+
+
+@extras_named()
+def write_rewordings(evaluation: Evaluation[Rewordings], target: str | Path) -> None:
+    """Write originals and rewordings to a JSONL file, which all commands on schemas read."""
+    from hapax.evaluation.dataset.columns import json_line
+
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_text_file(str(target)) as stream:
+        stream.writelines(json_line(item.to_json()) for item in evaluation.value.items)
+
+
+@extras_named()
+def measure_robustness(
+    items: Sequence[WinogradItem], methods: Sequence[str] = ("patterns",), *, kb: KnowledgeBase | None = None
+) -> Evaluation[list[RobustnessRow]]:
+    """Accuracy and kept answers under rewording, by method, with McNemar's test against the originals.
+
+    `items`: originals and rewordings, of `reword_schemas` or of a perturbed set. `methods`: those of `resolve_schemas`,
+    which are asked now. `kb`: the answers of models that `ask_schemas` stored there are measured, too. Raises
+    HapaxError if no item is a rewording.
+    """
+    from hapax.api.evaluations import resolve_schemas
+    from hapax.evaluation.winograd.rewordings import robustness as measures
+    from hapax.evaluation.winograd.runs import stored_runs
+
+    # Before any sentence is resolved, which takes a while.
+    measures.require_rewordings(items)
+    answers: dict[str, dict[str, int | None]] = {}
+    for method in methods:
+        resolved = resolve_schemas(items, method=method).value
+        answers[method] = {answer.item.id: answer.resolution.answer for answer in resolved}
+    if kb is not None:
+        answers |= measures.stored_answers(stored_runs(kb), items)
+    rows = measures.robustness(items, answers)
+    return Evaluation(rows, measures.robustness_result(rows))
 
 
 def with_journal(

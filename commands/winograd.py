@@ -44,6 +44,14 @@ with_sources = click.option("--source", "sources", multiple=True, help="Use only
 with_published = click.option(
     "--as-published", "published", is_flag=True, help="Use rows exactly as the release asks them, with their faults."
 )
+with_skip_faulty = click.option(
+    "--skip-faulty", is_flag=True, help="Leave out rows that cannot be read, instead of refusing the file."
+)
+with_skip_leaked = click.option(
+    "--skip-leaked",
+    is_flag=True,
+    help="Leave out pairs of another source word for word, and those that a prompt shows as its example.",
+)
 with_variant = click.option(
     "--variant",
     type=click.Choice(["paper", "notebook"]),
@@ -67,18 +75,22 @@ def winograd() -> None:
 @winograd.command()
 @with_files
 @with_published
+@with_skip_faulty
 @click.option("--all-rows", is_flag=True, help="List all rows of each fault.")
 @with_json
-def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool) -> None:
+def data(paths: tuple[Path, ...], published: bool, skip_faulty: bool, all_rows: bool, as_json: bool) -> None:
     """Read Winograd schemas, count them by source, and list faulty rows and leaked pairs.
 
     Rows count from 0 after the header. Accepted files are the annotated WSC file (WSC273 and CR-WSC-H), the generated
-    file (CR-WSC-M), and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label.
+    file (CR-WSC-M), the published files of DPR, PDP, WinoGrande, XWinograd, KnowRef, WinoGender, WinoBias and the
+    perturbed Winograd schemas, and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and
+    label.
 
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
-    evaluation = schemas.count_schemas(*paths, published=published, rows=None if all_rows else SHOWN_ROWS)
+    rows = None if all_rows else SHOWN_ROWS
+    evaluation = schemas.count_schemas(*paths, published=published, rows=rows, skip_faulty=skip_faulty)
     print_result(evaluation.result, as_json)
 
 
@@ -99,11 +111,8 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model to ask.")
 @with_sources
 @with_published
-@click.option(
-    "--skip-leaked",
-    is_flag=True,
-    help="Leave out pairs of another source word for word, and those that a prompt shows as its example.",
-)
+@with_skip_leaked
+@with_skip_faulty
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of pairs of each source.")
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @click.option(
@@ -389,6 +398,8 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     show_default=True,
     help="Programs to write tasks for.",
 )
+@with_skip_leaked
+@with_skip_faulty
 @click.option(
     "--out",
     "folder",

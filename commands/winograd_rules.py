@@ -53,6 +53,7 @@ with_method = click.option(
     type=click.Choice(PARTS),
     help="Use one half of the schemas, chosen by a hash of the schema: the reasoner was written with `read` in view.",
 )
+@click.option("--skip-faulty", is_flag=True, help="Leave out rows that cannot be read, instead of refusing the file.")
 @with_method
 @with_theories
 @with_opening
@@ -72,7 +73,8 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     hapax evaluate winograd rules wsc_273_annotated_final.csv --source CR-WSC-H --item CR-WSC-H:14
     hapax evaluate winograd rules mine.jsonl --method reasoner
     """
-    items = [item for item in evaluations.read_schemas(*paths) if not sources or item.source in sources]
+    items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"])
+    items = [item for item in items if not sources or item.source in sources]
     items = [item for item in items if options["part"] in (None, part_of(item))]
     # Before any sentence is resolved, which may cost calls.
     unknown = sorted(set(item_ids) - {item.id for item in items})

@@ -111,7 +111,10 @@ if TYPE_CHECKING:
         generate_schemas,
         import_schema_sheets,
         judge_schemas,
+        measure_robustness,
+        reword_schemas,
         tabulate_schemas,
+        write_rewordings,
         write_schemas,
     )
     from hapax.api.sheets import export_sheets, import_sheets
@@ -289,7 +292,10 @@ _HOMES = {
         "generate_schemas",
         "import_schema_sheets",
         "judge_schemas",
+        "measure_robustness",
+        "reword_schemas",
         "tabulate_schemas",
+        "write_rewordings",
         "write_schemas",
     ),
     "hapax.api.sheets": (
@@ -474,6 +480,7 @@ __all__ = [
     "list_models",
     "load_dataset",
     "load_rules",
+    "measure_robustness",
     "merge",
     "near_misses",
     "open_models",
@@ -491,6 +498,7 @@ __all__ = [
     "resolve_schemas",
     "restore",
     "retract",
+    "reword_schemas",
     "score_entailments",
     "search",
     "split_entailments",
@@ -509,6 +517,7 @@ __all__ = [
     "write_dataset",
     "write_entailment_splits",
     "write_question_pairs",
+    "write_rewordings",
     "write_schemas",
     "write_tables",
 ]

@@ -133,6 +133,7 @@ SCHEMAS = (
     (*WINOGRAD, "judged", "schemas.csv", *ASKED),
     (*WINOGRAD, "export", "schemas.csv"),
     (*WINOGRAD, "rules", "schemas.csv"),
+    (*WINOGRAD, "robustness", "schemas.csv"),
     (*WINOGRAD, "prove", *ANT),
 )
 CHAINS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -147,6 +148,7 @@ NOT_RUN = {
     "evaluate entailment train": "trains a transformer",
     "evaluate entailment test": "needs a trained transformer",
     "evaluate booqa build": "needs an installed WordNet",
+    "evaluate winograd reword": "needs an English parser",
     "evaluate booqa score": "needs the questions that `build` writes",
 }
 """Commands that need what a test folder cannot hold, with what that is."""
@@ -156,6 +158,7 @@ REFUSED = {
     "votes import": "the sheet is not filled in",
     "votes report": "there are no votes",
     "evaluate winograd import": "the sheet is not filled in",
+    "evaluate winograd robustness": "the file has no rewordings",
 }
 """Commands that end with exit code 1 here, with the reason."""
 

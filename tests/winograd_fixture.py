@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.winograd.data import Pair, pairs_of, read_items
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_items
 from hapax.evaluation.winograd.prompts import question_block
 
 SCHEMAS = (

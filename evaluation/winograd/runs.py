@@ -11,7 +11,8 @@ from typing import Any
 
 from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
 from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, asking
-from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, SUBSTITUTED, PromptMethod, PromptWording, read_own
 from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
@@ -37,7 +38,7 @@ ALL = "all"
 class SchemaAskOptions:
     """Options of asking. `settings`: a method and its settings for each run; `limit`: most pairs of each source;
     `published`: rows exactly as published; `skip_leaked`: leave out pairs of another source word for word, and those
-    that a prompt shows as its example.
+    that a prompt shows as its example; `skip_faulty`: leave out rows that cannot be read, instead of refusing the file.
     """
 
     model: str = "embedded"
@@ -46,6 +47,7 @@ class SchemaAskOptions:
     published: bool = False
     limit: int | None = None
     skip_leaked: bool = False
+    skip_faulty: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
@@ -65,7 +67,7 @@ class SchemaAskOptions:
             if not equals or not name.strip() or not path:
                 raise HapaxError(f"--prompt {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt.")
             settings.append(replace(base, method=PromptMethod.OWN, own=read_own(name.strip(), Path(path))))
-        names = ("model", "sources", "published", "limit", "skip_leaked")
+        names = ("model", "sources", "published", "limit", "skip_leaked", "skip_faulty")
         return cls(settings=tuple(settings), **{name: options[name] for name in names})
 
 
@@ -183,7 +185,7 @@ class AskSession:
     def _distinct_pairs(self, paths: Sequence[Path]) -> list[Pair]:
         seen: dict[str, Pair] = {}
         for path in paths:
-            for pair in pairs_of(read_file(path, self._options.published).items):
+            for pair in pairs_of(read_file(path, self._options.published, self._options.skip_faulty).items):
                 name = pair[0].pair
                 if seen.setdefault(name, pair) != pair:
                     raise HapaxError(
