@@ -111,6 +111,7 @@ evaluate.evaluate.add_command(winograd.winograd)
 evaluate.evaluate.add_command(soundness.soundness)
 winograd.winograd.add_command(winograd_rules.rules)
 winograd.winograd.add_command(winograd_rules.prove)
+winograd.winograd.add_command(winograd_rules.hybrid)
 winograd.winograd.add_command(winograd_robustness.reword)
 winograd.winograd.add_command(winograd_robustness.robustness)
 

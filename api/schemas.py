@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from hapax.evaluation.winograd.cases import CaseComparison
     from hapax.evaluation.winograd.data import WinogradItem
     from hapax.evaluation.winograd.export import SchemaExportOptions
+    from hapax.evaluation.winograd.gating import AssociationSplit
     from hapax.evaluation.winograd.generation import Generated, SchemaGenerationOptions
+    from hapax.evaluation.winograd.hybrid import RiskCurve
     from hapax.evaluation.winograd.people import Annotated, SchemaSheetOptions
     from hapax.evaluation.winograd.rewordings.making import Rewordings
     from hapax.evaluation.winograd.rewordings.robustness import RobustnessRow
@@ -190,6 +192,22 @@ def export_schemas(
 
 
 @extras_named()
+def measure_association(
+    kb: KnowledgeBase, path: str | Path, model: str = "embedded", opening: OpeningOptions | None = None
+) -> Evaluation[AssociationSplit]:
+    """Association of the reversed pairs of the annotated WSC file (CR-WSC-H) and of their sources under a model.
+
+    `model`: of the likelihood role. `opening`: as for `ask_schemas`. Raises HapaxError if the file has no such pairs.
+    """
+    from hapax.evaluation.winograd.gating import association_result, association_split
+    from hapax.llm_oracle.registry import open_model
+
+    opening, journal = with_journal(kb, opening, None)
+    split = association_split(Path(path), open_model(model, "likelihood", opening), journal)
+    return Evaluation(split, association_result(split))
+
+
+@extras_named()
 def reword_schemas(
     paths: Sequence[str | Path], kinds: Sequence[str] = (), *, seed: int = 0, skip_faulty: bool = False
 ) -> Evaluation[Rewordings]:
@@ -230,6 +248,7 @@ def measure_robustness(
     from hapax.api.evaluations import resolve_schemas
     from hapax.evaluation.winograd.rewordings import robustness as measures
     from hapax.evaluation.winograd.runs import stored_runs
+    from hapax.evaluation.winograd.tables import shortened
 
     # Before any sentence is resolved, which takes a while.
     measures.require_rewordings(items)
@@ -238,9 +257,42 @@ def measure_robustness(
         resolved = resolve_schemas(items, method=method).value
         answers[method] = {answer.item.id: answer.resolution.answer for answer in resolved}
     if kb is not None:
-        answers |= measures.stored_answers(stored_runs(kb), items)
+        answers |= measures.stored_answers(shortened(stored_runs(kb)), items)
     rows = measures.robustness(items, answers)
     return Evaluation(rows, measures.robustness_result(rows))
+
+
+@extras_named()
+def combine_proofs(
+    kb: KnowledgeBase, items: Sequence[WinogradItem], method: str = "reasoner", *, model: str | None = None
+) -> Evaluation[list[RiskCurve]]:
+    """Accuracy and risk at each coverage of models alone, and with the proofs of `method` where there are some.
+
+    The models' answers are those that `ask_schemas` stored in the knowledge base; `method` is one of
+    `resolve_schemas`. `model`: only runs of models whose names begin so. Raises HapaxError if nothing was asked.
+    """
+    from hapax.api.evaluations import resolve_schemas
+    from hapax.evaluation.winograd.hybrid import combined, hybrid_result
+    from hapax.evaluation.winograd.runs import stored_runs
+    from hapax.evaluation.winograd.tables import shortened
+    from hapax.grammar.errors import HapaxError
+
+    known = {item.id for item in items}
+    runs = [run for run in stored_runs(kb) if run.name.startswith(model or "")]
+    runs = [run for run in runs if run.status == "done" and any(answer.item in known for answer in run.answers)]
+    if not runs:
+        raise HapaxError(
+            "No finished answers of a model to these sentences are stored. "
+            "Ask with: hapax evaluate winograd ask FILE -m MODEL --method likelihood"
+        )
+    asked = {answer.item for run in runs for answer in run.answers}
+    resolved = resolve_schemas([item for item in items if item.id in asked], method=method).value
+    proofs: dict[str, int] = {}
+    for answer in resolved:
+        if answer.resolution.answer is not None:
+            proofs[answer.item.id] = answer.resolution.answer
+    curves = combined(items, proofs, shortened(runs), method)
+    return Evaluation(curves, hybrid_result(curves))
 
 
 def with_journal(

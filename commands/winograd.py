@@ -29,7 +29,7 @@ from hapax.grammar.words import counted
 
 # Written out, so that `--help` does not import the evaluation.
 METHODS = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "aot-staged")
-ASK_METHODS = (*METHODS, "likelihood", "likelihood-partial", "all")
+ASK_METHODS = (*METHODS, "likelihood", "likelihood-partial", "likelihood-pmi", "likelihood-choice", "all")
 SHOWN_ROWS = 12
 """Row numbers listed for each fault."""
 
@@ -101,8 +101,14 @@ def data(paths: tuple[Path, ...], published: bool, skip_faulty: bool, all_rows: 
     "methods",
     multiple=True,
     type=click.Choice(ASK_METHODS),
-    help="How to ask: by a prompt, or by the likelihood of the sentence with each option; all: the paper's six "
-    "prompts.  [default: zero-shot]",
+    help="How to ask: by a prompt, or by the likelihood of the sentence with each option (partial: of the words behind "
+    "it; pmi: less the option's own; choice: of the option's number); all: the paper's six prompts.  "
+    "[default: zero-shot]",
+)
+@click.option(
+    "--pair-consistent",
+    is_flag=True,
+    help="For methods of likelihood: give the two sentences of a pair different answers, the likelier way.",
 )
 @with_variant
 @click.option(
@@ -291,6 +297,28 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     print_result(evaluation.result, options["as_json"])
     err.print(escape(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}"))
     sys.exit(BUDGET_REACHED if generated.stopped else DONE)
+
+
+@winograd.command()
+@with_file
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model that measures association.")
+@with_opening
+@with_budget
+@with_queue
+@with_database
+@with_json
+def association(path: Path, model: str, database: str, as_json: bool, **options: Any) -> None:
+    """Measure if a model's association can gate new schemas, on the reversed pairs of CR-WSC-H and their sources.
+
+    Prints the threshold that 45 of 51 reversed pairs pass, the sources that pass with them, and a plain verdict.
+
+    \b
+    hapax evaluate winograd association wsc_273_annotated_final.csv -m smollm2
+    """
+    with open_kb(database) as kb:
+        opening = opening_options(None, options, open_journal(kb, options))
+        evaluation = schemas.measure_association(kb, path, model, opening)
+    print_result(evaluation.result, as_json)
 
 
 @winograd.command()

@@ -134,6 +134,8 @@ SCHEMAS = (
     (*WINOGRAD, "export", "schemas.csv"),
     (*WINOGRAD, "rules", "schemas.csv"),
     (*WINOGRAD, "robustness", "schemas.csv"),
+    (*WINOGRAD, "hybrid", "schemas.csv", "--method", "patterns", *ASKED),
+    (*WINOGRAD, "association", "wsc.csv", *ASKED),
     (*WINOGRAD, "prove", *ANT),
 )
 CHAINS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -209,6 +211,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     winograd_fixture.write(folder / "schemas.csv", winograd_fixture.PLAIN)
+    winograd_fixture.annotated(folder / "wsc.csv")
     return folder
 
 

@@ -49,6 +49,20 @@ def write(path: Path, entities: tuple[tuple[str, str], ...]) -> Path:
     return path
 
 
+def annotated(path: Path) -> Path:
+    """A pair and its reversal, in whose sentences the associated entity is the wrong one, as the annotated WSC file."""
+    options, exchanged = json.dumps(["the fish", "the worm"]), json.dumps(["the worm", "the fish"])
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("text", "pronoun", "options", "label", "mod", "mod_text"))
+        for label, quality in enumerate(("hungry", "tasty")):
+            text, modified = (
+                f"The {a} ate the {b}. It was {quality}." for a, b in (("fish", "worm"), ("worm", "fish"))
+            )
+            writer.writerow((text, "It", options, label, exchanged, modified))
+    return path
+
+
 def by_association(pair: Pair) -> str:
     """The reply of a model that goes by association, and knows the plain schemas by heart."""
     answers = []

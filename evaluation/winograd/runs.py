@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, ask
 from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.leaks import without_leaks
-from hapax.evaluation.winograd.prompts import PROMPTED, SUBSTITUTED, PromptMethod, PromptWording, read_own
+from hapax.evaluation.winograd.likelihoods import scoring
+from hapax.evaluation.winograd.prompts import PROMPTED, SCORED, PromptMethod, PromptWording, read_own
 from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
-from hapax.evaluation.winograd.substitution import substituting
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import RunRecord, content_id
@@ -28,7 +28,7 @@ from hapax.llm_oracle.protocols import KNOWLEDGE, LIKELIHOOD, Generator, Likelih
 from hapax.llm_oracle.registry import open_model
 
 COMMAND = "evaluate winograd ask"
-WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SUBSTITUTED)
+WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SCORED)
 """Methods without a second wording."""
 ALL = "all"
 
@@ -58,10 +58,13 @@ class SchemaAskOptions:
             tokens=options["reply_tokens"],
             seed=options["seed"],
         )
+        consistent = options["pair_consistent"]
         methods: dict[PromptMethod, None] = {}
         for name in options["methods"]:
             methods |= dict.fromkeys(PROMPTED if name == ALL else (PromptMethod(name),))
-        settings = [replace(base, method=method) for method in methods]
+        if consistent and not set(methods) & set(SCORED):
+            raise HapaxError(f"--pair-consistent is for methods that score: {', '.join(SCORED)}. Name one by --method.")
+        settings = [replace(base, method=method, consistent=consistent and method in SCORED) for method in methods]
         for option in options["prompts"]:
             name, equals, path = option.partition("=")
             if not equals or not name.strip() or not path:
@@ -90,6 +93,10 @@ class StoredRun:
     """Journal ids of the calls, by pair."""
     skip_leaked: bool = False
     """True if pairs that leak were left out."""
+    consistent: bool = False
+    """True if the two sentences of a pair got different answers, the likelier of the two ways."""
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """For methods that score: by item, the score of the chosen option less that of the other, in nats."""
 
     @property
     def name(self) -> str:
@@ -109,6 +116,7 @@ class StoredRun:
     def marks(self) -> list[str]:
         """Differences of the run's pairs from those of the source as it is read."""
         marks = ["as published"] if self.published else []
+        marks += ["pair-consistent"] if self.consistent else []
         return [*marks, "without leaked pairs"] if self.skip_leaked else marks
 
     @property
@@ -123,6 +131,7 @@ class StoredRun:
             "source",
             "published",
             "skip_leaked",
+            "consistent",
             "status",
             "pairs",
         )
@@ -202,8 +211,8 @@ class AskSession:
         journal: Journal,
         finished: Callable[[int], None] | None,
     ) -> tuple[StoredRun, BudgetReached | None]:
-        if settings.method in SUBSTITUTED:
-            identity, ask = self.likelihood.identity, substituting(self.likelihood, journal, settings.method)
+        if settings.method in SCORED:
+            identity, ask = self.likelihood.identity, scoring(self.likelihood, journal, settings)
         else:
             identity, ask = self.model.identity, asking(self.model, journal, settings)
         record = _record(identity, source, pairs, settings, self._options)
@@ -263,6 +272,8 @@ def _record(
     }
     if options.skip_leaked:  # without the option the identities of runs stay what they were
         stored_settings["skip_leaked"] = True
+    if settings.consistent:
+        stored_settings["consistent"] = True
     return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
 
 
@@ -271,10 +282,15 @@ def _summary(run: AskRun) -> dict[str, Any]:
     for pair_answer in run.answers:
         for answer in pair_answer.answers:
             cells.append([answer.item, answer.pair, answer.family, answer.gold, answer.strict, answer.released])
-    return {
+    summary: dict[str, Any] = {
         "answers": cells,
         "calls": {answer.pair[0].pair: list(answer.calls) for answer in run.answers},
     }
+    margins = {}
+    for pair_answer in run.answers:
+        for item, margin in zip(pair_answer.pair, pair_answer.margins, strict=False):
+            margins[item.id] = margin
+    return {**summary, "margins": margins} if margins else summary
 
 
 def _stored(record: RunRecord) -> StoredRun:
@@ -292,4 +308,6 @@ def _stored(record: RunRecord) -> StoredRun:
         tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
         {pair: tuple(calls) for pair, calls in record.summary["calls"].items()},
         settings.get("skip_leaked", False),
+        settings.get("consistent", False),
+        record.summary.get("margins", {}),
     )
