@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         suggest_rules,
         verbalise_rules,
     )
+    from hapax.api.importing import FactRules
     from hapax.api.kept_rules import RulesKept, keep_rules, kept_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
@@ -232,6 +233,7 @@ _HOMES = {
         "suggest_rules",
         "verbalise_rules",
     ),
+    "hapax.api.importing": ("FactRules",),
     "hapax.api.kept_rules": ("RulesKept", "keep_rules", "kept_rules"),
     "hapax.api.machine": (
         "Examination",
@@ -389,6 +391,7 @@ __all__ = [
     "ExpansionSettings",
     "Explanation",
     "FactChange",
+    "FactRules",
     "FactsRejected",
     "FaultExplanation",
     "FlippedLabels",
