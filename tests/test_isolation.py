@@ -76,6 +76,8 @@ SEARCHED = (
     ("stats", *DB),
     ("ledger", *DB),
     ("verify", *DB),
+    ("backup", "copy.db", *DB),
+    ("restore", "copy.db", "--db", "restored.db"),
     ("export", *DB),
     ("derive", "world.rules", "--rule", "owned", "--engine", "prolog", *DB),
     ("query", "possesses(P, M)", *RULE_FILE, *DB),
