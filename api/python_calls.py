@@ -94,6 +94,7 @@ OPTION_CLASSES = (
     *(
         "Budget",
         "CalibrationOptions",
+        "EntailmentLimits",
         "FactRules",
         "ProbabilityOptions",
         "QueryLimits",
