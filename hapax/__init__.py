@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     )
     from hapax.api.kept_rules import RulesKept, keep_rules, kept_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
+    from hapax.api.mining import MinedRules, mine_rules
     from hapax.api.operations import (
         Progress,
         add_facts,
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     from hapax.engine.certificates import Promise
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
+    from hapax.engine.mining.mine import MinedRule, MiningOptions
     from hapax.engine.probability.answers import ProbabilityOptions
     from hapax.engine.search.query_options import QueryOptions
     from hapax.engine.search.settings import SearchSettings
@@ -234,6 +236,8 @@ _HOMES = {
         "doctor",
         "list_models",
     ),
+    "hapax.api.mining": ("MinedRules", "mine_rules"),
+    "hapax.engine.mining.mine": ("MinedRule", "MiningOptions"),
     "hapax.api.operations": (
         "Progress",
         "add_facts",
@@ -390,6 +394,9 @@ __all__ = [
     "Library",
     "LikelihoodOptions",
     "LimitExceeded",
+    "MinedRule",
+    "MinedRules",
+    "MiningOptions",
     "ModelListings",
     "Models",
     "OpeningOptions",
@@ -475,6 +482,7 @@ __all__ = [
     "load_dataset",
     "load_rules",
     "merge",
+    "mine_rules",
     "near_misses",
     "open_models",
     "parse_rules",
