@@ -33,6 +33,7 @@ from hapax.commands import (
     store,
     votes,
     winograd,
+    winograd_robustness,
     winograd_rules,
 )
 from hapax.commands.configuration import CONFIGURATION, read_defaults
@@ -110,6 +111,9 @@ evaluate.evaluate.add_command(winograd.winograd)
 evaluate.evaluate.add_command(soundness.soundness)
 winograd.winograd.add_command(winograd_rules.rules)
 winograd.winograd.add_command(winograd_rules.prove)
+winograd.winograd.add_command(winograd_rules.hybrid)
+winograd.winograd.add_command(winograd_robustness.reword)
+winograd.winograd.add_command(winograd_robustness.robustness)
 
 
 if __name__ == "__main__":

@@ -386,13 +386,16 @@ def part_of(item: WinogradItem) -> str:
 
 
 @extras_named()
-def read_schemas(*paths: str | Path) -> list[WinogradItem]:
-    """The Winograd schemas of CSV files, in the order of the files."""
-    from hapax.evaluation.winograd.data import read_items
+def read_schemas(*paths: str | Path, skip_faulty: bool = False) -> list[WinogradItem]:
+    """The Winograd schemas of files, in the order of the files, in any of the supported formats.
+
+    `skip_faulty`: faulty rows are left out. Raises UnreadableItemsError.
+    """
+    from hapax.evaluation.winograd.files import read_items
 
     items = []
     for path in paths:
-        items += read_items(Path(path))
+        items += read_items(Path(path), skip_faulty=skip_faulty)
     return items
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from hapax.api.importing import FactRules
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.statement_lines import LineWriter
@@ -321,7 +322,7 @@ def import_facts(
     source: str | Path | IO[str] | pd.DataFrame,
     *,
     mapping: TableMapping | None = None,
-    rules: Library | None = None,
+    rules: Library | FactRules | None = None,
     form: str | None = None,
     skip_faulty: bool = False,
 ) -> ImportReport:
@@ -330,7 +331,8 @@ def import_facts(
     `mapping`: which columns of a table are the arguments of which predicates, such as `TableMapping.of("lies_at",
     ["airport", "elevation"])` or `TableMapping.read(path)`; the source may then also be a TSV, Parquet or SQLite file,
     or a data frame. `rules`: their declarations are what the facts must fit; by default those of the rules that the
-    knowledge base keeps, of whose predicates a file then need not have any.
+    knowledge base keeps, of whose predicates a file then need not have any. `FactRules(rules, names="reference:geo")`
+    stores values under the canonical names of a reference, and what the file has as the fact's `basis`.
     """
     from hapax.api.importing import rules_for_facts
 

@@ -14,9 +14,14 @@ from hapax.grammar.extras import extras_named
 if TYPE_CHECKING:
     from hapax.evaluation.votes.importing import VotesReport
     from hapax.evaluation.winograd.cases import CaseComparison
+    from hapax.evaluation.winograd.data import WinogradItem
     from hapax.evaluation.winograd.export import SchemaExportOptions
+    from hapax.evaluation.winograd.gating import AssociationSplit
     from hapax.evaluation.winograd.generation import Generated, SchemaGenerationOptions
+    from hapax.evaluation.winograd.hybrid import RiskCurve
     from hapax.evaluation.winograd.people import Annotated, SchemaSheetOptions
+    from hapax.evaluation.winograd.rewordings.making import Rewordings
+    from hapax.evaluation.winograd.rewordings.robustness import RobustnessRow
     from hapax.evaluation.winograd.runs import SchemaAskOptions, StoredRun
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.backend import OpeningOptions
@@ -31,14 +36,17 @@ CASES = 10
 
 
 @extras_named()
-def count_schemas(*paths: str | Path, published: bool = False, rows: int | None = None) -> Evaluation[None]:
+def count_schemas(
+    *paths: str | Path, published: bool = False, rows: int | None = None, skip_faulty: bool = False
+) -> Evaluation[None]:
     """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault, and leaked pairs.
 
-    `published`: rows are read exactly as the release asks them, with their faults.
+    `published`: rows are read exactly as the release asks them, with their faults. `skip_faulty`: faulty rows are left
+    out and listed.
     """
     from hapax.evaluation.winograd.leaks import file_result
 
-    return Evaluation(None, file_result([Path(path) for path in paths], published, rows))
+    return Evaluation(None, file_result([Path(path) for path in paths], published, rows, skip_faulty))
 
 
 @dataclass(frozen=True)
@@ -181,6 +189,110 @@ def export_schemas(
 
     chosen = options or export.SchemaExportOptions()
     return export.export([Path(path) for path in paths], chosen, Path(folder))
+
+
+@extras_named()
+def measure_association(
+    kb: KnowledgeBase, path: str | Path, model: str = "embedded", opening: OpeningOptions | None = None
+) -> Evaluation[AssociationSplit]:
+    """Association of the reversed pairs of the annotated WSC file (CR-WSC-H) and of their sources under a model.
+
+    `model`: of the likelihood role. `opening`: as for `ask_schemas`. Raises HapaxError if the file has no such pairs.
+    """
+    from hapax.evaluation.winograd.gating import association_result, association_split
+    from hapax.llm_oracle.registry import open_model
+
+    opening, journal = with_journal(kb, opening, None)
+    split = association_split(Path(path), open_model(model, "likelihood", opening), journal)
+    return Evaluation(split, association_result(split))
+
+
+@extras_named()
+def reword_schemas(
+    paths: Sequence[str | Path], kinds: Sequence[str] = (), *, seed: int = 0, skip_faulty: bool = False
+) -> Evaluation[Rewordings]:
+    """Reword the sentences of files, each in the ways named by `kinds` (all if empty), which `write_rewordings` writes.
+
+    A rewording is kept if its sentence is parsed to the same events. It needs the extra `english`. The same `seed`
+    makes the same choices. `skip_faulty`: faulty rows are left out. Raises HapaxError.
+    """
+    from hapax.api.evaluations import read_schemas
+    from hapax.evaluation.winograd.rewordings.changes import CHANGES
+    from hapax.evaluation.winograd.rewordings.making import Rewording
+
+    items = read_schemas(*paths, skip_faulty=skip_faulty)
+    rewordings = Rewording(kinds or tuple(CHANGES), seed).of(items)
+    return Evaluation(rewordings, rewordings.result())
+
+
+@extras_named()
+def write_rewordings(evaluation: Evaluation[Rewordings], target: str | Path) -> None:
+    """Write originals and rewordings to a JSONL file, which all commands on schemas read."""
+    from hapax.evaluation.dataset.columns import json_line
+
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_text_file(str(target)) as stream:
+        stream.writelines(json_line(item.to_json()) for item in evaluation.value.items)
+
+
+@extras_named()
+def measure_robustness(
+    items: Sequence[WinogradItem], methods: Sequence[str] = ("patterns",), *, kb: KnowledgeBase | None = None
+) -> Evaluation[list[RobustnessRow]]:
+    """Accuracy and kept answers under rewording, by method, with McNemar's test against the originals.
+
+    `items`: originals and rewordings, of `reword_schemas` or of a perturbed set. `methods`: those of `resolve_schemas`,
+    which are asked now. `kb`: the answers of models that `ask_schemas` stored there are measured, too. Raises
+    HapaxError if no item is a rewording.
+    """
+    from hapax.api.evaluations import resolve_schemas
+    from hapax.evaluation.winograd.rewordings import robustness as measures
+    from hapax.evaluation.winograd.runs import stored_runs
+    from hapax.evaluation.winograd.tables import shortened
+
+    # Before any sentence is resolved, which takes a while.
+    measures.require_rewordings(items)
+    answers: dict[str, dict[str, int | None]] = {}
+    for method in methods:
+        resolved = resolve_schemas(items, method=method).value
+        answers[method] = {answer.item.id: answer.resolution.answer for answer in resolved}
+    if kb is not None:
+        answers |= measures.stored_answers(shortened(stored_runs(kb)), items)
+    rows = measures.robustness(items, answers)
+    return Evaluation(rows, measures.robustness_result(rows))
+
+
+@extras_named()
+def combine_proofs(
+    kb: KnowledgeBase, items: Sequence[WinogradItem], method: str = "reasoner", *, model: str | None = None
+) -> Evaluation[list[RiskCurve]]:
+    """Accuracy and risk at each coverage of models alone, and with the proofs of `method` where there are some.
+
+    The models' answers are those that `ask_schemas` stored in the knowledge base; `method` is one of
+    `resolve_schemas`. `model`: only runs of models whose names begin so. Raises HapaxError if nothing was asked.
+    """
+    from hapax.api.evaluations import resolve_schemas
+    from hapax.evaluation.winograd.hybrid import combined, hybrid_result
+    from hapax.evaluation.winograd.runs import stored_runs
+    from hapax.evaluation.winograd.tables import shortened
+    from hapax.grammar.errors import HapaxError
+
+    known = {item.id for item in items}
+    runs = [run for run in stored_runs(kb) if run.name.startswith(model or "")]
+    runs = [run for run in runs if run.status == "done" and any(answer.item in known for answer in run.answers)]
+    if not runs:
+        raise HapaxError(
+            "No finished answers of a model to these sentences are stored. "
+            "Ask with: hapax evaluate winograd ask FILE -m MODEL --method likelihood"
+        )
+    asked = {answer.item for run in runs for answer in run.answers}
+    resolved = resolve_schemas([item for item in items if item.id in asked], method=method).value
+    proofs: dict[str, int] = {}
+    for answer in resolved:
+        if answer.resolution.answer is not None:
+            proofs[answer.item.id] = answer.resolution.answer
+    curves = combined(items, proofs, shortened(runs), method)
+    return Evaluation(curves, hybrid_result(curves))
 
 
 def with_journal(

@@ -29,7 +29,7 @@ from hapax.grammar.words import counted
 
 # Written out, so that `--help` does not import the evaluation.
 METHODS = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "aot-staged")
-ASK_METHODS = (*METHODS, "likelihood", "likelihood-partial", "all")
+ASK_METHODS = (*METHODS, "likelihood", "likelihood-partial", "likelihood-pmi", "likelihood-choice", "all")
 SHOWN_ROWS = 12
 """Row numbers listed for each fault."""
 
@@ -43,6 +43,14 @@ with_file = click.argument("path", type=_FILE)
 with_sources = click.option("--source", "sources", multiple=True, help="Use only these sources, such as CR-WSC-H.")
 with_published = click.option(
     "--as-published", "published", is_flag=True, help="Use rows exactly as the release asks them, with their faults."
+)
+with_skip_faulty = click.option(
+    "--skip-faulty", is_flag=True, help="Leave out rows that cannot be read, instead of refusing the file."
+)
+with_skip_leaked = click.option(
+    "--skip-leaked",
+    is_flag=True,
+    help="Leave out pairs of another source word for word, and those that a prompt shows as its example.",
 )
 with_variant = click.option(
     "--variant",
@@ -67,18 +75,22 @@ def winograd() -> None:
 @winograd.command()
 @with_files
 @with_published
+@with_skip_faulty
 @click.option("--all-rows", is_flag=True, help="List all rows of each fault.")
 @with_json
-def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool) -> None:
+def data(paths: tuple[Path, ...], published: bool, skip_faulty: bool, all_rows: bool, as_json: bool) -> None:
     """Read Winograd schemas, count them by source, and list faulty rows and leaked pairs.
 
     Rows count from 0 after the header. Accepted files are the annotated WSC file (WSC273 and CR-WSC-H), the generated
-    file (CR-WSC-M), and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label.
+    file (CR-WSC-M), the published files of DPR, PDP, WinoGrande, XWinograd, KnowRef, WinoGender, WinoBias and the
+    perturbed Winograd schemas, and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and
+    label.
 
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
-    evaluation = schemas.count_schemas(*paths, published=published, rows=None if all_rows else SHOWN_ROWS)
+    rows = None if all_rows else SHOWN_ROWS
+    evaluation = schemas.count_schemas(*paths, published=published, rows=rows, skip_faulty=skip_faulty)
     print_result(evaluation.result, as_json)
 
 
@@ -89,8 +101,14 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
     "methods",
     multiple=True,
     type=click.Choice(ASK_METHODS),
-    help="How to ask: by a prompt, or by the likelihood of the sentence with each option; all: the paper's six "
-    "prompts.  [default: zero-shot]",
+    help="How to ask: by a prompt, or by the likelihood of the sentence with each option (partial: of the words behind "
+    "it; pmi: less the option's own; choice: of the option's number); all: the paper's six prompts.  "
+    "[default: zero-shot]",
+)
+@click.option(
+    "--pair-consistent",
+    is_flag=True,
+    help="For methods of likelihood: give the two sentences of a pair different answers, the likelier way.",
 )
 @with_variant
 @click.option(
@@ -99,11 +117,8 @@ def data(paths: tuple[Path, ...], published: bool, all_rows: bool, as_json: bool
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model to ask.")
 @with_sources
 @with_published
-@click.option(
-    "--skip-leaked",
-    is_flag=True,
-    help="Leave out pairs of another source word for word, and those that a prompt shows as its example.",
-)
+@with_skip_leaked
+@with_skip_faulty
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of pairs of each source.")
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @click.option(
@@ -286,6 +301,28 @@ def generate(path: Path, target: Path, **options: Any) -> None:
 
 @winograd.command()
 @with_file
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model that measures association.")
+@with_opening
+@with_budget
+@with_queue
+@with_database
+@with_json
+def association(path: Path, model: str, database: str, as_json: bool, **options: Any) -> None:
+    """Measure if a model's association can gate new schemas, on the reversed pairs of CR-WSC-H and their sources.
+
+    Prints the threshold that 45 of 51 reversed pairs pass, the sources that pass with them, and a plain verdict.
+
+    \b
+    hapax evaluate winograd association wsc_273_annotated_final.csv -m smollm2
+    """
+    with open_kb(database) as kb:
+        opening = opening_options(None, options, open_journal(kb, options))
+        evaluation = schemas.measure_association(kb, path, model, opening)
+    print_result(evaluation.result, as_json)
+
+
+@winograd.command()
+@with_file
 @click.option(
     "--annotator",
     "annotators",
@@ -389,6 +426,8 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     show_default=True,
     help="Programs to write tasks for.",
 )
+@with_skip_leaked
+@with_skip_faulty
 @click.option(
     "--out",
     "folder",

@@ -53,6 +53,7 @@ with_method = click.option(
     type=click.Choice(PARTS),
     help="Use one half of the schemas, chosen by a hash of the schema: the reasoner was written with `read` in view.",
 )
+@click.option("--skip-faulty", is_flag=True, help="Leave out rows that cannot be read, instead of refusing the file.")
 @with_method
 @with_theories
 @with_opening
@@ -72,7 +73,8 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     hapax evaluate winograd rules wsc_273_annotated_final.csv --source CR-WSC-H --item CR-WSC-H:14
     hapax evaluate winograd rules mine.jsonl --method reasoner
     """
-    items = [item for item in evaluations.read_schemas(*paths) if not sources or item.source in sources]
+    items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"])
+    items = [item for item in items if not sources or item.source in sources]
     items = [item for item in items if options["part"] in (None, part_of(item))]
     # Before any sentence is resolved, which may cost calls.
     unknown = sorted(set(item_ids) - {item.id for item in items})
@@ -90,6 +92,36 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
         for line in answer.resolution.lines(answer.item.options):
             out.print(escape(f"  {line}"), soft_wrap=True)
         out.print()
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--source", "sources", multiple=True, help="Use only items of these sources, such as CR-WSC-H.")
+@click.option("-m", "--model", help="Only answers of models whose name begins with this text.")
+@click.option(
+    "--method",
+    type=click.Choice(evaluations.METHODS),
+    default="reasoner",
+    show_default=True,
+    help="Method that proves answers; the reasoner needs the extra `english`.",
+)
+@with_database
+@with_json
+def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_json: bool, **options: Any) -> None:
+    """Answer by proof where there is one, and by a model elsewhere, with the risk at each coverage.
+
+    The model's answers are those that `ask` stored; the most confident ones come first, by the margin of their scores.
+
+    \b
+    hapax evaluate winograd ask wsc_273_annotated_final.csv -m smollm2 --method likelihood-partial
+    hapax evaluate winograd hybrid wsc_273_annotated_final.csv
+    """
+    from hapax.api import schemas
+
+    items = [item for item in evaluations.read_schemas(*paths) if not sources or item.source in sources]
+    with open_kb(database, read_only=True, begun_by="hapax evaluate winograd ask") as kb:
+        evaluation = schemas.combine_proofs(kb, items, **options)
+    print_result(evaluation.result, as_json)
 
 
 def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[list[RuleAnswer]]:

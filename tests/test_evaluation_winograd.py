@@ -31,9 +31,9 @@ from hapax.evaluation.winograd.data import (
     pairs_of,
     pronoun_of,
     pronoun_place,
-    read_items,
     replaced,
 )
+from hapax.evaluation.winograd.files import read_items
 from hapax.evaluation.winograd.prompts import EXEMPLARS, PromptMethod, PromptWording, prompt, pronoun_question
 from hapax.evaluation.winograd.reading import read_as_released, read_strictly
 from hapax.evaluation.winograd.scores import SentenceAnswer, mcnemar, measure

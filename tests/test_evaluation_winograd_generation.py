@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from hapax.evaluation.votes.questions import SCHEMA_LABELS
 from hapax.evaluation.winograd import shipped_lm_eval
 from hapax.evaluation.winograd.analogies import ANALOGIES, paper_prompt, read_entities, released_prompt
-from hapax.evaluation.winograd.data import WSC273, Pair, pairs_of, read_items
+from hapax.evaluation.winograd.data import WSC273, Pair, pairs_of
+from hapax.evaluation.winograd.files import read_items
 from hapax.evaluation.winograd.gating import (
     ASSOCIATION,
     NON_LLM_PROOF,

@@ -10,7 +10,8 @@ import pytest
 import winograd_fixture as fixture
 from cli_fixture import run
 
-from hapax.evaluation.winograd.data import pairs_of, read_items
+from hapax.evaluation.winograd.data import pairs_of
+from hapax.evaluation.winograd.files import read_items
 
 ANNOTATED = Path(__file__).parent.parent.parent / "shared" / "data" / "cr_wsc" / "wsc_273_annotated_final.csv"
 

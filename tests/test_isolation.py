@@ -134,6 +134,9 @@ SCHEMAS = (
     (*WINOGRAD, "judged", "schemas.csv", *ASKED),
     (*WINOGRAD, "export", "schemas.csv"),
     (*WINOGRAD, "rules", "schemas.csv"),
+    (*WINOGRAD, "robustness", "schemas.csv"),
+    (*WINOGRAD, "hybrid", "schemas.csv", "--method", "patterns", *ASKED),
+    (*WINOGRAD, "association", "wsc.csv", *ASKED),
     (*WINOGRAD, "prove", *ANT),
 )
 CHAINS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -148,6 +151,7 @@ NOT_RUN = {
     "evaluate entailment train": "trains a transformer",
     "evaluate entailment test": "needs a trained transformer",
     "evaluate booqa build": "needs an installed WordNet",
+    "evaluate winograd reword": "needs an English parser",
     "evaluate booqa score": "needs the questions that `build` writes",
 }
 """Commands that need what a test folder cannot hold, with what that is."""
@@ -157,6 +161,7 @@ REFUSED = {
     "votes import": "the sheet is not filled in",
     "votes report": "there are no votes",
     "evaluate winograd import": "the sheet is not filled in",
+    "evaluate winograd robustness": "the file has no rewordings",
 }
 """Commands that end with exit code 1 here, with the reason."""
 
@@ -207,6 +212,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     winograd_fixture.write(folder / "schemas.csv", winograd_fixture.PLAIN)
+    winograd_fixture.annotated(folder / "wsc.csv")
     return folder
 
 

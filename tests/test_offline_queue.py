@@ -43,6 +43,7 @@ ASKING = {
     "leaderboard": "leaderboard frozen --sample 2",
     "soundness": "evaluate soundness",
     "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
+    "winograd association": "evaluate winograd association wsc.csv",
     "winograd generate": "evaluate winograd generate schemas.csv --out new.jsonl --limit 1",
     "winograd rules": "evaluate winograd rules schemas.csv --mapper openai:small",
     "entailment score": "evaluate entailment score dev.txt --scorer critic --scorer likelihood",
@@ -84,6 +85,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         json.dumps({**content, "judge": "openai:other", "baseline": {"calls": 1}}), "utf-8"
     )
     winograd_fixture.write(folder / "schemas.csv", winograd_fixture.PLAIN)
+    winograd_fixture.annotated(folder / "wsc.csv")
     _write_questions(folder)
     given = ("search", folder / "money.rules", "-m", f"scripted:{folder / 'script.json'}", "--db", folder / "kb.db")
     assert invoke(*given, "--no-progress").exit_code == 0

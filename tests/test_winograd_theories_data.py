@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hapax.evaluation.winograd.data import WinogradItem, read_items
+from hapax.evaluation.winograd.data import WinogradItem
+from hapax.evaluation.winograd.files import read_items
 from hapax.evaluation.winograd.theories.abstraction import entity_name
 from hapax.evaluation.winograd.theories.measure import RuleAnswer, answer_all, figures, uncovered, wrong
 from hapax.evaluation.winograd.theories.patterns import PatternBook

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.winograd.data import Pair, pairs_of, read_items
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_items
 from hapax.evaluation.winograd.prompts import question_block
 
 SCHEMAS = (
@@ -45,6 +46,20 @@ def write(path: Path, entities: tuple[tuple[str, str], ...]) -> Path:
             for label, quality in enumerate(qualities):
                 sentence = text.format(a=a, b=b, q=quality)
                 writer.writerow((sentence, pronoun, f"The {a}", f"The {b}", label))
+    return path
+
+
+def annotated(path: Path) -> Path:
+    """A pair and its reversal, in whose sentences the associated entity is the wrong one, as the annotated WSC file."""
+    options, exchanged = json.dumps(["the fish", "the worm"]), json.dumps(["the worm", "the fish"])
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("text", "pronoun", "options", "label", "mod", "mod_text"))
+        for label, quality in enumerate(("hungry", "tasty")):
+            text, modified = (
+                f"The {a} ate the {b}. It was {quality}." for a, b in (("fish", "worm"), ("worm", "fish"))
+            )
+            writer.writerow((text, "It", options, label, exchanged, modified))
     return path
 
 

@@ -12,7 +12,7 @@ from itertools import chain
 
 from hapax.engine.inference.theory import Theory
 from hapax.engine.mining.candidates import CONSTANT, MinedAtom, RuleCandidate, variable_type
-from hapax.engine.mining.measuring import Instance, LeastConfidence, RuleMeasuring, RuleMeasures
+from hapax.engine.mining.measuring import Instance, LeastConfidence, RuleMeasures, RuleMeasuring
 from hapax.engine.mining.screening import Conclusion, LeastSupport, Screening
 from hapax.engine.mining.shapes import MOST_PREMISES, RuleShape, shapes
 from hapax.engine.mining.tables import MiningSources, MiningTables

@@ -33,7 +33,9 @@ PAIRS_TOGETHER = 16
 @checked
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """Settings of asking. `temperature` 0 asks for the likeliest reply; `tokens` limits its length."""
+    """Settings of asking. `temperature` 0 asks for the likeliest reply; `tokens` limits its length; `consistent`: the
+    two sentences of a pair get different answers, for methods that score.
+    """
 
     method: PromptMethod = PromptMethod.ZERO_SHOT
     variant: PromptWording = PromptWording.PAPER
@@ -41,6 +43,7 @@ class AskSettings:
     temperature: float = 0.0
     tokens: int = 512
     seed: int = 0
+    consistent: bool = False
 
     @property
     def name(self) -> str:
@@ -58,6 +61,8 @@ class PairAnswer:
     strict: Answers
     released: tuple[int, int]
     concepts: Concepts | None = None
+    margins: tuple[float, ...] = ()
+    """For methods that score: by sentence, the score of the chosen option less that of the other, in nats."""
 
     @property
     def answers(self) -> tuple[SentenceAnswer, SentenceAnswer]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from hapax.evaluation.shared.results import ExperimentResult
 from hapax.evaluation.winograd.abstraction import Concepts, read_concepts
-from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.runs import WITHOUT_VARIANT, StoredRun, stored_runs
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import CallRecord

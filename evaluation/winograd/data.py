@@ -5,21 +5,21 @@ Rows count from 0 after the header, as in the papers and the released code.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb.values import refusal
 
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
 SOURCES = (WSC273, HUMAN, MACHINE)
+
+BLANK = "_"
+"""Stands for the pronoun in sets whose sentences have a blank instead (WinoGrande)."""
+
+STAND_IN = "they"
+"""Pronoun that fills a blank for a parser or pattern. Its number says nothing of the entity meant."""
 
 UNCHANGED = "kept unchanged"
 """Remedy of faults that the reader leaves in the text."""
@@ -45,10 +45,6 @@ _SENTENCE_END = re.compile(r"(?:^|[.!?]\s+)$")
 
 # `her` is possessive if a noun follows, so not before one of these words.
 _NOUN_BEHIND = re.compile(r"\s+(?!(?:to|in|out|up|and|about|from|with|for)\b)\w")
-
-# Columns by which the two published files are recognized.
-_ANNOTATED = {"text", "pronoun", "options", "label", "mod", "mod_text"}
-_GENERATED = {"text", "pronoun", "entity1", "entity2", "label", "use_tq"}
 
 
 class UnreadableItemsError(HapaxError):
@@ -76,9 +72,15 @@ class WinogradItem:
     pronoun_start: int | None = None
     """Where the pronoun begins in the text, if the file says so."""
 
+    rewording: str = ""
+    """Kind of change that made this sentence of another one, such as `voice`; empty for an original."""
+
+    base: str = ""
+    """Identity that an original shares with its rewordings; empty if the file has no rewordings of it."""
+
     def to_json(self) -> dict[str, Any]:
         """The item as an object for a JSONL file; `read_items` derives ids and places from file name and row."""
-        return {
+        row: dict[str, Any] = {
             "pair": self.pair,
             "family": self.family,
             "text": self.text,
@@ -86,6 +88,9 @@ class WinogradItem:
             "options": list(self.options),
             "label": self.answer,
         }
+        if self.base:
+            row |= {"base": self.base, "rewording": self.rewording, "pronoun_loc": self.pronoun_start}
+        return row
 
 
 Pair = tuple[WinogradItem, WinogradItem]
@@ -140,49 +145,6 @@ class ItemFile:
     faults: list[ItemFault] = field(default_factory=list)
 
 
-def read_items(path: Path, source: str | None = None, published: bool = False) -> list[WinogradItem]:
-    """Items of a file, in its order; only those of `source` if it is given.
-
-    The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
-    pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
-    separate source. A pronoun that does not fit its sentence is corrected unless `published`. Raises
-    UnreadableItemsError.
-    """
-    items = read_file(path, published).items
-    return items if source is None else [item for item in items if item.source == source]
-
-
-def read_file(path: Path, published: bool = False) -> ItemFile:
-    """Items and faults of a file. Raises UnreadableItemsError."""
-    rows = _rows(Path(path))
-    columns = set.intersection(*map(set, rows)) if rows else set()
-    if columns >= _ANNOTATED:
-        file = _read_annotated(_as_text(rows), Path(path).name, published)
-    elif columns >= _GENERATED:
-        file = _read_generated(_as_text(rows), Path(path).name, published)
-    elif {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
-        file = _read_plain(rows, Path(path), published)
-    else:
-        raise UnreadableItemsError(
-            f"{path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
-            "Give a CSV file with these columns in its header, or a JSONL file with these fields."
-        )
-    # Other sources come after the three known ones.
-    file.faults.sort(key=lambda fault: (SOURCES.index(fault.source) if fault.source in SOURCES else 9, fault.rows))
-    return file
-
-
-def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, str]]:
-    """Rows with text cells, as from a CSV file, even if they come from a JSONL file."""
-    texts: list[Mapping[str, str]] = []
-    for row in rows:
-        cells = {}
-        for name, cell in row.items():
-            cells[name] = cell if isinstance(cell, str) else "" if cell is None else json.dumps(cell)
-        texts.append(cells)
-    return texts
-
-
 def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
     """Pairs of items with the same `pair`, in order of first appearance. Items without a partner are left out."""
     groups: dict[str, list[WinogradItem]] = {}
@@ -199,231 +161,6 @@ def source_counts(items: Sequence[WinogradItem]) -> list[SourceCount]:
         pairs = pairs_of(sentences)
         counts.append(SourceCount(source, len(sentences), len(pairs), len({pair[0].family for pair in pairs})))
     return counts
-
-
-def _rows(path: Path) -> list[Mapping[str, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableItemsError(f"{path} cannot be read: {error}. Give a CSV or JSONL file in UTF-8.") from error
-    if path.suffix.lower() in (".jsonl", ".json"):
-        return list(_json_rows(path, text))
-    try:
-        # A row that ends early has empty cells.
-        return list(csv.DictReader(io.StringIO(text, newline=""), restval="", strict=True))
-    except csv.Error as error:
-        raise UnreadableItemsError(
-            f"{path} is not a CSV file: {error}. Quote cells that contain quotes or line breaks."
-        ) from error
-
-
-def _json_rows(path: Path, text: str) -> Iterator[Mapping[str, Any]]:
-    # Not `splitlines`, which would also split JSON texts at separators such as U+2028.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UnreadableItemsError(
-                f"{path}:{number} is not valid JSON: {error}. Put one object on each line."
-            ) from error
-        if not isinstance(row, dict):
-            raise UnreadableItemsError(f"{path}:{number} is not a JSON object. Put one object on each line.")
-        yield row
-
-
-def _read_annotated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
-    """WSC-273 with its human modifications. Pairs are adjacent rows of one schema with different labels."""
-    file = ItemFile()
-    heads = _pair_heads(rows, name)
-    for number, row in enumerate(rows):
-        options = _options(row["options"], name, number)
-        pair = f"{WSC273}:{heads[number]}"
-        file.items.append(_item(_Place(WSC273, number, name, pair, pair), row, options))
-    for head in sorted(set(heads)):
-        # Only rows with a partner were modified; the modification is in columns of the same two rows.
-        if rows[head]["mod"].strip() and heads[head + 1 : head + 2] == [head]:
-            _add_modified_pair(rows, name, head, file)
-            if published:
-                file.items[-2:] = _as_released(rows, head, file.items[-2:])
-    _check_pronouns(file, published)
-    return file
-
-
-def _pair_heads(rows: Sequence[Mapping[str, Any]], name: str) -> list[int]:
-    """First row of each row's pair; a row without a partner is its own first row."""
-    heads = list(range(len(rows)))
-    number = 0
-    while number + 1 < len(rows):
-        first = _entities(rows[number], name, number)
-        second = _entities(rows[number + 1], name, number + 1)
-        labels = {str(rows[number]["label"]).strip(), str(rows[number + 1]["label"]).strip()}
-        shared = {option.casefold() for option in first} & {option.casefold() for option in second}
-        if labels == {"0", "1"} and shared:
-            heads[number + 1] = number
-            number += 1
-        number += 1
-    return heads
-
-
-def _add_modified_pair(rows: Sequence[Mapping[str, Any]], name: str, head: int, file: ItemFile) -> None:
-    """Add the human-modified pair of the rows `head` and `head + 1`, and its faults."""
-    # The second row may leave its options out, and then shares those of the first.
-    first = _options(rows[head]["mod"], name, head)
-    pair, family = f"{HUMAN}:{head}", f"{WSC273}:{head}"
-    items: dict[int, WinogradItem] = {}
-    for number in (head, head + 1):
-        row = rows[number]
-        options = _options(row["mod"], name, number) if row["mod"].strip() else first
-        text = row["mod_text"].strip() or replaced(row["text"], _options(row["options"], name, number), options)
-        item = _item(_Place(HUMAN, number, name, pair, family), {**row, "text": text, "pronoun_loc": ""}, options)
-        file.items.append(item)
-        items[number] = item
-        if options != first:
-            place = 0 if first[0] != options[0] else 1
-            file.faults.append(
-                ItemFault(
-                    HUMAN,
-                    (number,),
-                    f"the option {first[place]!r} of the pair's first row is not in this sentence",
-                    f"the option of this row is used, {options[place]!r}",
-                )
-            )
-    _check_options(file, items)
-
-
-def _as_released(rows: Sequence[Mapping[str, Any]], head: int, pair: Sequence[WinogradItem]) -> list[WinogradItem]:
-    """The pair as the released code asks it: lower case, options and pronoun of the first row for both."""
-    options = pair[0].options
-    released = []
-    for number, item in zip((head, head + 1), pair, strict=True):
-        text = rows[number]["mod_text"]
-        if not rows[head]["mod_text"].strip():
-            text = rows[number]["text"].lower()
-            for old, new in zip(_options(rows[head]["options"], "", head), options, strict=True):
-                text = text.replace(old.lower(), new)
-        released.append(replace(item, text=text, options=options, pronoun=pair[0].pronoun, pronoun_start=None))
-    return released
-
-
-def _read_generated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
-    """CR-WSC-M: two rows per pair, five pairs per family. A pair is used if `use_tq` is set in either row."""
-    file = ItemFile()
-    if len(rows) % 2:
-        raise UnreadableItemsError(
-            f"{name} has {len(rows)} rows, which is an odd number. Give two rows for each schema."
-        )
-    for head in range(0, len(rows), 2):
-        flags = [str(rows[number]["use_tq"]).strip() == "1" for number in (head, head + 1)]
-        pair = f"{MACHINE}:{head}"
-        family = f"{MACHINE}:{head - head % (2 * MACHINE_FAMILY)}"
-        if flags[0] != flags[1]:
-            problem = "one row of the pair is marked as used and one is not"
-            file.faults.append(ItemFault(MACHINE, (head, head + 1), problem, "both are used"))
-        items: dict[int, WinogradItem] = {}
-        for number in (head, head + 1):
-            row = rows[number]
-            item = _item(_Place(MACHINE, number, name, pair, family), row, _entities(row, name, number))
-            if published:
-                # The release asks about both sentences with the pronoun and the options of the first.
-                first = rows[head]
-                options = (first["entity1"], first["entity2"])
-                item = replace(item, text=row["text"], pronoun=first["pronoun"], options=options, pronoun_start=None)
-            if any(flags):
-                file.items.append(item)
-            items[number] = item
-        _check_options(file, items, any(flags))
-    _check_pronouns(file, published)
-    return file
-
-
-def _read_plain(rows: Sequence[Mapping[str, Any]], path: Path, published: bool) -> ItemFile:
-    """Any other file: pairs by their `pair` column, or else adjacent rows of one schema with different labels."""
-    file = ItemFile()
-    heads = [] if all(str(row.get("pair") or "") for row in rows) else _pair_heads(rows, path.name)
-    for number, row in enumerate(rows):
-        pair = str(row["pair"]) if not heads else f"{path.stem}:{heads[number]}"
-        options = _entities(row, path.name, number)
-        place = _Place(path.stem, number, path.name, pair, str(row.get("family") or pair))
-        item = _item(place, row, options)
-        file.items.append(item)
-        for option in options:
-            if not occurs_in(core(option), item.text):
-                problem = f"the option {option!r} is not in the sentence"
-                file.faults.append(ItemFault(path.stem, (number,), problem, UNCHANGED))
-    counts = Counter(item.pair for item in file.items)
-    for number, item in enumerate(file.items):
-        if counts[item.pair] > 2:
-            raise UnreadableItemsError(
-                f"{path.name} row {number}: the pair {item.pair!r} has {counts[item.pair]} rows. "
-                "Give each pair two rows."
-            )
-    _check_pronouns(file, published)
-    return file
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Position of an item, with its pair and family."""
-
-    source: str
-    number: int
-    file: str
-    pair: str
-    family: str
-
-
-def _item(place: _Place, row: Mapping[str, Any], options: tuple[str, str]) -> WinogradItem:
-    label = str(row["label"]).strip()
-    where = f"{place.file} row {place.number}"
-    if label not in ("0", "1"):
-        raise UnreadableItemsError(
-            f"{where}: the label is {label!r}. Write 0 or 1, the number of the option that is meant."
-        )
-    text = " ".join(str(row["text"]).split())
-    pronoun = str(row["pronoun"]).strip()
-    if not text or not pronoun:
-        raise UnreadableItemsError(f"{where}: the {'pronoun' if text else 'text'} is empty. Fill it in.")
-    for cell in (text, pronoun, *options):
-        if reason := refusal(cell):
-            raise UnreadableItemsError(f"{where}: {reason}.")
-    identity = f"{place.source}:{place.number}"
-    return WinogradItem(
-        identity, place.pair, place.source, text, pronoun, options, int(label), where, place.family, _start(row, text)
-    )
-
-
-def _start(row: Mapping[str, Any], text: str) -> int | None:
-    """The column `pronoun_loc`, which counts characters of the text as written."""
-    stated = str(row.get("pronoun_loc") or "")
-    return int(stated) if stated.isdecimal() and text == row["text"] else None
-
-
-def _entities(row: Mapping[str, Any], name: str, number: int) -> tuple[str, str]:
-    if row.get("options") is not None:
-        return _options(row["options"], name, number)
-    return _two([row["entity1"], row["entity2"]], name, number)
-
-
-def _options(cell: Any, name: str, number: int) -> tuple[str, str]:
-    """Two options from a JSON list, or from a cell that contains such a list as text."""
-    try:
-        listed = json.loads(cell) if isinstance(cell, str) else cell
-    except (ValueError, RecursionError):
-        listed = None
-    return _two(listed, name, number)
-
-
-def _two(listed: Any, name: str, number: int) -> tuple[str, str]:
-    if not isinstance(listed, list) or len(listed) != 2 or not all(isinstance(option, str) for option in listed):
-        raise UnreadableItemsError(
-            f'{name} row {number}: the options are {listed!r}. Give two texts, such as ["the cat", "Ann"].'
-        )
-    first, second = (" ".join(option.split()) for option in listed)
-    if not first or not second or first.casefold() == second.casefold():
-        raise UnreadableItemsError(f"{name} row {number}: the options are {listed!r}. Give two different texts.")
-    return first, second
 
 
 def replaced(text: str, old: tuple[str, str], new: tuple[str, str]) -> str:
@@ -469,19 +206,6 @@ def core(option: str) -> str:
     return _DETERMINER.sub("", option) or option
 
 
-def _check_options(file: ItemFile, items: Mapping[int, WinogradItem], used: bool = True) -> None:
-    """Report options of a published pair, given by row, that are not in their sentences."""
-    rows: dict[tuple[str, str], list[int]] = {}
-    for number, item in items.items():
-        for option in item.options:
-            # Articles count, since the released code replaces options together with their articles.
-            if option.casefold() not in item.text.casefold():
-                rows.setdefault((item.source, option), []).append(number)
-    for (source, option), numbers in rows.items():
-        problem = f"the option {option!r} is not in the sentence"
-        file.faults.append(ItemFault(source, tuple(numbers), problem, UNCHANGED, used))
-
-
 def pronoun_of(item: WinogradItem) -> str:
     """The pronoun that the sentence asks about, from the last clause with a pronoun.
 
@@ -508,9 +232,12 @@ def pronoun_place(item: WinogradItem) -> re.Match[str] | None:
 
     None if no clause has it. On WSC-273, without what the file says, the rule finds 269 of 273 places.
     """
-    pronoun = re.compile(rf"(?<!\w){re.escape(item.pronoun)}(?!\w)", re.IGNORECASE)
-    if item.pronoun_start is not None and (stated := pronoun.match(item.text, item.pronoun_start)):
-        return stated
+    word = re.escape(item.pronoun)
+    # At a stated place the pronoun may touch other words, as in languages that are written without blanks.
+    stated = re.compile(word, re.IGNORECASE)
+    if item.pronoun_start is not None and (match := stated.match(item.text, item.pronoun_start)):
+        return match
+    pronoun = re.compile(rf"(?<!\w){word}(?!\w)", re.IGNORECASE)
     for start, end in reversed(_clauses(item.text)):
         # Searched in the whole sentence, so that what stands around the pronoun can be read off the match.
         if match := pronoun.search(item.text, start, end):
@@ -546,24 +273,3 @@ def clause_with(item: WinogradItem, entity: str) -> str | None:
     before, behind = item.text[start : pronoun.start()], item.text[pronoun.end() : end]
     sentence = f"{before}{in_place_of(pronoun, entity)}{behind}".strip(" .,;:!?")
     return f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def _check_pronouns(file: ItemFile, published: bool) -> None:
-    """Report pronouns that do not fit their sentences, and correct them unless `published`."""
-    wrong: dict[tuple[str, str, str], list[int]] = {}
-    for position, item in enumerate(file.items):
-        # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one.
-        if item.source == WSC273:
-            continue
-        fitting = pronoun_of(item)
-        if fitting.casefold() == item.pronoun.casefold():
-            continue
-        # Items of unused pairs are not in the file, so positions in the list are no row numbers.
-        row = int(item.id.rpartition(":")[2])
-        wrong.setdefault((item.source, item.pronoun, fitting), []).append(row)
-        if not published:
-            file.items[position] = replace(item, pronoun=fitting)
-    for (source, pronoun, fitting), rows in wrong.items():
-        remedy = "left as published" if published else f"{fitting!r} is used"
-        problem = f"the pronoun asked about is {fitting!r}, not {pronoun!r}"
-        file.faults.append(ItemFault(source, tuple(rows), problem, remedy))

@@ -11,7 +11,9 @@ from typing import Any
 
 from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.yaml_text import Function, yaml_text
-from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_file
+from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -44,12 +46,14 @@ of answers; the others read the answers from the model's text, by the rules in `
 @checked
 @dataclass(frozen=True, slots=True)
 class SchemaExportOptions:
-    """Options of an export. `name`: the first part of all task names."""
+    """Options of an export. `name`: the first part of all task names; `skip_leaked`, `skip_faulty`: as for asking."""
 
     name: str = "winograd"
     variant: PromptWording = PromptWording.PAPER
     sources: tuple[str, ...] = ()
     formats: tuple[str, ...] = FORMATS
+    skip_leaked: bool = False
+    skip_faulty: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaExportOptions:
@@ -65,12 +69,14 @@ def export(paths: Sequence[Path], options: SchemaExportOptions, folder: Path) ->
     if not re.fullmatch(r"[a-z][a-z0-9_]*", options.name):
         raise HapaxError(f"{options.name!r} is not a valid task name. Use lower-case letters, digits and underscores.")
     by_slug: dict[str, list[Pair]] = {}
+    pairs: list[Pair] = []
     for path in paths:
-        for pair in pairs_of(read_file(path).items):
-            if not options.sources or pair[0].source in options.sources:
-                # The harness takes lower-case letters, digits and underscores in the names of tasks.
-                slug = re.sub(r"[^a-z0-9]+", "_", pair[0].source.lower()).strip("_") or "pairs"
-                by_slug.setdefault(slug, []).append(pair)
+        pairs += pairs_of(read_file(path, skip_faulty=options.skip_faulty).items)
+    for pair in without_leaks(pairs) if options.skip_leaked else pairs:
+        if not options.sources or pair[0].source in options.sources:
+            # The harness takes lower-case letters, digits and underscores in the names of tasks.
+            slug = re.sub(r"[^a-z0-9]+", "_", pair[0].source.lower()).strip("_") or "pairs"
+            by_slug.setdefault(slug, []).append(pair)
     if not by_slug:
         raise HapaxError(f"{', '.join(map(str, paths))}: no pairs to export. Name another file, or another --source.")
     written = []

@@ -7,15 +7,23 @@ base model must not reach.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import fmean
 
 from hapax.engine.search.ranking import kept
-from hapax.evaluation.winograd.asking import Ask
-from hapax.evaluation.winograd.data import Pair, WinogradItem, clause_with
+from hapax.evaluation.shared.estimates import Estimate, auc_estimate
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.winograd.asking import ROLE, Ask
+from hapax.evaluation.winograd.data import HUMAN, Pair, WinogradItem, clause_with, pairs_of
+from hapax.evaluation.winograd.files import read_items
+from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import LikelihoodModel
 
 ASSOCIATION, NON_LLM_PROOF, SHARE = "winograd association", "winograd non-llm-proof", "winograd share"
 """Names of the gates in stored decisions."""
@@ -53,6 +61,85 @@ def associations(pairs: Sequence[Pair], model: JournaledLikelihood) -> list[Asso
             differences.append((wrong - wrong_alone) - (right - right_alone))
         results.append(Association((differences[0], differences[1])) if differences else None)
     return results
+
+
+WANTED_REVERSED, WANTED_SOURCES = 45 / 51, 10 / 51
+"""Shares of CR-WSC-H and of its sources: a gate is useful if at least and at most these pass it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationSplit:
+    """Association of reversed pairs and of their sources under a model.
+
+    `threshold`: of the gate that passes the wanted share of reversed pairs, so that a lower one would pass more
+    sources; `reversed_passing` and `sources_passing`: pairs at or above it. `auc`: probability that a reversed pair
+    favours the wrong answer more than a source pair.
+    """
+
+    model: str
+    reversed_scores: tuple[float, ...]
+    source_scores: tuple[float, ...]
+    threshold: float
+    auc: Estimate
+
+    @property
+    def reversed_passing(self) -> int:
+        return sum(score >= self.threshold for score in self.reversed_scores)
+
+    @property
+    def sources_passing(self) -> int:
+        return sum(score >= self.threshold for score in self.source_scores)
+
+    @property
+    def separates(self) -> bool:
+        """True if at most the wanted share of sources passes with the reversed pairs."""
+        return self.sources_passing <= WANTED_SOURCES * len(self.source_scores)
+
+
+def association_split(path: Path, model: LikelihoodModel, journal: Journal) -> AssociationSplit:
+    """Measure CR-WSC-H and its sources. Raises HapaxError if the file does not have both."""
+    by_pair = {pair[0].pair: pair for pair in pairs_of(read_items(path))}
+    reversed_pairs = [pair for pair in by_pair.values() if pair[0].source == HUMAN and pair[0].family in by_pair]
+    if not reversed_pairs:
+        raise HapaxError(f"{path}: no pairs of {HUMAN} with their sources. Give the annotated WSC file.")
+    sources = [by_pair[pair[0].family] for pair in reversed_pairs]
+    scorer = JournaledLikelihood(model, journal, role=ROLE)
+    measured = associations([*reversed_pairs, *sources], scorer)
+    count = len(reversed_pairs)
+    reversed_scores = tuple(score.mean for score in measured[:count] if score is not None)
+    source_scores = tuple(score.mean for score in measured[count:] if score is not None)
+    # The highest threshold that the wanted share passes.
+    passing = math.ceil(WANTED_REVERSED * len(reversed_scores) - 1e-9)
+    threshold = sorted(reversed_scores, reverse=True)[passing - 1]
+    estimate = auc_estimate(reversed_scores, source_scores)
+    return AssociationSplit(model.identity.name, reversed_scores, source_scores, threshold, estimate)
+
+
+def association_result(split: AssociationSplit) -> ExperimentResult:
+    """The gate that passes the wanted reversed pairs, and a sentence that says if the model separates them."""
+    reversed_count, source_count = len(split.reversed_scores), len(split.source_scores)
+    row = (
+        split.model,
+        f"{split.threshold:.2f}",
+        f"{split.reversed_passing} of {reversed_count}",
+        f"{split.sources_passing} of {source_count}",
+        str(split.auc),
+    )
+    columns = ("model", "threshold, nats", "reversed pairs passing", "sources passing", "AUC")
+    if split.separates:
+        verdict = f"This model can gate new schemas: use --threshold {split.threshold:.2f}."
+    else:
+        verdict = (
+            "This model cannot gate new schemas by association: with the reversed pairs, "
+            f"{split.sources_passing} of {source_count} sources pass. Use another model."
+        )
+    figures = {
+        **asdict(split),
+        "reversed_passing": split.reversed_passing,
+        "sources_passing": split.sources_passing,
+        "separates": split.separates,
+    }
+    return ExperimentResult([ResultTable("", columns, [row])], figures, details=[verdict])
 
 
 def _texts(pair: Pair) -> tuple[str, ...] | None:

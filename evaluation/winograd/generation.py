@@ -14,7 +14,8 @@ from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.winograd import gating
 from hapax.evaluation.winograd.analogies import ANALOGIES, EntityPair, paper_prompt, read_entities, released_prompt
 from hapax.evaluation.winograd.asking import AskSettings, asking
-from hapax.evaluation.winograd.data import Pair, core, occurs_in, pairs_of, read_file, replaced
+from hapax.evaluation.winograd.data import Pair, core, occurs_in, pairs_of, replaced
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

@@ -9,15 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
-from hapax.evaluation.winograd.data import (
-    ItemFault,
-    Pair,
-    SourceCount,
-    WinogradItem,
-    pairs_of,
-    read_file,
-    source_counts,
-)
+from hapax.evaluation.winograd.data import ItemFault, Pair, SourceCount, WinogradItem, pairs_of, source_counts
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.prompts import EXEMPLARS
 from hapax.grammar.words import counted
 
@@ -74,12 +67,14 @@ def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-def file_result(paths: Iterable[Path], published: bool = False, most: int | None = None) -> ExperimentResult:
+def file_result(
+    paths: Iterable[Path], published: bool = False, most: int | None = None, skip_faulty: bool = False
+) -> ExperimentResult:
     """Sizes of the sources in files, their faults with up to `most` row numbers each, and their leaked pairs."""
     items: list[WinogradItem] = []
     faults: list[ItemFault] = []
     for path in paths:
-        file = read_file(path, published)
+        file = read_file(path, published, skip_faulty)
         items += file.items
         faults += file.faults
     counts = source_counts(items)

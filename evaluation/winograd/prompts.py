@@ -18,7 +18,7 @@ from hapax.grammar.errors import HapaxError
 class PromptMethod(StrEnum):
     """Method of asking. `aot-staged` abstracts, answers and maps back in separate steps; `own` is a user's prompt.
 
-    `likelihood` and `likelihood-partial` ask nothing: they compare sentences in which an option replaces the pronoun.
+    The methods that begin with `likelihood` score texts instead of reading a reply (`likelihoods.py`).
     """
 
     ZERO_SHOT = "zero-shot"
@@ -31,6 +31,8 @@ class PromptMethod(StrEnum):
     OWN = "own"
     LIKELIHOOD = "likelihood"
     LIKELIHOOD_PARTIAL = "likelihood-partial"
+    LIKELIHOOD_PMI = "likelihood-pmi"
+    LIKELIHOOD_CHOICE = "likelihood-choice"
 
 
 class PromptWording(StrEnum):
@@ -125,11 +127,16 @@ EXEMPLARS: Mapping[tuple[PromptMethod, PromptWording], str] = {
 }
 """Worked examples that precede the question; zero-shot methods have none."""
 
-SUBSTITUTED = (PromptMethod.LIKELIHOOD, PromptMethod.LIKELIHOOD_PARTIAL)
-"""Methods that score sentences instead of prompting."""
+SCORED = (
+    PromptMethod.LIKELIHOOD,
+    PromptMethod.LIKELIHOOD_PARTIAL,
+    PromptMethod.LIKELIHOOD_PMI,
+    PromptMethod.LIKELIHOOD_CHOICE,
+)
+"""Methods that score texts instead of prompting."""
 
 PROMPTED = tuple(
-    method for method in PromptMethod if method not in (PromptMethod.AOT_STAGED, PromptMethod.OWN, *SUBSTITUTED)
+    method for method in PromptMethod if method not in (PromptMethod.AOT_STAGED, PromptMethod.OWN, *SCORED)
 )
 """The six single-prompt methods of the paper's table 2."""
 

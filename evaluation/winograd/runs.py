@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
 from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, asking
-from hapax.evaluation.winograd.data import Pair, pairs_of, read_file
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.leaks import without_leaks
-from hapax.evaluation.winograd.prompts import PROMPTED, SUBSTITUTED, PromptMethod, PromptWording, read_own
+from hapax.evaluation.winograd.likelihoods import scoring
+from hapax.evaluation.winograd.prompts import PROMPTED, SCORED, PromptMethod, PromptWording, read_own
 from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
-from hapax.evaluation.winograd.substitution import substituting
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import RunRecord, content_id
@@ -27,7 +28,7 @@ from hapax.llm_oracle.protocols import KNOWLEDGE, LIKELIHOOD, Generator, Likelih
 from hapax.llm_oracle.registry import open_model
 
 COMMAND = "evaluate winograd ask"
-WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SUBSTITUTED)
+WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SCORED)
 """Methods without a second wording."""
 ALL = "all"
 
@@ -37,7 +38,7 @@ ALL = "all"
 class SchemaAskOptions:
     """Options of asking. `settings`: a method and its settings for each run; `limit`: most pairs of each source;
     `published`: rows exactly as published; `skip_leaked`: leave out pairs of another source word for word, and those
-    that a prompt shows as its example.
+    that a prompt shows as its example; `skip_faulty`: leave out rows that cannot be read, instead of refusing the file.
     """
 
     model: str = "embedded"
@@ -46,6 +47,7 @@ class SchemaAskOptions:
     published: bool = False
     limit: int | None = None
     skip_leaked: bool = False
+    skip_faulty: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
@@ -56,16 +58,19 @@ class SchemaAskOptions:
             tokens=options["reply_tokens"],
             seed=options["seed"],
         )
+        consistent = options["pair_consistent"]
         methods: dict[PromptMethod, None] = {}
         for name in options["methods"]:
             methods |= dict.fromkeys(PROMPTED if name == ALL else (PromptMethod(name),))
-        settings = [replace(base, method=method) for method in methods]
+        if consistent and not set(methods) & set(SCORED):
+            raise HapaxError(f"--pair-consistent is for methods that score: {', '.join(SCORED)}. Name one by --method.")
+        settings = [replace(base, method=method, consistent=consistent and method in SCORED) for method in methods]
         for option in options["prompts"]:
             name, equals, path = option.partition("=")
             if not equals or not name.strip() or not path:
                 raise HapaxError(f"--prompt {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt.")
             settings.append(replace(base, method=PromptMethod.OWN, own=read_own(name.strip(), Path(path))))
-        names = ("model", "sources", "published", "limit", "skip_leaked")
+        names = ("model", "sources", "published", "limit", "skip_leaked", "skip_faulty")
         return cls(settings=tuple(settings), **{name: options[name] for name in names})
 
 
@@ -88,6 +93,10 @@ class StoredRun:
     """Journal ids of the calls, by pair."""
     skip_leaked: bool = False
     """True if pairs that leak were left out."""
+    consistent: bool = False
+    """True if the two sentences of a pair got different answers, the likelier of the two ways."""
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """For methods that score: by item, the score of the chosen option less that of the other, in nats."""
 
     @property
     def name(self) -> str:
@@ -107,6 +116,7 @@ class StoredRun:
     def marks(self) -> list[str]:
         """Differences of the run's pairs from those of the source as it is read."""
         marks = ["as published"] if self.published else []
+        marks += ["pair-consistent"] if self.consistent else []
         return [*marks, "without leaked pairs"] if self.skip_leaked else marks
 
     @property
@@ -121,6 +131,7 @@ class StoredRun:
             "source",
             "published",
             "skip_leaked",
+            "consistent",
             "status",
             "pairs",
         )
@@ -183,7 +194,7 @@ class AskSession:
     def _distinct_pairs(self, paths: Sequence[Path]) -> list[Pair]:
         seen: dict[str, Pair] = {}
         for path in paths:
-            for pair in pairs_of(read_file(path, self._options.published).items):
+            for pair in pairs_of(read_file(path, self._options.published, self._options.skip_faulty).items):
                 name = pair[0].pair
                 if seen.setdefault(name, pair) != pair:
                     raise HapaxError(
@@ -200,8 +211,8 @@ class AskSession:
         journal: Journal,
         finished: Callable[[int], None] | None,
     ) -> tuple[StoredRun, BudgetReached | None]:
-        if settings.method in SUBSTITUTED:
-            identity, ask = self.likelihood.identity, substituting(self.likelihood, journal, settings.method)
+        if settings.method in SCORED:
+            identity, ask = self.likelihood.identity, scoring(self.likelihood, journal, settings)
         else:
             identity, ask = self.model.identity, asking(self.model, journal, settings)
         record = _record(identity, source, pairs, settings, self._options)
@@ -261,6 +272,8 @@ def _record(
     }
     if options.skip_leaked:  # without the option the identities of runs stay what they were
         stored_settings["skip_leaked"] = True
+    if settings.consistent:
+        stored_settings["consistent"] = True
     return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
 
 
@@ -269,10 +282,15 @@ def _summary(run: AskRun) -> dict[str, Any]:
     for pair_answer in run.answers:
         for answer in pair_answer.answers:
             cells.append([answer.item, answer.pair, answer.family, answer.gold, answer.strict, answer.released])
-    return {
+    summary: dict[str, Any] = {
         "answers": cells,
         "calls": {answer.pair[0].pair: list(answer.calls) for answer in run.answers},
     }
+    margins = {}
+    for pair_answer in run.answers:
+        for item, margin in zip(pair_answer.pair, pair_answer.margins, strict=False):
+            margins[item.id] = margin
+    return {**summary, "margins": margins} if margins else summary
 
 
 def _stored(record: RunRecord) -> StoredRun:
@@ -290,4 +308,6 @@ def _stored(record: RunRecord) -> StoredRun:
         tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
         {pair: tuple(calls) for pair, calls in record.summary["calls"].items()},
         settings.get("skip_leaked", False),
+        settings.get("consistent", False),
+        record.summary.get("margins", {}),
     )

@@ -26,6 +26,8 @@ NAMES = {
     PromptMethod.AOT_STAGED: "AoT, staged",
     PromptMethod.LIKELIHOOD: "Likelihood",
     PromptMethod.LIKELIHOOD_PARTIAL: "Likelihood, partial",
+    PromptMethod.LIKELIHOOD_PMI: "Likelihood, PMI",
+    PromptMethod.LIKELIHOOD_CHOICE: "Likelihood, choice",
 }
 """Methods as table 2 names them."""
 
@@ -40,7 +42,7 @@ RunsByMethod = dict[str, dict[str, StoredRun]]
 
 def run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
     """Scores of runs, finished or not, with intervals."""
-    readings = _readings(_shortened(runs))
+    readings = _readings(shortened(runs))
     rows = []
     for row, run in zip(readings.rows, runs, strict=True):
         rows.append((*row, _with_interval(run.measured.strict.consistency)))
@@ -51,7 +53,7 @@ def run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
 def stored_result(runs: Sequence[StoredRun], released: bool = False) -> ExperimentResult:
     """Our tables with at least one row, and the paper's tables. `released`: scores by the released reading."""
     # Scores of a part of the pairs cannot be compared with those of all.
-    finished = _shortened([run for run in runs if run.status == "done"])
+    finished = shortened([run for run in runs if run.status == "done"])
     scores_of: ScoresOf = (lambda run: run.measured.released) if released else (lambda run: run.measured.strict)
     reading = "released reading" if released else "strict reading"
     ours = (
@@ -79,7 +81,7 @@ def _notes(runs: Sequence[StoredRun]) -> Iterator[str]:
         yield f"printed, but not possible: {printed}"
 
 
-def _shortened(runs: Sequence[StoredRun]) -> list[StoredRun]:
+def shortened(runs: Sequence[StoredRun]) -> list[StoredRun]:
     """The runs without revisions of models, except where two models differ in their revision only."""
     models = {(run.model, run.revision) for run in runs}
     revisions = Counter(model for model, _ in models)

@@ -20,7 +20,7 @@ from hapax.evaluation.link.probing.run import ProbeOptions, ProbeSession
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.winograd.asking import AskSettings
 from hapax.evaluation.winograd.data import HUMAN, WSC273
-from hapax.evaluation.winograd.prompts import SUBSTITUTED
+from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.evaluation.winograd.runs import AskSession, SchemaAskOptions
 from hapax.evaluation.winograd.tables import printed_tables, run_result
 from hapax.grammar.parser import load_library
@@ -115,12 +115,16 @@ def _entailment(run: ResultsRun) -> Findings:
     return _findings(entailment_report.experiment_result(results))
 
 
+LIKELIHOODS = (PromptMethod.LIKELIHOOD, PromptMethod.LIKELIHOOD_PARTIAL)
+"""Methods of the sentence with each option in the pronoun's place."""
+
+
 def _winograd(run: ResultsRun) -> Findings:
     """WSC-273 and CR-WSC-H by the likelihood of the sentence with each option in the pronoun's place."""
     path = run.data / "cr_wsc" / "wsc_273_annotated_final.csv"
     if not path.exists():
         return _absent(path)
-    settings = tuple(AskSettings(method) for method in SUBSTITUTED)
+    settings = tuple(AskSettings(method) for method in LIKELIHOODS)
     limit = None if run.share == 1 else run.sample(100)
     options = SchemaAskOptions(run.model, settings, (WSC273, HUMAN), limit=limit)
     runs = list(AskSession(run.kb, options, run.opening).ask([path], run.journal))

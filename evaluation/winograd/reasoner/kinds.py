@@ -27,6 +27,8 @@ _AMOUNT_WORDS = """
 _AMOUNTS = frozenset(_AMOUNT_WORDS.split())
 """Nouns whose singular goes with a plural pronoun."""
 
+_AUX = ("aux", "auxpass")
+
 _NEUTER_PERSONS = frozenset({"baby", "infant", "child", "toddler"})
 
 SUBJECT_PRONOUNS = {
@@ -115,6 +117,9 @@ class Abstraction:
 
 def _is_name(parse: Parse, head: Token, span: range) -> bool:
     """True for proper names. A capital counts inside a sentence, or where all of several words have one."""
+    if head.tag == "NN" and len(span) == 1 and not any(token.text != token.text.casefold() for token in parse):
+        # Without capitals, a singular that no determiner introduces is a name: "dick envies gareth".
+        return not any(token.head == head.index and token.relation in ("det", "poss", "nummod") for token in parse)
     opens = head.index == 0 or parse[head.index - 1].tag == "."
     # A sentence begins with a bare singular only if that is a name: "Chrome beats Firefox."
     capital = head.text[:1].isupper() and (not opens or head.tag == "NN")
@@ -131,5 +136,16 @@ def _numbers(parse: Parse, head: Token, is_sure: bool) -> frozenset[str]:
         return both
     if head.tag in ("NNS", "NNPS"):
         return frozenset(("plural",))
-    # A plural that the tagger took for a singular.
-    return both if head.text.endswith("s") else frozenset(("singular",))
+    # A plural that the tagger took for a singular, or that is spelled alike: "the fish are".
+    is_open = head.text.endswith("s") or _has_plural_verb(parse, head)
+    return both if is_open else frozenset(("singular",))
+
+
+def _has_plural_verb(parse: Parse, head: Token) -> bool:
+    """True if the word is the subject of a verb in the plural."""
+    if head.relation not in ("nsubj", "nsubjpass"):
+        return False
+    forms = [
+        token for token in parse if token.index == head.head or (token.head == head.head and token.relation in _AUX)
+    ]
+    return any(token.tag == "VBP" or token.text.casefold() == "were" for token in forms)

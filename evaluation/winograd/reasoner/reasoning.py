@@ -16,6 +16,7 @@ from hapax.engine.explain import prove
 from hapax.engine.inference.proof import proof_text
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
+from hapax.evaluation.winograd.data import BLANK, STAND_IN
 from hapax.evaluation.winograd.reasoner.events import (
     ClauseRelation,
     EventReader,
@@ -118,12 +119,15 @@ class Reasoner:
         self._kb.close()
 
     def resolve(self, text: str, options: tuple[str, str], pronoun: str = "", start: int | None = None) -> Resolution:
-        """Resolve a pronoun. `start`: its place in the text, if the word alone does not tell."""
+        """Resolve a pronoun, or a blank `_`. `start`: its place in the text, if the word alone does not tell."""
+        blank = pronoun == BLANK
+        if blank:
+            text, pronoun = text.replace(BLANK, STAND_IN, 1), STAND_IN
         schema = located(self.parser.parse(text), options, pronoun, start)
         if schema is None:
             return Resolution(None, lack=Lack.NOT_NAMED)
         types = self._agreement.types(schema)
-        clashes = self._agreement.clashes(schema, types)
+        clashes = (None, None) if blank else self._agreement.clashes(schema, types)
         names = (entity_name(options[0]), entity_name(options[1]))
         steps = _abstraction_lines(names, types, clashes, schema.pronoun.text)
         events = EventReader(schema.parse).events()
@@ -326,7 +330,11 @@ def _head(parse: Parse, span: range) -> Token:
             break
         if head is None or parse[index].tag.startswith(("NN", "JJ", "CD")):
             head = parse[index]
-    return parse[span[-1]] if head is None else head
+    head = parse[span[-1]] if head is None else head
+    # "Ann and Eve" has the roles of "Ann".
+    while head.relation == "conj" and head.head in span:
+        head = parse[head.head]
+    return head
 
 
 def _pronoun(parse: Parse, spans: list[range], pronoun: str, start: int | None) -> Token | None:

@@ -43,6 +43,14 @@ class WordNet:
                 near += self._synset(part, offset)[0]
         return [synonym for synonym in dict.fromkeys(near) if synonym != word]
 
+    def synonyms(self, part: str, word: str) -> list[str]:
+        """Single words whose first sense is the first sense of this word, so that they can replace it."""
+        first = self._senses(part, word)[:1]
+        if not first:
+            return []
+        words = [name.casefold() for name in self._synset(part, first[0])[0] if name.isalpha() and name.islower()]
+        return [name for name in dict.fromkeys(words) if name != word and self._senses(part, name)[:1] == first]
+
     def _senses(self, part: str, word: str) -> tuple[int, ...]:
         return self._index.get(part, {}).get(word.casefold().replace(" ", "_"), ())
 

@@ -17,6 +17,7 @@ from hapax.engine.explain import prove
 from hapax.engine.inference.proof import proof_text
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
+from hapax.evaluation.winograd.data import BLANK, STAND_IN
 from hapax.evaluation.winograd.theories.abstraction import abstracted
 from hapax.evaluation.winograd.theories.patterns import PRONOUN, Argument, PatternBook, StatedAtom, load_patterns
 from hapax.grammar.errors import HapaxError
@@ -131,7 +132,10 @@ class Referee:
         self._kb.close()
 
     def resolve(self, text: str, options: tuple[str, str], pronoun: str = "") -> Resolution:
-        """Resolve by the patterns. `pronoun`: the word asked about, which is ignored if the sentence lacks it."""
+        """Resolve by the patterns. `pronoun`: the word asked about, or a blank; ignored if the sentence lacks it."""
+        blank = pronoun == BLANK
+        if blank:
+            text, pronoun = text.replace(BLANK, STAND_IN, 1), STAND_IN
         sentence = abstracted(text, options)
         if sentence is None:
             return Resolution(None, lack=Lack.NOT_NAMED)
@@ -143,7 +147,8 @@ class Referee:
             fitting = [reading for reading in readings if reading.pronoun == pronoun.casefold()]
         if not fitting:
             return Resolution(None, lack=Lack.OTHER_PRONOUN)
-        return self._agreeing(settled([self.judge(reading.atoms) for reading in fitting]), text, options, pronoun)
+        resolution = settled([self.judge(reading.atoms) for reading in fitting])
+        return resolution if blank else self._agreeing(resolution, text, options, pronoun)
 
     def _agreeing(self, resolution: Resolution, text: str, options: tuple[str, str], pronoun: str) -> Resolution:
         """The resolution, without its answer if the pronoun does not agree with it."""
