@@ -77,32 +77,34 @@ class RuleMeasuring:
         """The measures of a rule; None, as early as that is clear, if one of them is too low."""
         of_head = self._facts_of(rule.head)
         facts = self._count(f"SELECT count(*) FROM {of_head}")  # noqa: S608  ours
+        pairs = _Join(rule, self._tables)
+        selected = ", ".join(f"{pairs.columns[name]} AS {name}" for name in _head_names(rule))
+
+        def count(condition: str, predicted: int, threshold: float) -> int | None:
+            # One more than a rule that predicts so many facts with enough confidence has, after which it is clear.
+            most = math.floor(predicted / threshold + 1e-9) if threshold else -2
+            distinct = f"SELECT DISTINCT {selected} {pairs.text(condition)} LIMIT {most + 1}"
+            number = self._count(f"SELECT count(*) FROM ({distinct})")  # noqa: S608  ours
+            return None if -1 < most < number else number
+
+        is_unary = rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1
+        counts = self._counts(rule, pairs, is_unary)
+        # A rule that predicts too much even if it predicts all facts is seen faster than its support is counted.
+        if count(counts, facts, confidence.pca) is None:
+            return None
         known = _Join(rule, self._tables, {"v0": "h.v0", "v1": "h.v1"})
         support = self._count(
             f"SELECT count(*) FROM {of_head} AS h WHERE EXISTS (SELECT 1 {known.text(known.distinct)})"  # noqa: S608
         )
         if support < least.of(facts):
             return None
-        pairs = _Join(rule, self._tables)
-        selected = ", ".join(f"{pairs.columns[name]} AS {name}" for name in _head_names(rule))
-
-        def count(condition: str, threshold: float) -> int | None:
-            # One more than a rule with enough confidence has, after which it is clear.
-            most = math.floor(support / threshold + 1e-9) if threshold else -2
-            distinct = f"SELECT DISTINCT {selected} {pairs.text(condition)} LIMIT {most + 1}"
-            found = self._count(f"SELECT count(*) FROM ({distinct})")  # noqa: S608  ours
-            return None if -1 < most < found else found
-
-        is_unary = rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1
-        counted = count(self._counts(rule, pairs, is_unary), confidence.pca)
-        if counted is None:
-            return None
-        predictions = count("true", confidence.standard)
-        if predictions is None:
+        counted = count(counts, support, confidence.pca)
+        predictions = None if counted is None else count("true", support, confidence.standard)
+        if counted is None or predictions is None:
             return None
         rejected = 0
         if rule.head.code in self._tables.rejected:
-            rejected = count(self._is_rejected(rule, pairs), 0.0) or 0
+            rejected = count(self._is_rejected(rule, pairs), support, 0.0) or 0
         return RuleMeasures(support, facts, predictions, counted, rejected)
 
     def examples(self, rule: RuleCandidate, most: int) -> list[Instance]:

@@ -214,8 +214,9 @@ class Screening:
         if end in columns:
             yield f"{name}.o = {columns[end]}"
         else:
-            # Below are the second arguments of predicates that have one.
-            yield f"{name}.o > 0"
+            # Predicates of one argument have nothing above. The plus keeps SQLite from looking for this range, here and
+            # in the edges that are equal to this one, in place of the equality.
+            yield f"+{name}.o > 0"
             # As in measuring, a value of its own.
             yield from [f"{name}.o <> {column}" for column in columns.values()]
             columns[end] = f"{name}.o"
