@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from hapax.api.importing import FactRules
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
+    from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
@@ -74,8 +75,13 @@ def parse_rules(text: str, name: str = "rules") -> Library:
     return parse_library([(name, text)])
 
 
-def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagnostic, ...]:
-    """Faults, redundancy and contradictions of rules; with a knowledge base, also what contradicts its facts."""
+def check_rules(
+    rules: Library, kb: KnowledgeBase | None = None, *, entailments: EntailmentLimits | None = None
+) -> tuple[Diagnostic, ...]:
+    """Faults, redundancy and contradictions of rules; with a knowledge base, also what contradicts its facts.
+
+    `entailments`: limits from which on the knowledge base's entailments count against rules.
+    """
     from hapax.grammar.checks import check_library
 
     diagnostics = check_library(rules)
@@ -85,7 +91,7 @@ def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagno
     from hapax.engine.kb_checks import check_kb
 
     with PrologSession() as session:
-        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session)))
+        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session, entailments)))
 
 
 def format_rules(text: str, name: str = "rules") -> str:
@@ -189,7 +195,11 @@ class RuleCheck:
                 yield finding.diagnostic.code, number, proof_text(proof)
 
 
-def check_files(paths: Iterable[str | Path] = (), kb: Callable[[], KnowledgeBase] | None = None) -> RuleCheck:
+def check_files(
+    paths: Iterable[str | Path] = (),
+    kb: Callable[[], KnowledgeBase] | None = None,
+    entailments: EntailmentLimits | None = None,
+) -> RuleCheck:
     """Check rule files as far as they can be read, as `check_rules` does; `kb` opens the knowledge base, if any.
 
     Without paths these are the rules that the knowledge base keeps, or the shipped ones.
@@ -213,7 +223,7 @@ def check_files(paths: Iterable[str | Path] = (), kb: Callable[[], KnowledgeBase
     from hapax.engine.kb_checks import check_kb
 
     with kb() as opened, PrologSession() as session:
-        findings = check_kb(read.library, opened, session)
+        findings = check_kb(read.library, opened, session, entailments)
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
 
 

@@ -95,6 +95,7 @@ OPTION_CLASSES = (
     *(
         "Budget",
         "CalibrationOptions",
+        "EntailmentLimits",
         "FactRules",
         "ProbabilityOptions",
         "QueryLimits",

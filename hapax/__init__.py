@@ -125,6 +125,7 @@ if TYPE_CHECKING:
     from hapax.api.spending import Reconciliation, SpendingLedger, ledger, reconcile
     from hapax.api.verifying import Verification, verify
     from hapax.engine.certificates import Promise
+    from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.mining.mine import MinedRule, MiningOptions
@@ -204,6 +205,7 @@ _HOMES = {
     "hapax.evaluation.entailment.measuring": ("EntailmentOptions",),
     "hapax.evaluation.entailment.opening": ("ScorerOptions",),
     "hapax.evaluation.booqa.answering": ("AnswerOptions",),
+    "hapax.engine.entailment.checks": ("EntailmentLimits",),
     "hapax.evaluation.booqa.build": ("BuildSettings",),
     "hapax.evaluation.booqa.filters": (
         "CountRange",
@@ -387,6 +389,7 @@ __all__ = [
     "Diagnostic",
     "Distribution",
     "EntailmentChains",
+    "EntailmentLimits",
     "EntailmentOptions",
     "EntailmentsJudged",
     "Evaluation",
