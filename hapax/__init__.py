@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from hapax.api.importing import FactRules
     from hapax.api.kept_rules import RulesKept, keep_rules, kept_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
+    from hapax.api.mining import MinedRules, mine_rules
     from hapax.api.operations import (
         Progress,
         add_facts,
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
     from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
+    from hapax.engine.mining.mine import MinedRule, MiningOptions
     from hapax.engine.probability.answers import ProbabilityOptions
     from hapax.engine.search.query_options import QueryOptions
     from hapax.engine.search.settings import SearchSettings
@@ -243,6 +245,8 @@ _HOMES = {
         "doctor",
         "list_models",
     ),
+    "hapax.api.mining": ("MinedRules", "mine_rules"),
+    "hapax.engine.mining.mine": ("MinedRule", "MiningOptions"),
     "hapax.api.operations": (
         "Progress",
         "add_facts",
@@ -407,6 +411,9 @@ __all__ = [
     "Library",
     "LikelihoodOptions",
     "LimitExceeded",
+    "MinedRule",
+    "MinedRules",
+    "MiningOptions",
     "ModelListings",
     "Models",
     "OpeningOptions",
@@ -496,6 +503,7 @@ __all__ = [
     "measure_association",
     "measure_robustness",
     "merge",
+    "mine_rules",
     "near_misses",
     "open_models",
     "parse_rules",

@@ -14,6 +14,7 @@ import pytest
 import hapax
 
 RESULTS = {
+    *("MinedRule", "MinedRules"),
     *(
         "AnsweredQuestions",
         "Answers",

@@ -123,6 +123,7 @@ ENTAILMENTS = (
     (*ENTAILS, "score", "pairs.txt", "--scorer", "random", *EDGES),
     (*ENTAILS, "bias", "pairs.txt", "--scorer", "random", *EDGES),
     ("rules", "suggest", *RULE_FILE, *EDGES),
+    ("rules", "mine", *RULE_FILE, *EDGES),
 )
 SCHEMAS = (
     (*WINOGRAD, "data", "schemas.csv"),
