@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, Sense, lexicon_languages
+from hapax.evaluation.shared.wordnet_files import index_entries, synset_at
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.references.loaders import WORDNET
 
@@ -66,7 +67,7 @@ class WordNetFolder(Lexicon):
         self._data: dict[str, bytes] = {}
         self._exceptions: dict[str, dict[str, str]] = {}
         for key, part in _PARTS.items():
-            self._index[key] = dict(_entries(folder / f"index.{part}"))
+            self._index[key] = dict(index_entries(folder / f"index.{part}"))
             self._data[key] = (folder / f"data.{part}").read_bytes()
             self._exceptions[key] = dict(_irregular(folder / f"{part}.exc"))
         # Caches of this object: `cache` on a method would keep the object alive.
@@ -92,7 +93,7 @@ class WordNetFolder(Lexicon):
     def _related(self, sense: str, way: ReplacementDirection) -> tuple[Sense, ...]:
         key, offset = sense[0], int(sense[1:])
         related = []
-        for symbol, target, part in _pointers(self._line(key, offset)):
+        for symbol, target, part in synset_at(self._data[key], offset).pointers:
             # Other parts of speech are related otherwise than by meaning alone.
             if symbol in _POINTERS[way] and part == key:
                 related.append(self._synset(key, target))
@@ -113,36 +114,13 @@ class WordNetFolder(Lexicon):
                     forms[base] = None
         yield from forms
 
-    def _line(self, key: str, offset: int) -> str:
-        data = self._data[key]
-        return data[offset : data.index(b"\n", offset)].decode("ascii")
-
     def _synset(self, key: str, offset: int) -> Sense:
-        line = self._line(key, offset)
-        fields = line.split()
-        lemmas = [fields[4 + 2 * place].replace("_", " ") for place in range(int(fields[3], 16))]
-        return Sense(f"{key}{offset}", line.partition(" | ")[2].strip(), tuple(dict.fromkeys(lemmas)))
+        synset = synset_at(self._data[key], offset)
+        return Sense(f"{key}{offset}", synset.gloss, tuple(dict.fromkeys(synset.words)))
 
 
 def _entry(text: str) -> str:
     return text.casefold().replace(" ", "_")
-
-
-def _pointers(line: str) -> Iterator[tuple[str, int, str]]:
-    """Symbol, offset and part of speech of each relation of a synset."""
-    fields = line.split()
-    at = 4 + 2 * int(fields[3], 16)
-    for number in range(int(fields[at])):
-        symbol, target, part = fields[at + 1 + 4 * number : at + 4 + 4 * number]
-        yield symbol, int(target), part
-
-
-def _entries(path: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Entries of an index and the offsets of their senses, the most frequent first."""
-    for line in path.read_text("ascii").splitlines():
-        if not line.startswith(" "):  # the licence is indented
-            fields = line.split()
-            yield fields[0], tuple(map(int, fields[-int(fields[2]) :]))
 
 
 def _irregular(path: Path) -> Iterator[tuple[str, str]]:
