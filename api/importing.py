@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hapax.kb.intake import FactsInConflict, RulesForFacts
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.kb.intake import FactNames, FactsInConflict, RulesForFacts
 from hapax.kb.records import FactRecord, Source
 
 if TYPE_CHECKING:
@@ -13,8 +16,38 @@ if TYPE_CHECKING:
     from hapax.kb.store import KnowledgeBase
 
 
-def rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
-    """The rules that facts must fit. Those of the caller refuse unknown predicates, kept ones only warn of them."""
+@checked
+@dataclass(frozen=True, slots=True)
+class FactRules:
+    """Rules that imported facts must fit, and a reference such as `reference:geo`, whose canonical names values get.
+
+    Without `rules`, those that the knowledge base keeps.
+    """
+
+    rules: Library | None = None
+    names: str | None = None
+
+
+def rules_for_facts(kb: KnowledgeBase, rules: Library | FactRules | None) -> RulesForFacts:
+    """The rules that facts must fit. Those of the caller refuse unknown predicates, kept ones only warn of them.
+
+    Raises HapaxError for a reference that cannot be opened, or without rules, which say the types of values.
+    """
+    if not isinstance(rules, FactRules):
+        return _rules_for_facts(kb, rules)
+    fitting = _rules_for_facts(kb, rules.rules)
+    if rules.names is None:
+        return fitting
+    if fitting.library is None:
+        raise HapaxError(
+            f"{rules.names} needs rules, which say of which type each argument is. Name them by --rules FILE."
+        )
+    from hapax.llm_oracle.backends.reference import open_names
+
+    return replace(fitting, names=FactNames(rules.names, open_names(rules.names, fitting.library).canonical))
+
+
+def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
     from hapax.api.kept_rules import read_kept
 
     library = rules

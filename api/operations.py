@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from hapax.api.importing import FactRules
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
+    from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
@@ -73,8 +75,13 @@ def parse_rules(text: str, name: str = "rules") -> Library:
     return parse_library([(name, text)])
 
 
-def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagnostic, ...]:
-    """Faults, redundancy and contradictions of rules; with a knowledge base, also what contradicts its facts."""
+def check_rules(
+    rules: Library, kb: KnowledgeBase | None = None, *, entailments: EntailmentLimits | None = None
+) -> tuple[Diagnostic, ...]:
+    """Faults, redundancy and contradictions of rules; with a knowledge base, also what contradicts its facts.
+
+    `entailments`: limits from which on the knowledge base's entailments count against rules.
+    """
     from hapax.grammar.checks import check_library
 
     diagnostics = check_library(rules)
@@ -84,7 +91,7 @@ def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagno
     from hapax.engine.kb_checks import check_kb
 
     with PrologSession() as session:
-        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session)))
+        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session, entailments)))
 
 
 def format_rules(text: str, name: str = "rules") -> str:
@@ -188,7 +195,11 @@ class RuleCheck:
                 yield finding.diagnostic.code, number, proof_text(proof)
 
 
-def check_files(paths: Iterable[str | Path] = (), kb: Callable[[], KnowledgeBase] | None = None) -> RuleCheck:
+def check_files(
+    paths: Iterable[str | Path] = (),
+    kb: Callable[[], KnowledgeBase] | None = None,
+    entailments: EntailmentLimits | None = None,
+) -> RuleCheck:
     """Check rule files as far as they can be read, as `check_rules` does; `kb` opens the knowledge base, if any.
 
     Without paths these are the rules that the knowledge base keeps, or the shipped ones.
@@ -212,7 +223,7 @@ def check_files(paths: Iterable[str | Path] = (), kb: Callable[[], KnowledgeBase
     from hapax.engine.kb_checks import check_kb
 
     with kb() as opened, PrologSession() as session:
-        findings = check_kb(read.library, opened, session)
+        findings = check_kb(read.library, opened, session, entailments)
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
 
 
@@ -321,7 +332,7 @@ def import_facts(
     source: str | Path | IO[str] | pd.DataFrame,
     *,
     mapping: TableMapping | None = None,
-    rules: Library | None = None,
+    rules: Library | FactRules | None = None,
     form: str | None = None,
     skip_faulty: bool = False,
 ) -> ImportReport:
@@ -330,7 +341,8 @@ def import_facts(
     `mapping`: which columns of a table are the arguments of which predicates, such as `TableMapping.of("lies_at",
     ["airport", "elevation"])` or `TableMapping.read(path)`; the source may then also be a TSV, Parquet or SQLite file,
     or a data frame. `rules`: their declarations are what the facts must fit; by default those of the rules that the
-    knowledge base keeps, of whose predicates a file then need not have any.
+    knowledge base keeps, of whose predicates a file then need not have any. `FactRules(rules, names="reference:geo")`
+    stores values under the canonical names of a reference, and what the file has as the fact's `basis`.
     """
     from hapax.api.importing import rules_for_facts
 

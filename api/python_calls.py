@@ -75,6 +75,7 @@ EXPECTED = {
     "*paths": ("str or Path", "Give each file or folder as an argument of its own"),
     "source": ("str or Path", "Give the name of a file"),
     "import_facts.source": ("str, Path, open file or data frame", "Give the name of a file"),
+    "import_facts.rules": ("Library or FactRules", "Read rules with hapax.parse_rules(text) or hapax.load_rules(path)"),
     "why.text": ("str or Statement", "Give a statement, its text or its id"),
     "text": ("str", "Give a text, such as str(statement); hapax.load_rules(path) reads files of rules"),
     "engine": _TEXT,
@@ -93,6 +94,8 @@ OPTION_CLASSES = (
     *(
         "Budget",
         "CalibrationOptions",
+        "EntailmentLimits",
+        "FactRules",
         "ProbabilityOptions",
         "QueryLimits",
         "QueryOptions",
@@ -138,6 +141,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
         isinstance(value, str | Path) or hasattr(value, "read") or hasattr(value, "itertuples")
     ),
     "str or Statement": lambda value: isinstance(value, str) or is_named(value, "Statement"),
+    "Library or FactRules": lambda value: is_named(value, "Library") or is_named(value, "FactRules"),
     "str or list of str": _is_texts,
     "function": callable,
     "text stream": lambda value: hasattr(value, "write"),
@@ -198,6 +202,7 @@ ARGUMENT_OF_OPTION = {
     "knowledge": "knowledge",
     "labels": "options.labels",
     "list": "hapax.withdrawn_facts",
+    "names": "rules.names",
     "likelihood": "likelihood",
     "map": "mapping",
     "precision": "settings.promise",

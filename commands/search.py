@@ -44,6 +44,7 @@ from hapax.commands.options import (
     with_queue,
     with_search_settings,
 )
+from hapax.grammar.extras import missing_of
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -351,12 +352,12 @@ def _explain_default(options: dict[str, Any]) -> None:
         "Searching with the embedded model: small, for trying Hapax out; it knows only the facts of its atlas. "
         "Name another with -m, such as smollm2, hf:NAME or openai:MODEL (`hapax models`)."
     ]
-    if options["critic"] is None:
-        lines.append(
-            "No reference table judges its facts. For geography and the elements: `pip install 'hapax-kb[references]'`."
-        )
-    elif options["critic"].startswith("reference:"):
+    if (options["critic"] or "").startswith("reference:"):
         lines.append(f"Critics: {options['critic']}. What the tables cover, they decide.")
+    if not options["no_critic"] and not options["compat"] and missing_of("references"):
+        lines.append(
+            "No table judges its facts about geography and the elements: `pip install 'hapax-kb[references]'`."
+        )
     if options["likelihood"] is None and not options["compat"] and options["beam"] is not None:
         lines.append(
             "It also ranks, and hardly knows what is rare: `pip install 'hapax-kb[smollm2]'` adds a model that does."

@@ -96,6 +96,11 @@ def verify(database: str, as_json: bool) -> None:
     type=click.Path(path_type=Path),
     help="Rule files or folders whose declarations the facts must fit, kept for later commands; default: those kept.",
 )
+@click.option(
+    "--names",
+    metavar="REFERENCE",
+    help="Store values under the canonical names of a reference, such as reference:geo; the spelling is kept.",
+)
 @click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing the file.")
 @with_json
 def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
@@ -108,11 +113,12 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     hapax import facts.csv --db my.db
     hapax import airports.csv --predicate lies_at --columns airport,elevation --rules my.rules
     hapax import world.sqlite --table airports --map mapping.yaml
+    hapax import visits.csv --rules my.rules --names reference:geo
     """
     mapping = _mapping(options)
-    library = operations.load_rules(*paths) if paths else None
+    rules = hapax.FactRules(operations.load_rules(*paths) if paths else None, options["names"])
     with open_kb(database) as kb:
-        report = operations.import_facts(kb, file, mapping=mapping, rules=library, skip_faulty=options["skip_faulty"])
+        report = operations.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
         keep_rules(kb, paths, "import")
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
@@ -127,6 +133,10 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
         err.print(f"{count} of {escape(indicator)}")
     if len(report.predicates) > PREDICATES_SHOWN:
         err.print(f"and facts of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
+    if report.renamed:
+        written, name = next(iter(report.spellings.items()))
+        example = f"such as {written} as {name}; hapax why shows the spelling of the file"
+        err.print(escape(f"{counted(report.renamed, 'row')} under canonical names, {example}"), soft_wrap=True)
     skipped = counted(len(report.faults), "faulty row")
     err.print(f"{counted(report.read, 'fact')} read, {report.added} of them new; {skipped} left out")
 

@@ -287,6 +287,8 @@ class _Explainer:
             self.explained.update(map(id, part.children))
             if part.by is By.FACT and isinstance(part.goal, Literal):
                 lines.extend(fact_lines(self.kb, self.library, part.goal.atom))
+            elif part.by is By.GIVEN and isinstance(part.goal, Literal):
+                lines.extend(_given_lines(self.kb, part.goal.atom))
             chain = "".join(f"  [{text}]" for text in self._chain(part))
             stories[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]{chain}", "goal", tuple(lines))
         return stories[id(proof)]
@@ -345,6 +347,18 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
             yield _assessment_story(kb, assessment)
 
 
+def _given_lines(kb: KnowledgeBase, atom: Atom) -> Iterator[Story]:
+    """The spelling of the user's file, if a given fact was imported under canonical names."""
+    fact = kb.fact(*fact_key(atom))
+    if fact is not None and fact.source is Source.GIVEN and fact.basis:
+        yield Story(_given_line(fact), "fact")
+
+
+def _given_line(fact: FactRecord) -> str:
+    written = f", {fact.basis}" if fact.basis else ""
+    return f"fact {fact.id}, given by the user{written}"
+
+
 def _claims(atom: Atom, library: Library) -> tuple[str, ...]:
     """The two forms in which models are asked about an atom: as a clause and as a sentence."""
     words = atom_text(atom, library)
@@ -354,7 +368,7 @@ def _claims(atom: Atom, library: Library) -> tuple[str, ...]:
 def _fact_line(story: FactStory) -> str:
     assert story.fact is not None  # noqa: S101  the caller has looked
     if story.fact.source is Source.GIVEN:
-        return f"fact {story.fact.id}, given by the user"
+        return _given_line(story.fact)
     probability = story.fact.probability
     sure = "" if probability is None else f", P(yes) {probability:.3f}"
     source = f", source: {story.fact.basis}" if story.fact.basis else ""

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         suggest_rules,
         verbalise_rules,
     )
+    from hapax.api.importing import FactRules
     from hapax.api.kept_rules import RulesKept, keep_rules, kept_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
     from hapax.api.operations import (
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
     from hapax.api.spending import Reconciliation, SpendingLedger, ledger, reconcile
     from hapax.api.verifying import Verification, verify
     from hapax.engine.certificates import Promise
+    from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.probability.answers import ProbabilityOptions
@@ -207,6 +209,7 @@ _HOMES = {
     "hapax.evaluation.entailment.measuring": ("EntailmentOptions",),
     "hapax.evaluation.entailment.opening": ("ScorerOptions",),
     "hapax.evaluation.booqa.answering": ("AnswerOptions",),
+    "hapax.engine.entailment.checks": ("EntailmentLimits",),
     "hapax.evaluation.booqa.build": ("BuildSettings",),
     "hapax.evaluation.booqa.filters": (
         "CountRange",
@@ -238,6 +241,7 @@ _HOMES = {
         "suggest_rules",
         "verbalise_rules",
     ),
+    "hapax.api.importing": ("FactRules",),
     "hapax.api.kept_rules": ("RulesKept", "keep_rules", "kept_rules"),
     "hapax.api.machine": (
         "Examination",
@@ -387,6 +391,7 @@ __all__ = [
     "Diagnostic",
     "Distribution",
     "EntailmentChains",
+    "EntailmentLimits",
     "EntailmentOptions",
     "EntailmentsJudged",
     "Evaluation",
@@ -395,6 +400,7 @@ __all__ = [
     "ExpansionSettings",
     "Explanation",
     "FactChange",
+    "FactRules",
     "FactsRejected",
     "FaultExplanation",
     "FlippedLabels",

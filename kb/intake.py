@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import compress, groupby, repeat
 from typing import Any
 
@@ -30,10 +30,16 @@ _FAULTS_SHOWN = 20
 _REPEATS_SHOWN = 5
 _VALUES_SHOWN = 3
 
+_SPELLINGS_REPORTED = 20
+"""Spellings with their canonical names that the report of an import has."""
+
+_REMEMBERED_NAMES = 65_536
+"""Names that are looked up once for a whole file."""
+
 _BATCH = 10_000
 """Facts that go into the temporary table at once."""
 
-_STAGED = ("id", "predicate", "arguments", "types")
+_STAGED = ("id", "predicate", "arguments", "types", "basis")
 """Columns of a fact that the temporary table has."""
 
 # A goal reads a word that begins like this as a variable.
@@ -94,7 +100,8 @@ class ImportReport:
     """Result of an import. `promoted`: a model's facts that are now given; `known`: facts that were given before.
 
     `predicates`: number of facts read by indicator, most frequent first; `warnings`: possible mistakes in the file;
-    `repeats`: rows that say what an earlier row said.
+    `repeats`: rows that say what an earlier row said; `renamed`: rows with a value under its canonical name;
+    `spellings`: the first spellings of such values with their canonical names.
     """
 
     read: int
@@ -105,10 +112,12 @@ class ImportReport:
     predicates: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     repeats: int = 0
+    renamed: int = 0
+    spellings: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, with every faulty row."""
-        return {**asdict(self), "predicates": dict(self.predicates)}
+        return {**asdict(self), "predicates": dict(self.predicates), "spellings": dict(self.spellings)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +133,30 @@ class FactsInConflict:
 
 
 @dataclass(frozen=True, slots=True)
+class FactNames:
+    """Canonical names for the values of imported facts. `title`: of the reference that has them.
+
+    `canonical`: the name of a value of a data type; None if it is unknown or ambiguous.
+    """
+
+    title: str
+    canonical: Callable[[str, str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class RulesForFacts:
     """The rules that imported facts must fit; by default none.
 
     `strict`: refuse predicates that the rules do not have, instead of a warning. `constrained`: indicators of the
     predicates whose facts can break a declaration. `conflicts`: finds the conflicts that such facts of the file bring.
+    `names`: gives values their canonical names.
     """
 
     library: Library | None = None
     strict: bool = False
     constrained: frozenset[str] = frozenset()
     conflicts: Callable[[Iterable[FactRecord]], Iterable[FactsInConflict]] = lambda _: ()
+    names: FactNames | None = None
 
 
 class FactIntake:
@@ -157,6 +179,7 @@ class FactIntake:
         self._waiting: list[tuple[object, ...]] = []
         self._counts: dict[str, int] = {}
         self._table = _TemporaryFacts(kb)
+        self._renaming = _Renaming(self._rules.names) if self._rules.names else None
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -172,8 +195,10 @@ class FactIntake:
         except ValueError as error:
             self.add_fault(line, str(error))
         else:
+            if self._renaming is not None:
+                fact = self._renaming.renamed_fact(fact)
             texts = rows.VALUES.encode(fact.arguments), rows.NAMES.encode(fact.types)
-            self._add(line, f"{fact.predicate}/{len(fact.arguments)}", (fact.id, fact.predicate, *texts))
+            self._add(line, f"{fact.predicate}/{len(fact.arguments)}", (fact.id, fact.predicate, *texts, fact.basis))
 
     def add_rows(self, predicate: str, lines: Sequence[int], columns: Sequence[EncodedColumn]) -> None:
         """Add the rows of a table as facts of one predicate, given by a column of cells for each argument."""
@@ -188,6 +213,10 @@ class FactIntake:
             faulty = {**column.faults, **faulty}
         for row, (message, kind) in sorted(faulty.items()):
             self.add_fault(lines[row], message if kind == TEXT_FOR_NUMBER else f"{indicator}: {message}", kind)
+        types = self._types(indicator)
+        bases: list[str | None] = []
+        if self._renaming is not None and types:
+            columns, bases = self._renaming.renamed_columns(predicate, columns, types, faulty)
         stored = list(map(",".join, zip(*(column.texts for column in columns), strict=True)))
         canonical = stored
         if any(column.canonical is not column.texts for column in columns):
@@ -196,6 +225,7 @@ class FactIntake:
             sound = [row not in faulty for row in range(len(lines))]
             lines = list(compress(lines, sound))
             stored, canonical = list(compress(stored, sound)), list(compress(canonical, sound))
+            bases = list(compress(bases, sound))
         beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},['.encode())
         identities = []
         for arguments in canonical:
@@ -204,9 +234,9 @@ class FactIntake:
             identities.append(digest.hexdigest()[:32])
         self._counts[indicator] = self._counts.get(indicator, 0) + len(lines)
         self._flush()
-        types = rows.NAMES.encode(self._types(indicator))
         texts = map("[{}]".format, stored)
-        self._table.add(zip(lines, identities, repeat(predicate), texts, repeat(types), strict=False))
+        same = repeat(predicate), repeat(rows.NAMES.encode(types)), bases or repeat(None)
+        self._table.add(zip(lines, identities, same[0], texts, same[1], same[2], strict=False))
 
     def _numbers_only(self, indicator: str, place: int, column: EncodedColumn) -> EncodedColumn:
         """The column, with a fault for each text where the rules have a number."""
@@ -231,8 +261,10 @@ class FactIntake:
             self._table.drop()
             raise FactsRejected(self.faults)
         with self._kb.transaction():
-            stored = self._table.store()
+            stored = self._table.store(renamed=self._renaming is not None)
         warnings = [*self._warnings(), *claimed, *self._repeats(stored)]
+        renaming = self._renaming or _Renaming(FactNames("", lambda _value, _type: None))
+        warnings += [f"{self.file}: {line}" for line in renaming.warnings()]
         self._table.drop()
         distinct = Counter(self._counts)
         distinct.subtract(Counter(indicator for _, indicator in stored.repeats))
@@ -246,6 +278,8 @@ class FactIntake:
             predicates=counts,
             warnings=tuple(warnings),
             repeats=len(stored.repeats),
+            renamed=renaming.rows,
+            spellings=renaming.spellings,
         )
 
     def _refuse_conflicts(self) -> Iterator[str]:
@@ -428,6 +462,83 @@ class _Checks:
                 raise RowRefused(self.number_wanted(place, indicator, arguments[place]), TEXT_FOR_NUMBER)
 
 
+class _Renaming:
+    """Values of an import under their canonical names, and their numbers. A fact's basis keeps what the user wrote."""
+
+    def __init__(self, names: FactNames) -> None:
+        self._title = names.title
+        self._canonical = lru_cache(_REMEMBERED_NAMES)(names.canonical)
+        self.rows = 0
+        """Rows with a value that was renamed."""
+        self.spellings: dict[str, str] = {}
+        self._known_types: set[str] = set()
+        """Data types of which some value of the file is known."""
+        self._unknown: dict[str, dict[str, None]] = {}
+        """By data type, the first values that are not known."""
+
+    def renamed_fact(self, fact: FactRecord) -> FactRecord:
+        """The fact under canonical names; a fact without types stays as it is."""
+        if len(fact.types) != len(fact.arguments):
+            return fact
+        arguments = tuple(map(self._named, fact.arguments, fact.types))
+        if arguments == fact.arguments:
+            return fact
+        self.rows += 1
+        return replace(fact, arguments=arguments, basis=self._basis(fact.predicate, fact.arguments))
+
+    def renamed_columns(
+        self, predicate: str, columns: Sequence[EncodedColumn], types: Sequence[str], faulty: Container[int]
+    ) -> tuple[list[EncodedColumn], list[str | None]]:
+        """The columns under canonical names, and the basis of each row, None where nothing changes.
+
+        `faulty`: rows that are left out.
+        """
+        found = [self._renamed_column(column, types[place]) for place, column in enumerate(columns)]
+        bases: list[str | None] = []
+        before, after = ([column.texts for column in group] for group in (columns, found))
+        for row, (written, stored) in enumerate(zip(zip(*before, strict=True), zip(*after, strict=True), strict=True)):
+            changed = written != stored and row not in faulty
+            self.rows += changed
+            bases.append(self._basis(predicate, tuple(map(values.decode_value, written))) if changed else None)
+        return found, bases
+
+    def _renamed_column(self, column: EncodedColumn, data_type: str) -> EncodedColumn:
+        texts, canonical = list(column.texts), list(column.canonical)
+        for row in column.text_rows:
+            if row in column.faults:
+                continue
+            written = values.decode_value(texts[row])
+            name = self._named(written, data_type)
+            if name != written:
+                texts[row], canonical[row] = values.encode_value(name), canonical_text(name)
+        return replace(column, texts=texts, canonical=canonical)
+
+    def _named(self, value: Value, data_type: str) -> Value:
+        if not isinstance(value, str):
+            return value
+        name = self._canonical(value, data_type)
+        if name is None:
+            unknown = self._unknown.setdefault(data_type, {})
+            if len(unknown) < _VALUES_SHOWN:
+                unknown[value] = None
+            return value
+        self._known_types.add(data_type)
+        if name != value and len(self.spellings) < _SPELLINGS_REPORTED:
+            self.spellings[value] = name
+        return name
+
+    def _basis(self, predicate: str, arguments: tuple[Value, ...]) -> str:
+        written = Atom(predicate, tuple(map(Constant, arguments)))
+        return f"written {written}; names by {self._title}"
+
+    def warnings(self) -> Iterator[str]:
+        """Values that have no canonical name, of the types of which others have."""
+        for data_type in sorted(self._known_types & self._unknown.keys()):
+            shown = ", ".join(map(short, self._unknown[data_type]))
+            meanings = f"no {data_type}, or more than one, of the name {shown}"
+            yield f"{self._title} has {meanings}; such values stay as they are."
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedColumn:
     """Cells of a table, encoded: as the knowledge base stores them, and as they are in a fact's identity.
@@ -496,11 +607,11 @@ class _TemporaryFacts:
         self._kb = kb
         self.drop()  # of an import that failed
         kb.query("PRAGMA temp.secure_delete = OFF")  # else dropping the table overwrites all of it
-        kb.query("CREATE TEMP TABLE imported (line, id, predicate, arguments, types)")
+        kb.query("CREATE TEMP TABLE imported (line, id, predicate, arguments, types, basis)")
 
     def add(self, facts: Iterable[tuple[object, ...]]) -> None:
         with translated(self._kb.place), self._kb.database.atomic():
-            self._kb.database.conn.executemany("INSERT INTO temp.imported VALUES (?, ?, ?, ?, ?)", facts)
+            self._kb.database.conn.executemany("INSERT INTO temp.imported VALUES (?, ?, ?, ?, ?, ?)", facts)
 
     def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:
         """The facts of these predicates."""
@@ -554,8 +665,8 @@ class _TemporaryFacts:
             self._kb.query("DELETE FROM temp.imported WHERE id = ?", (identity,))
         return sorted(withdrawn)
 
-    def store(self) -> _Stored:
-        """Copy the facts, in the order of the file."""
+    def store(self, renamed: bool) -> _Stored:
+        """Copy the facts, in the order of the file. `renamed`: their values got canonical names."""
         query = self._kb.query
         ((count,),) = query("SELECT count(*) FROM temp.imported")
         known: dict[str, int] = {}
@@ -577,7 +688,7 @@ class _TemporaryFacts:
                 "UPDATE withdrawals SET restored = strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') "
                 "WHERE restored IS NULL AND fact_id IN (SELECT id FROM temp.imported)"
             )
-        if known:
+        if known or renamed:  # a fact that has several spellings in the file may change more than once
             ((read,),) = query("SELECT count(DISTINCT id) FROM temp.imported")
         repeats: Iterable[tuple[int, str]] = ()
         if count > read:

@@ -461,6 +461,35 @@ def test_a_weak_way_back_does_not_silence_a_strong_direction() -> None:
     assert "HPX413" not in codes(0.9)
 
 
+def test_the_limits_of_entailments_are_options(tmp_path: Path) -> None:
+    """`check --db` takes the score and the lead from which on an entailment counts, and refuses them without `--db`."""
+    rules = tmp_path / "r.rules"
+    rules.write_text(
+        "given went_to(Person, Shop)\ngiven wants(Person, Thing)\n"
+        "went_to(Person X, Shop A) & wants(Person X, Thing B) -> shopped_in(Person X, Shop A)\n",
+        encoding="utf-8",
+    )
+    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
+        store_edges(
+            kb,
+            [
+                edge("shopped_in(Person X, Shop A)", "went_to(Person X, Shop A)", 0.9),
+                edge("went_to(Person X, Shop A)", "shopped_in(Person X, Shop A)", 0.75),
+            ],
+        )
+
+    def found(*more: str) -> set[str]:
+        result = invoke("check", str(rules), "--db", str(tmp_path / "kb.db"), "--json", *more)
+        return {fault["code"] for fault in json.loads(result.stdout)}
+
+    assert "HPX413" not in found()
+    assert "HPX413" in found("--entailment-margin", "0.1")
+    assert "HPX413" not in found("--entailment-margin", "0.1", "--entailment-from", "0.95")
+    refused = invoke("check", str(rules), "--entailment-margin", "0.1")
+    assert refused.exit_code == 2
+    assert "need the knowledge base of --db" in " ".join(refused.stderr.split())
+
+
 def test_goals_use_entailments_whose_types_differ_from_the_declarations() -> None:
     """Goals refuse faulty rules, but not stored entailments, whose types no author of rules has written."""
     rules = hapax.parse_rules("given went_to(Person, Shop)\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cli_fixture import invoke
 
+from hapax.commands.options import read_library
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
@@ -15,6 +16,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.kb.records import FactRecord, Source
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends.reference import covering_references
 from hapax.llm_oracle.critic_chain import CriticChain
 from hapax.llm_oracle.prompts import knowledge_prompt
 from hapax.llm_oracle.protocols import (
@@ -263,6 +265,29 @@ def test_shipped_mappings_are_well_formed(name):
 
     assert mapping.source.name
     assert mapping.source.licence
+
+
+@pytest.mark.parametrize(
+    ("claim", "truth"),
+    [
+        ("Milk is a food allergen.", True),
+        ("Tree nut is a food allergen.", True),
+        ("Vegetables is a food allergen.", False),
+        ("Herbs and spices is a food allergen.", False),
+        ("Carrot falls under the allergen vegetables.", None),
+    ],
+)
+def test_a_closed_list_of_a_type_refuses_other_values(claim, truth):
+    """The shipped list of allergens says which values are of the type, and leaves facts about them to other critics."""
+    model = open_model("reference:allergens", CRITIC, OpeningOptions(library=read_library(())))
+
+    assert model.verdict(claim).truth is truth
+
+
+def test_default_critics_are_those_with_predicates_or_closed_types_of_the_rules():
+    """The list of allergens judges beside a default model where the rules have the type, and not elsewhere."""
+    assert "allergens" in covering_references(read_library(()))
+    assert "allergens" not in covering_references(LIBRARY)
 
 
 # --- the page

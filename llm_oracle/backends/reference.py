@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+from hapax.grammar.closedness import Closedness
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, type_key
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.references.mapping import ALL, SHIPPED, Mapping, read_mapping, shipped_names
@@ -19,11 +20,16 @@ def installed_references() -> tuple[str, ...]:
 
 
 def covering_references(library: Library) -> tuple[str, ...]:
-    """Names of the installed mappings with a predicate or type that the library uses."""
+    """Names of the installed mappings with a predicate, or a closed list of a type, that the library uses."""
+    used = {
+        type_key(data_type) for signature in library.completed().signatures for data_type in signature.argument_types
+    }
     names = []
     for name in installed_references():
         model = open_reference(name, (SHIPPED / f"{name}.yaml",), library)
-        if model.identity.knows:
+        sections = read_mapping(SHIPPED / f"{name}.yaml").types
+        closed = {type_key(title) for title, section in sections.items() if section.closedness is Closedness.CLOSED}
+        if model.identity.knows or closed & used:
             names.append(name)
     return tuple(names)
 
@@ -61,16 +67,40 @@ def _paths(argument: str) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(paths))
 
 
-def _open(request: ModelRequest) -> ReferenceModel:
-    library = request.options.library
-    if library is None:
-        raise HapaxError(f"{request.model} needs rules, whose predicates its tables fill. Name a rule file.")
-    paths = _paths(request.argument)
+def _installed(model: str, argument: str) -> tuple[Path, ...]:
+    """The mapping files that an argument names. Raises HapaxError if data of one is not installed."""
+    paths = _paths(argument)
     for path in paths:
         mapping = read_mapping(path)
         if missing := _missing(mapping):
             remedy = mapping.remedy or "Install them"
-            raise HapaxError(f"{request.model} needs {' and '.join(missing)}, not installed here. {remedy}.")
+            raise HapaxError(f"{model} needs {' and '.join(missing)}, not installed here. {remedy}.")
+    return paths
+
+
+def open_names(model: str, library: Library) -> ReferenceModel:
+    """The reference of a model string, for the names of its types. Raises HapaxError if the rules use none of them."""
+    kind, _, argument = model.partition(":")
+    if kind != "reference" or not argument:
+        raise HapaxError(f"{model} has no canonical names. Name a reference, such as reference:geo.")
+    opened = open_reference(argument, _installed(model, argument), library)
+    listed: dict[str, None] = {}
+    for reference in opened.references:
+        listed.update(dict.fromkeys(reference.mapping.types))
+    used = {data_type for signature in library.completed().signatures for data_type in signature.argument_types}
+    if not any(opened.names_type(data_type) for data_type in used):
+        raise HapaxError(
+            f"{model} has names of {', '.join(listed) or 'no type'}, of which the rules have no argument. "
+            "Declare such a type in the rules, or name another reference."
+        )
+    return opened
+
+
+def _open(request: ModelRequest) -> ReferenceModel:
+    library = request.options.library
+    if library is None:
+        raise HapaxError(f"{request.model} needs rules, whose predicates its tables fill. Name a rule file.")
+    paths = _installed(request.model, request.argument)
     model = open_reference(request.argument, paths, library)
     for reference in model.references:
         if reference.mapping.predicates and not reference.predicates and len(paths) == 1:

@@ -262,6 +262,10 @@ class ReferenceModel:
 
     # -- names
 
+    def names_type(self, data_type: str) -> bool:
+        """True if a reference lists names of a data type or of a subtype."""
+        return any(reference.names_type(data_type) for reference in self.references)
+
     def canonical(self, value: str, data_type: str) -> str | None:
         """The canonical name of a value by the first reference that knows it as one of the data type."""
         found = (reference.canonical(value, data_type) for reference in self.references)

@@ -263,6 +263,10 @@ class Reference:
                 found.update((key, names.entities[key].name) for key in keys if names is not None)
         return next(iter(found.values())) if len(found) == 1 else None
 
+    def names_type(self, data_type: str) -> bool:
+        """True if the mapping lists names of a data type or of a subtype."""
+        return any(self._is_a(name, data_type) for name in self.mapping.types)
+
     def _meanings(self, value: Value, data_type: str, *, canonical_first: bool = False) -> list[Value]:
         """Keys of all that an argument can mean; an unknown name means itself.
 
