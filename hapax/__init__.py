@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     )
     from hapax.api.sheets import export_sheets, import_sheets
     from hapax.api.spending import Reconciliation, SpendingLedger, ledger, reconcile
-    from hapax.api.verifying import Verification, verify
+    from hapax.api.verifying import Verification, backup, restore_backup, verify
     from hapax.engine.certificates import Promise
     from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.expansion.propose import ExpansionSettings
@@ -284,7 +284,7 @@ _HOMES = {
         "write_tables",
     ),
     "hapax.api.spending": ("Reconciliation", "SpendingLedger", "ledger", "reconcile"),
-    "hapax.api.verifying": ("Verification", "verify"),
+    "hapax.api.verifying": ("Verification", "backup", "restore_backup", "verify"),
     "hapax.api.results": (
         "Answers",
         "Derivation",
@@ -456,6 +456,7 @@ __all__ = [
     "answer_questions",
     "ask_schemas",
     "audit_entailments",
+    "backup",
     "build_questions",
     "calibrate",
     "check_rules",
@@ -518,6 +519,7 @@ __all__ = [
     "resolve_pronoun",
     "resolve_schemas",
     "restore",
+    "restore_backup",
     "retract",
     "reword_schemas",
     "score_entailments",
