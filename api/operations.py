@@ -512,12 +512,21 @@ def plan(
     return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
 
 
-def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float) -> Library:
-    """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high."""
+def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: str | None = None) -> Library:
+    """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high.
+
+    With a goal: those that it can use, on chains whose product of scores is as high. They are looked up, so that a
+    graph of a million entailments costs a goal no more than its own chains. A text without an atom, such as a
+    statement, stands for every predicate of the rules.
+    """
     from hapax.engine.entailment.graph import edges
     from hapax.engine.entailment.graph import with_entailments as add_entailments
+    from hapax.engine.entailment.lookup import called_names, edges_into
 
-    return add_entailments(rules, edges(kb, at_least))
+    if goal is None:
+        return add_entailments(rules, edges(kb, at_least))
+    names = called_names(goal) or [signature.name for signature in rules.completed().signatures]
+    return add_entailments(rules, edges_into(kb, rules, names, at_least))
 
 
 # --- inference --------------------------------------------------------------------------------------------------------

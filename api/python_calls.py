@@ -116,7 +116,7 @@ OPTION_CLASSES = (
         "MiningOptions",
         "InstructOptions",
     ),
-    *("SchemaAskOptions", "SchemaExportOptions", "SchemaGenerationOptions", "SchemaSheetOptions"),
+    *("GraphImportOptions", "SchemaAskOptions", "SchemaExportOptions", "SchemaGenerationOptions", "SchemaSheetOptions"),
 )
 """Classes of the front door that hold options, which the annotation of an argument names."""
 

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
         draw_entailments,
         entailment_chains,
         evaluate_training,
+        import_entailment_graphs,
         judge_entailments,
         read_entailments,
         score_entailments,
         split_entailments,
         store_entailments,
+        summarise_entailments,
         train_entailment,
         write_entailment_splits,
     )
@@ -141,6 +143,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.entailment.graph_import import GraphImportOptions
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
     from hapax.evaluation.leaderboard.board import LeaderboardOptions
@@ -176,6 +179,8 @@ _HOMES = {
     "hapax.api.calibration": ("calibrate",),
     "hapax.evaluation.calibration.run": ("CalibrationOptions",),
     "hapax.api.entailments": (
+        "import_entailment_graphs",
+        "summarise_entailments",
         "EntailmentChains",
         "EntailmentsJudged",
         "TrainingOptions",
@@ -202,6 +207,7 @@ _HOMES = {
         "write_answers",
         "write_question_pairs",
     ),
+    "hapax.evaluation.entailment.graph_import": ("GraphImportOptions",),
     "hapax.evaluation.entailment.measuring": ("EntailmentOptions",),
     "hapax.evaluation.entailment.opening": ("ScorerOptions",),
     "hapax.evaluation.booqa.answering": ("AnswerOptions",),
@@ -403,6 +409,7 @@ __all__ = [
     "FaultExplanation",
     "FlippedLabels",
     "GoalRejected",
+    "GraphImportOptions",
     "HapaxError",
     "InstructOptions",
     "InstructSettings",
@@ -486,6 +493,7 @@ __all__ = [
     "export_sheets",
     "format_rules",
     "generate_schemas",
+    "import_entailment_graphs",
     "import_facts",
     "import_lint",
     "import_schema_sheets",
@@ -528,6 +536,7 @@ __all__ = [
     "stats",
     "store_entailments",
     "suggest_rules",
+    "summarise_entailments",
     "tabulate_schemas",
     "train_entailment",
     "verbalise_rules",
