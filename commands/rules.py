@@ -79,7 +79,8 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
     for change in operations.fix_files(paths) if options["fix"] else ():
         err.print(escape(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}"))
     opening = None if database is None else lambda: open_kb(database, read_only=True)
-    checked = operations.check_files(paths, opening, hapax.EntailmentLimits(**limits))
+    # Only with a knowledge base are entailments loaded, which take libraries with them.
+    checked = operations.check_files(paths, opening, hapax.EntailmentLimits(**limits) if limits else None)
     form = "json" if as_json else form
     if form == "sarif":
         click.echo(sarif_text(checked.diagnostics))

@@ -320,6 +320,26 @@ def test_a_certificate_lapses_with_the_prompt(gems: Path) -> None:
     assert "certificate" not in story
 
 
+def test_a_certificate_lapses_with_the_critics_question(gems: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A promise ends when another version of Hapax asks critics in other words."""
+    certify_gems()
+    before = lapses(gems)
+    monkeypatch.setattr("hapax.engine.search.certifying.critic_prompt", lambda claim: f"True or false? {claim}")
+
+    assert before == [""]
+    assert lapses(gems) == ["the wording of the critic's question has changed since"]
+
+
+def test_a_certificate_outlives_the_calibration_of_another_critic(gems: Path) -> None:
+    """Calibrating another critic leaves the promise of this one as it is."""
+    certify_gems("--calibrated")
+    with hapax.KnowledgeBase(gems / "kb.db") as kb:
+        (own,) = kb.calibrations()
+        kb.set_calibration(replace(own, critic="another@1"))
+
+    assert lapses(gems) == [""]
+
+
 def lapses(place: Path) -> list[str]:
     with hapax.KnowledgeBase(place / "kb.db", read_only=True) as kb:
         return [item.lapse for item in stored_certificates(kb, {record.run_id for record in kb.certificates()})]

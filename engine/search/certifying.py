@@ -15,6 +15,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import CertificateRecord, PredicateRecord, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.prompts import critic_prompt
 
 Grouping = Literal["all", "predicate"]
 
@@ -26,6 +27,9 @@ BELOW_CERTAIN = 1.0 - 1e-9
 
 UNPROMISED = 1.0
 """Threshold of facts about which nothing is promised."""
+
+UNCALIBRATED = "uncalibrated"
+"""Calibration of a critic without one, in a search that uses calibrations."""
 
 MUCH_SHIFT = 0.1
 """Distance of the shift from 0.5 that is reported as much."""
@@ -126,7 +130,8 @@ class Certifier:
         basis = {
             "critic": self._critic,
             "wording": wording,
-            "calibration": self._maps.checksum if self._maps else None,
+            "calibration": self._maps.checksums.get(self._critic, UNCALIBRATED) if self._maps else None,
+            "prompt": prompt_version(),
             "templates": {indicator: self._templates[indicator] for indicator in indicators},
         }
         return CertificateRecord(
@@ -172,24 +177,34 @@ def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[Store
     """The certificates of these runs, each compared with the critic, wording and calibration of the knowledge base.
 
     A certificate lapses when a later run has another revision of its critic or of the model that proposed its facts,
-    when the templates change by which its facts become claims, and when the calibration changes on which it rests.
+    when the templates change by which its facts become claims, when Hapax words the critic's question otherwise, and
+    when the calibration changes on which it rests.
     """
     wanted = set(run_ids)
     records = [record for record in kb.certificates() if record.run_id in wanted]
     if not records:
         return []
-    calibration, runs = ScoreMaps.stored(kb).checksum, kb.runs()
+    maps, runs = ScoreMaps.stored(kb), kb.runs()
     templates = template_hashes(kb.predicates())
     stored = []
     for record in records:
         reasons = [_other_revision(record, runs)]
-        if record.basis.get("calibration") not in (None, calibration):
+        own = maps.checksums.get(record.basis["critic"], UNCALIBRATED)
+        # Certificates of older files rest on the calibrations of all critics together.
+        if record.basis.get("calibration") not in (None, own, maps.checksum):
             reasons.append("the calibration has changed since")
+        if record.basis.get("prompt", prompt_version()) != prompt_version():
+            reasons.append("the wording of the critic's question has changed since")
         for indicator, checksum in (record.basis.get("templates") or {}).items():
             if templates.get(indicator, checksum) != checksum:
                 reasons.append(f"the wording of {indicator} has changed since")
         stored.append(StoredCertificate(record, "; ".join(filter(None, reasons))))
     return stored
+
+
+def prompt_version() -> str:
+    """A hash of the question by which a critic is asked about a claim."""
+    return content_id("critic prompt", critic_prompt("A claim."))
 
 
 def template_hashes(predicates: Iterable[PredicateRecord]) -> dict[str, str]:

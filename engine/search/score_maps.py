@@ -90,13 +90,16 @@ class ScoreMaps:
 
     maps: Mapping[str, ScoreMap]
     checksum: str = ""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    """Checksum of each critic's own calibration."""
 
     @classmethod
     def stored(cls, kb: KnowledgeBase) -> ScoreMaps:
         """All maps of a knowledge base."""
         records = sorted(kb.calibrations(), key=lambda record: record.critic)
         checksum = content_id("calibrations", [record.checksum for record in records])
-        return cls({record.critic: ScoreMap.of(record) for record in records}, checksum)
+        checksums = {record.critic: record.checksum for record in records}
+        return cls({record.critic: ScoreMap.of(record) for record in records}, checksum, checksums)
 
     def probability(self, critic: str, score: float, indicator: str) -> float:
         """P(true) by the critic's map; the score itself for a critic without one."""
