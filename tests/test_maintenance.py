@@ -13,8 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_bulk_inference import ROUTES, fact, facts, library_of, programs, stored
 
+import hapax
+from hapax.engine.inference import bulk_derivation
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
-from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.derive import BULK_LIMITS
+from hapax.engine.inference.session import LimitExceeded, PrologSession
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.records import FactRecord, Source
@@ -248,6 +251,34 @@ def test_a_time_limit_ends_a_derivation(rules: str, subject: str, tmp_path: Path
     assert "may count for ever" in message
     with KnowledgeBase(path) as kb:
         assert kb.derived_counts() == {}
+
+
+class Clock:
+    """A clock in place of the module `time`, which moves on by `step` seconds with each look at it."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def monotonic(self) -> float:
+        self.now += self.step
+        return self.now
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+def test_a_derivation_in_sql_has_a_time_limit_by_default(
+    fresh_kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a limit of its own a join too large in SQL ends when Prolog would, and the message says how to go on."""
+    fresh_kb.add_facts([fact("n", f"v{number}", "g") for number in range(300)])
+    monkeypatch.setattr(bulk_derivation, "time", Clock(10))
+
+    with pytest.raises(LimitExceeded, match=rf"more than {BULK_LIMITS.seconds:g} seconds.*argument `seconds`") as ended:
+        hapax.derive(library_of(CLIQUE), fresh_kb, engine="sql")
+
+    assert ended.value.limit == "seconds"
+    assert fresh_kb.derived_counts() == {}
 
 
 def test_a_fact_that_takes_a_used_number_is_read(roads: KnowledgeBase) -> None:

@@ -178,8 +178,9 @@ class _Deadline:
         """The error of a time limit: of this one, or without it of Prolog's."""
         seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
         return LimitExceeded(
-            f"{subject} needs more than {counted(seconds, 'second')}; nothing of it is stored. Allow more seconds, or "
-            "derive fewer rules at once. `hapax check` names rules that may count for ever.",
+            f"{subject} needs more than {counted(seconds, 'second')}; nothing of it is stored. Allow more with the "
+            "option or argument `seconds`, or derive fewer rules at once. `hapax check` names rules that may count for "
+            "ever.",
             "seconds",
         )
 
