@@ -87,6 +87,8 @@ for command in (
     serve.serve,
     store.stats,
     spending.ledger,
+    store.backup,
+    store.restore,
     store.verify,
     store.import_,
     store.export,

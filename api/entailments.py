@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hapax.api.evaluations import Evaluation
 from hapax.api.schemas import with_journal
 from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from hapax.engine.entailment.graph import Edge
     from hapax.evaluation.entailment.bias import BiasAudit
     from hapax.evaluation.entailment.datasets import DataReport
+    from hapax.evaluation.entailment.graph_import import GraphImport, GraphImportOptions
+    from hapax.evaluation.entailment.graph_summary import EntailmentSummary
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import Patterns, ScorerOptions
     from hapax.evaluation.entailment.report import SubsetResult
@@ -143,28 +146,57 @@ def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
     Those of an atom by itself are skipped.
     """
     from hapax.engine.entailment.graph import store_edges
+    from hapax.engine.entailment.lookup import StoredEdges
 
-    return store_edges(kb, entailments)
+    stored = store_edges(kb, entailments)
+    StoredEdges(kb).prepare()
+    return stored
+
+
+def import_entailment_graphs(
+    kb: KnowledgeBase, *paths: str | Path, options: GraphImportOptions | None = None
+) -> GraphImport:
+    """Store the entailments of typed graphs, as entGraph, CNCE and EGT2 write them, as facts `entails(P, Q, Score)`.
+
+    A path is a file, a folder of `.txt` files, or a pattern such as `graphs/*_sim.txt`. Files are streamed. Raises
+    HapaxError for a file without a graph, and FactsRejected with every faulty line unless these are to be skipped.
+    """
+    from hapax.evaluation.entailment.graph_import import import_graphs
+
+    return import_graphs(kb, paths, options)
+
+
+@extras_named()
+def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> EntailmentSummary:
+    """Count the stored entailments of at least this score, their strongly connected components, and paraphrases.
+
+    Linear in their number, so that it also fits graphs whose closure does not. Needs the extra `evaluation`.
+    """
+    from hapax.evaluation.entailment.graph_summary import summarised
+
+    return summarised(kb, at_least)
 
 
 @dataclass(frozen=True)
 class EntailmentChains:
-    """The stored entailments and what follows from them."""
+    """The stored entailments and what follows from them. `of`: the predicate from which chains begin; empty: all."""
 
     graph: EntailmentGraph
+    of: str = ""
+    at_least: float = 0.0
 
     @property
     def text(self) -> str:
-        """The shortest chain from each predicate to each one that it entails, then the sets of paraphrases."""
-        from hapax.evaluation.entailment.graphs import lines
+        """The strongest chain from each predicate to each one that it entails, then the sets of paraphrases."""
+        from hapax.evaluation.entailment.graphs import chain_lines, lines
 
-        return "\n".join(lines(self.graph))
+        return "\n".join(chain_lines(self.graph, self.of, self.at_least) if self.of else lines(self.graph))
 
     def to_json(self) -> dict[str, Any]:
-        """Edges, chains and paraphrases as a JSON object."""
-        from hapax.evaluation.entailment.graphs import to_json
+        """Edges, chains and paraphrases as a JSON object; with `of` the chains alone."""
+        from hapax.evaluation.entailment.graphs import chains_json, to_json
 
-        return to_json(self.graph)
+        return chains_json(self.graph, self.of, self.at_least) if self.of else to_json(self.graph)
 
     def drawing(self, form: str) -> str:
         """The graph in the language of Mermaid or Graphviz; `form` is `mermaid` or `dot`."""
@@ -180,11 +212,30 @@ class EntailmentChains:
         return write_plot(self.graph, Path(folder))
 
 
-def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG) -> EntailmentChains:
-    """The transitive closure of the stored entailments with at least this score, and its paraphrases."""
+MOST_CLOSED = 20_000
+"""Entailments whose whole closure is computed; that of a larger graph would not fit on any screen, nor in memory."""
+
+
+def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "") -> EntailmentChains:
+    """The transitive closure of the stored entailments with at least this score, and its paraphrases.
+
+    `of`: the name of a predicate; only the chains from it, whose scores have at least this product. They are looked up.
+    Raises HapaxError for more than 20,000 entailments without it, and for a predicate that entails nothing.
+    """
     from hapax.engine.entailment.closure import EntailmentGraph
     from hapax.engine.entailment.graph import edges
+    from hapax.engine.entailment.lookup import StoredEdges, edges_out_of
 
+    if of:
+        found = edges_out_of(kb, [of], at_least)
+        if not found:
+            raise HapaxError(f"{kb.place} has no entailment of {of} with a score of {at_least:g} or more. Lower it.")
+        return EntailmentChains(EntailmentGraph(found), of, at_least)
+    if (count := StoredEdges(kb).count()) > MOST_CLOSED:
+        raise HapaxError(
+            f"{kb.place} has {count:,} entailments, too many for all their chains. Name a predicate with --of, or "
+            "count them with --summary."
+        )
     return EntailmentChains(EntailmentGraph(edges(kb, at_least)))
 
 

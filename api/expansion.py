@@ -68,13 +68,13 @@ def expand_rules(
 
     Decide by `review.decide(row, "accept", by)`, then call `review.write()`. The same call again asks nothing twice.
     """
-    from hapax.engine.expansion.review import Review
+    from hapax.engine.expansion.review import ExpansionReview
     from hapax.engine.expansion.sheet import ReviewSheet
 
     sources = files.read()
     sheet = ReviewSheet(files.sheet or files.output.with_suffix(".decisions.csv"))
     generator = _generator(kb, sources.whole, model, opening)
-    review = Review(generator, sources, sources.meta_rules(files.names), sheet, settings)
+    review = ExpansionReview(generator, sources, sources.meta_rules(files.names), sheet, settings)
     return ProposedRules(review, review.propose())
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from hapax.api.importing import FactRules
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
+    from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
@@ -74,8 +75,13 @@ def parse_rules(text: str, name: str = "rules") -> Library:
     return parse_library([(name, text)])
 
 
-def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagnostic, ...]:
-    """Faults, redundancy and contradictions of rules; with a knowledge base, also what contradicts its facts."""
+def check_rules(
+    rules: Library, kb: KnowledgeBase | None = None, *, entailments: EntailmentLimits | None = None
+) -> tuple[Diagnostic, ...]:
+    """Faults, redundancy and contradictions of rules; with a knowledge base, also what contradicts its facts.
+
+    `entailments`: limits from which on the knowledge base's entailments count against rules.
+    """
     from hapax.grammar.checks import check_library
 
     diagnostics = check_library(rules)
@@ -85,7 +91,7 @@ def check_rules(rules: Library, kb: KnowledgeBase | None = None) -> tuple[Diagno
     from hapax.engine.kb_checks import check_kb
 
     with PrologSession() as session:
-        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session)))
+        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session, entailments)))
 
 
 def format_rules(text: str, name: str = "rules") -> str:
@@ -189,7 +195,11 @@ class RuleCheck:
                 yield finding.diagnostic.code, number, proof_text(proof)
 
 
-def check_files(paths: Iterable[str | Path] = (), kb: Callable[[], KnowledgeBase] | None = None) -> RuleCheck:
+def check_files(
+    paths: Iterable[str | Path] = (),
+    kb: Callable[[], KnowledgeBase] | None = None,
+    entailments: EntailmentLimits | None = None,
+) -> RuleCheck:
     """Check rule files as far as they can be read, as `check_rules` does; `kb` opens the knowledge base, if any.
 
     Without paths these are the rules that the knowledge base keeps, or the shipped ones.
@@ -213,7 +223,7 @@ def check_files(paths: Iterable[str | Path] = (), kb: Callable[[], KnowledgeBase
     from hapax.engine.kb_checks import check_kb
 
     with kb() as opened, PrologSession() as session:
-        findings = check_kb(read.library, opened, session)
+        findings = check_kb(read.library, opened, session, entailments)
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
 
 
@@ -502,12 +512,21 @@ def plan(
     return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
 
 
-def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float) -> Library:
-    """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high."""
+def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: str | None = None) -> Library:
+    """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high.
+
+    With a goal: those that it can use, on chains whose product of scores is as high. They are looked up, so that a
+    graph of a million entailments costs a goal no more than its own chains. A text without an atom, such as a
+    statement, stands for every predicate of the rules.
+    """
     from hapax.engine.entailment.graph import edges
     from hapax.engine.entailment.graph import with_entailments as add_entailments
+    from hapax.engine.entailment.lookup import called_names, edges_into
 
-    return add_entailments(rules, edges(kb, at_least))
+    if goal is None:
+        return add_entailments(rules, edges(kb, at_least))
+    names = called_names(goal) or [signature.name for signature in rules.completed().signatures]
+    return add_entailments(rules, edges_into(kb, rules, names, at_least))
 
 
 # --- inference --------------------------------------------------------------------------------------------------------

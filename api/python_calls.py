@@ -71,6 +71,7 @@ EXPECTED = {
     "kb": _KB,
     "models": ("Models", "Open models with hapax.open_models(name)"),
     "progress": ("function", "Give a function that takes a hapax.Progress"),
+    "mine_rules.progress": ("function", "Give a function that takes a text"),
     "stream": ("text stream", 'Open the file first: with open(path, "w") as stream'),
     "*paths": ("str or Path", "Give each file or folder as an argument of its own"),
     "source": ("str or Path", "Give the name of a file"),
@@ -94,6 +95,7 @@ OPTION_CLASSES = (
     *(
         "Budget",
         "CalibrationOptions",
+        "EntailmentLimits",
         "FactRules",
         "ProbabilityOptions",
         "QueryLimits",
@@ -111,9 +113,10 @@ OPTION_CLASSES = (
         "FlippedLabels",
         "ExpansionFiles",
         "ExpansionSettings",
+        "MiningOptions",
         "InstructOptions",
     ),
-    *("SchemaAskOptions", "SchemaExportOptions", "SchemaGenerationOptions", "SchemaSheetOptions"),
+    *("GraphImportOptions", "SchemaAskOptions", "SchemaExportOptions", "SchemaGenerationOptions", "SchemaSheetOptions"),
 )
 """Classes of the front door that hold options, which the annotation of an argument names."""
 

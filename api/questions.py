@@ -52,10 +52,10 @@ def build_questions(
     chooses senses; its journal, if any, has the budget. Needs the extra `wordnet`.
     """
     from hapax.evaluation.booqa.build import BuildSettings, HyponymSource, build_into
-    from hapax.evaluation.entailment.lexicon import Lexicon
+    from hapax.evaluation.entailment.wordnet_folder import open_lexicon
 
     chosen, words = settings or BuildSettings(), words or QuestionWords()
-    lexicon = Lexicon.open(words.lexicon, chosen.language)
+    lexicon = open_lexicon(words.lexicon, chosen.language)
     source = HyponymSource(lexicon, _sense_choice(words, kb, opening))
     built = build_into(Path(folder), [Path(path) for path in paths], source, chosen)
     return Evaluation(built, built.result(chosen))

@@ -1,9 +1,10 @@
-"""The check of a knowledge base against itself."""
+"""The check of a knowledge base against itself, and verified copies of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.tabular import Tabular
@@ -44,3 +45,26 @@ def verify(kb: KnowledgeBase) -> Verification:
     found = list(damages(kb))
     is_readable = all(damage.table != "SQLite" for damage in found)
     return Verification(sum(kb.row_counts().values()) if is_readable else 0, found)
+
+
+@checked
+def backup(database: str | Path, target: str | Path) -> int:
+    """Copy a knowledge base, also while others write to it, into a new file; return the number of its rows.
+
+    The copy is verified as by `verify` before it takes its name. Raises HapaxError if the target exists or a row is
+    damaged.
+    """
+    from hapax.kb.backups import copy_verified
+
+    return copy_verified(Path(database), Path(target))
+
+
+@checked
+def restore_backup(copy: str | Path, database: str | Path) -> Path | None:
+    """Let a backup take the place of a knowledge base; return the file that keeps what was there, None if nothing was.
+
+    The backup is verified first and stays. Raises HapaxError if it is damaged.
+    """
+    from hapax.kb.backups import put_back
+
+    return put_back(Path(copy), Path(database))

@@ -19,7 +19,7 @@ from hapax.commands.entailment import (
     with_scorers,
     with_training_pairs,
 )
-from hapax.commands.options import F, open_journal, open_kb, opening_options, together, with_json, with_queue
+from hapax.commands.options import F, Finite, open_journal, open_kb, opening_options, together, with_json, with_queue
 from hapax.grammar.words import counted
 
 with_corpus_options = together(
@@ -71,6 +71,19 @@ def booqa() -> None:
     help="Draw negatives that are as frequent as positives.",
 )
 @click.option(
+    "--frequency-ratio",
+    type=Finite(0),
+    default=0.0,
+    show_default=True,
+    help="Most times that a positive's predicate may be as frequent as a negative's, or the reverse; 0: no limit.",
+)
+@click.option(
+    "--left-out",
+    multiple=True,
+    type=FILE,
+    help="Triples whose sentences are not used, such as the corpus of a graph that is to answer; repeatable.",
+)
+@click.option(
     "--senses",
     default="first",
     show_default=True,
@@ -91,7 +104,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
     """
     import hapax
 
-    same = ("language", "days", "negatives", "sample", "frequency_map", "seed")
+    same = ("language", "days", "negatives", "sample", "frequency_map", "seed", "frequency_ratio", "left_out")
     settings = hapax.BuildSettings(
         unit=hapax.CountedUnit(options["unit"]),
         pair=hapax.CountRange(options["pair_from"], options["pair_below"]),

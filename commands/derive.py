@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seconds",
     type=Finite(0, MOST_SECONDS, min_open=True),
-    help="Time limit of the derivation. [default: none; 600 for a rule that is left to Prolog]",
+    help="Time limit of the derivation. [default: 600 for each rule]",
 )
 @with_probability
 @with_at_least

@@ -40,6 +40,9 @@ SCORERS = (
 )
 """The values of --scorer, written out, so that `--help` does not import the evaluation."""
 
+FAULTS_SHOWN = 20
+"""Faulty lines that `import` names; `--json` has all."""
+
 DRAWS_SHOWN = 10
 """Draws that `train` lists, the best first."""
 
@@ -256,6 +259,40 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
 
 
+@entailment.command("import")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--similarity", default="", metavar="NAME", help="Part of the name of the similarities to read.")
+@click.option("--at-least", type=Finite(0, 1), default=0.0, show_default=True, help="Lowest score that is imported.")
+@with_skip_faulty
+@with_database
+@with_json
+def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any) -> None:
+    """Import typed entailment graphs of entGraph, CNCE or EGT2 as facts `entails(P, Q, Score)`.
+
+    PATHS are files, folders of `.txt` files, or patterns such as 'graphs/*_sim.txt'. Read are the global similarities,
+    else BInc's, else the only ones. A node (shop.1,shop.in.2)#person#location becomes shop_in(Person A, Location B).
+
+    \b
+    hapax evaluate entailment import 'graphs/*_sim.txt' --db hapax.db
+    hapax evaluate entailment import graphs --similarity binc --at-least 0.1 --skip-faulty
+    """
+    import hapax
+
+    chosen = hapax.GraphImportOptions(**options)
+    with open_kb(database) as kb, err.status("Importing"):
+        report = entailments.import_entailment_graphs(kb, *paths, options=chosen)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
+        return
+    for fault in report.faults[:FAULTS_SHOWN]:
+        err.print(str(fault), markup=False, soft_wrap=True)
+    skipped = {"too weak": report.weak, "of a predicate by itself": report.trivial, "faulty": len(report.faults)}
+    remarks = [f"{count:,} {kind}" for kind, count in skipped.items() if count]
+    text = f"{counted(report.added, 'entailment')} of {counted(report.files, 'file')} in {database}"
+    text += f", {report.known:,} known before" if report.known else ""
+    err.print(f"{text}; left out: {', '.join(remarks)}" if remarks else text, markup=False, soft_wrap=True)
+
+
 @entailment.command()
 @with_at_least
 @click.option(
@@ -265,25 +302,34 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     show_default=True,
     help="Chains and paraphrases as text, or the graph for Mermaid or Graphviz.",
 )
+@click.option("--of", default="", metavar="PREDICATE", help="Only the chains from this predicate, with their products.")
+@click.option("--summary", is_flag=True, help="Only count entailments, components and paraphrases.")
 @click.option("--out", type=FOLDER, help="Folder for the plot (PNG, SVG, CSV).")
 @with_database
 @with_json
-def graph(at_least: float, form: str, out: Path | None, database: str, as_json: bool) -> None:
+def graph(at_least: float, out: Path | None, database: str, as_json: bool, **options: Any) -> None:
     """Show the transitive closure of the stored entailments: chains of predicates, and paraphrases (its cycles).
 
     \b
     hapax evaluate entailment graph
     hapax evaluate entailment graph --form mermaid
     hapax evaluate entailment graph --at-least 0.8 --out figures
+    hapax evaluate entailment graph --of shop_in --at-least 0.6
     """
+    if options["summary"] and (options["of"] or out is not None):
+        raise click.UsageError("--summary counts the whole graph: use it without --of and --out.")
     with open_kb(database, read_only=True, begun_by="hapax evaluate entailment facts") as kb:
-        chains = entailments.entailment_chains(kb, at_least)
+        if options["summary"]:
+            summary = entailments.summarise_entailments(kb, at_least)
+            click.echo(json.dumps(summary.to_json(), ensure_ascii=False) if as_json else str(summary))
+            return
+        chains = entailments.entailment_chains(kb, at_least, options["of"])
     if out is not None:
         chains.write_plot(out)
     if as_json:
         click.echo(json.dumps(chains.to_json(), ensure_ascii=False))
     else:
-        click.echo(chains.text if form == "text" else chains.drawing(form))
+        click.echo(chains.text if options["form"] == "text" else chains.drawing(options["form"]))
 
 
 @entailment.command()

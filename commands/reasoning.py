@@ -49,7 +49,7 @@ with_entail = click.option(
     "--entail",
     type=Finite(0, 1),
     metavar="SCORE",
-    help="Also use stored entailments with at least this score.",
+    help="Also use stored entailments, in chains whose scores have at least this product.",
 )
 
 
@@ -86,7 +86,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
     if not options["ask"]:
         with open_kb(database, read_only=True) as kb:
-            rules = _entailing(library, kb, options["entail"])
+            rules = _entailing(library, kb, options["entail"], goal)
             asked = hapax.QueryOptions(limits, probability)
             answers = operations.query(goal, rules, kb, assume=assume, options=asked)
             has_none = not answers.rows and not answers.holds and not options["as_json"]
@@ -101,7 +101,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         if begins:
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         keep_rules(kb, paths, "query --ask")
-        rules = _entailing(library, kb, options["entail"])
+        rules = _entailing(library, kb, options["entail"], goal)
         models = load_models(rules, options, journal=open_journal(kb, options))
         settings = choose_profile(question_settings(options), kb, rules, models, options)
         asked = hapax.QueryOptions(limits, probability, settings)
@@ -131,7 +131,7 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
     hapax why 'is_not_able_to_eat(tom, "chicken Kiev")' --probability
     """
     with open_kb(database, read_only=True) as kb:
-        rules = _entailing(read_library(paths, database), kb, options["entail"])
+        rules = _entailing(read_library(paths, database), kb, options["entail"], text)
         probability = probability_options(options)
         explanation = operations.why(text, rules, kb, assume=options["assume"], probability=probability)
         _print_explanation(explanation, options["as_json"])
@@ -151,13 +151,13 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     hapax why-not 'is_ingredient_in(butter, hummus)'
     """
     with open_kb(database, read_only=True) as kb:
-        rules = _entailing(read_library(paths, database), kb, options["entail"])
+        rules = _entailing(read_library(paths, database), kb, options["entail"], atom)
         _print_explanation(operations.why_not(atom, rules, kb, assume=options["assume"]), options["as_json"])
 
 
-def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None) -> Library:
-    """The library with stored entailments of at least this score as rules; unchanged without a score."""
-    return library if at_least is None else operations.with_entailments(library, kb, at_least)
+def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None, goal: str) -> Library:
+    """The library with the entailments on chains to the goal of at least this score; unchanged without a score."""
+    return library if at_least is None else operations.with_entailments(library, kb, at_least, goal)
 
 
 def _print_explanation(explanation: Explanation, as_json: bool) -> None:

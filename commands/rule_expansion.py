@@ -1,4 +1,4 @@
-"""The group `rules`: write rules with a model's help. `rules expand`, `lint`, `verbalise` and `suggest`."""
+"""The group `rules`: `expand`, `lint` and `verbalise` ask a model; `suggest` and `mine` read a knowledge base."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import expansion
+from hapax.api import expansion, mining
 from hapax.api.expansion import ACCEPT, REJECT, WAITING
-from hapax.commands.console import err, out, print_diagnostics
+from hapax.commands.console import err, number_text, out, print_diagnostics, print_table
 from hapax.commands.options import (
     Finite,
     open_journal,
@@ -49,15 +49,32 @@ with_model = together(
 )
 
 
+with_review = together(
+    click.option(
+        "--review",
+        type=click.Choice(["ask", "later", "accept-all"]),
+        help="Ask about each proposal, only write the sheet, or accept all that pass.  [default: ask on a terminal]",
+    ),
+    click.option(
+        "--decisions",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="The sheet, a CSV or JSONL file of proposals and decisions; default: the output's name with "
+        ".decisions.csv.",
+    ),
+    click.option("--by", help="Your name in the sheet; default: your user name."),
+)
+
+
 @click.group()
 def rules() -> None:
-    """Write rules with a model's help.
+    """Write rules with the help of a model, or of the facts there are.
 
     \b
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules
     hapax rules verbalise my.rules -m openai:gpt-4.1
     hapax rules lint my.rules -m openai:gpt-4.1
     hapax rules suggest --db hapax.db
+    hapax rules mine --db hapax.db -o mined.rules
     """
 
 
@@ -69,17 +86,7 @@ def rules() -> None:
 @with_rules
 @click.option("--types", type=click.IntRange(1, 100), default=10, show_default=True, help="Data types to ask for.")
 @click.option("--verbs/--no-verbs", default=True, show_default=True, help="Ask for the verb that fits each data type.")
-@click.option(
-    "--review",
-    type=click.Choice(["ask", "later", "accept-all"]),
-    help="Ask about each proposal, only write the sheet, or accept all that pass.  [default: ask on a terminal]",
-)
-@click.option(
-    "--decisions",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The sheet, a CSV or JSONL file of proposals and decisions; default: the output's name with .decisions.csv.",
-)
-@click.option("--by", help="Your name in the sheet; default: your user name.")
+@with_review
 @with_model
 @with_budget
 @with_queue
@@ -238,12 +245,16 @@ def _apply_answer(review: Review, row: ReviewedProposal, by: str, answer: str, w
 
 def _print_proposal(row: ReviewedProposal, checked: CheckedProposal) -> None:
     decided = f", {row.decision}ed" if row.decision else ""
-    out.print(f"\n[bold]{escape(row.type)}[/] in {escape(row.meta)}, proposal {escape(row.proposal)}{decided}")
+    origin = f"[bold]{escape(row.type)}[/] in {escape(row.meta)}" if row.meta else f"[bold]{escape(row.model)}[/]"
+    out.print(f"\n{origin}, proposal {escape(row.proposal)}{decided}")
     out.print(escape(f"  {checked.rule.sentence}\n  {row.statement}\n  {checked.summary}"))
     if row.verbs:
         out.print(escape(f"  other verbs: {row.verbs}"))
     if row.remarks:
         out.print(escape(f"  look at: {row.remarks}"))
+    for name in ("examples", "counter_examples"):
+        if row.additional.get(name):
+            out.print(escape(f"  {name.replace('_', '-')}: {row.additional[name]}"))
 
 
 def _user() -> str:
@@ -286,3 +297,122 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
         return
     click.echo("\n\n".join(suggestion.text for suggestion in found))
     err.print(counted(len(found), "rule suggested", "rules suggested"), markup=False)
+
+
+@rules.command()
+@with_rules
+@click.option("--premises", type=click.IntRange(1, 3), default=3, show_default=True, help="Most premises of a rule.")
+@click.option(
+    "--support", type=click.IntRange(1), default=10, show_default=True, help="Fewest facts that a rule must predict."
+)
+@click.option(
+    "--coverage",
+    type=Finite(0, 1),
+    default=0.01,
+    show_default=True,
+    help="Least head coverage: the share of the facts of its conclusion that a rule predicts.",
+)
+@click.option(
+    "--confidence",
+    type=Finite(0, 1),
+    default=0.1,
+    show_default=True,
+    help="Least standard confidence: the share of a rule's predictions that are facts.",
+)
+@click.option(
+    "--pca",
+    type=Finite(0, 1),
+    default=0.5,
+    show_default=True,
+    help="Least PCA confidence, which counts only predictions that the facts or a critic deny.",
+)
+@click.option("--constants/--no-constants", default=False, show_default=True, help="Mine rules with constants too.")
+@click.option(
+    "--derived/--no-derived", default=False, show_default=True, help="First derive, and mine the conclusions as well."
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(0),
+    default=2000,
+    show_default=True,
+    help="Facts of each conclusion that rules are screened by, before they are measured on all; 0: all.",
+)
+@click.option(
+    "--seconds",
+    type=Finite(0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Time limit; what was not explored is named.",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(0, 100),
+    default=3,
+    show_default=True,
+    help="Examples and counter-examples a rule.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="New file of the accepted rules, with the sheet of decisions beside it.",
+)
+@with_review
+@with_database
+@with_json
+def mine(paths: tuple[Path, ...], **options: Any) -> None:
+    """Mine rules from the facts of a knowledge base: closed rules of up to three premises, without asking a model.
+
+    Values that a critic rejected are counter-examples, beside those of the partial-completeness assumption. Rules that
+    the library states already are left out. With -o you decide on each rule, as for `rules expand`: without a terminal
+    in the sheet, and then run the same command again. docs/mining.md explains the measures.
+
+    \b
+    hapax rules mine --db hapax.db
+    hapax rules mine --db hapax.db --constants --pca 0.8 --json
+    hapax rules mine --db hapax.db -o mined.rules --review later
+    """
+    output: Path | None = options["output"]
+    if output is None and (options["review"] or options["decisions"]):
+        raise click.UsageError("--review and --decisions are about a rule file. Name it with -o.")
+    if options["as_json"] and options["review"] == "ask":
+        raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
+    settings = hapax.MiningOptions(
+        options["premises"],
+        options["support"],
+        options["coverage"],
+        options["confidence"],
+        options["pca"],
+        *(options[name] for name in ("constants", "derived", "sample", "seconds", "examples")),
+    )
+    library = read_library(paths, options["database"])
+    with open_kb(options["database"], begun_by="hapax import") as kb, err.status("Mining") as status:
+
+        def show(text: str) -> None:
+            status.update(escape(f"Mining: {text}"))
+
+        mined = mining.mine_rules(library, kb, settings, output=output, sheet=options["decisions"], progress=show)
+    if not options["as_json"]:
+        _print_mined(mined)
+    written = 0
+    if mined.review is not None:
+        _decide(mined.review, options)
+        written = mined.review.write()
+    if options["as_json"]:
+        proposals = {} if mined.review is None else {"written": written, "proposals": mined.review.to_json()}
+        click.echo(json.dumps(mined.to_json() | proposals, ensure_ascii=False))
+    for note in mined.notes:
+        err.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+    if mined.review is not None and output is not None:
+        _print_outcome(written, output, mined.review.sheet)
+
+
+def _print_mined(mined: hapax.MinedRules) -> None:
+    rows = []
+    for item in mined.rules:
+        measures = item.measures
+        shares = (measures.head_coverage, measures.confidence, measures.pca_confidence)
+        rows.append((item.rule.sentence, str(measures.support), *map(number_text, shares), str(measures.rejected)))
+    if rows:
+        print_table(("rule", "support", "cover.", "conf.", "PCA", "rejected"), rows)
+    err.print(f"{counted(len(rows), 'rule')} mined")

@@ -26,7 +26,7 @@ from hapax.commands.console import (
     print_table,
 )
 from hapax.commands.diagnostic_formats import github_annotation, sarif_text
-from hapax.commands.options import open_kb, read_library, with_chosen, with_json, with_paths
+from hapax.commands.options import Finite, open_kb, read_library, with_chosen, with_json, with_paths
 from hapax.grammar.errors import Severity
 from hapax.grammar.words import counted
 
@@ -46,20 +46,40 @@ if TYPE_CHECKING:
     show_default=True,
     help="Form of the faults; github: annotations of a workflow.",
 )
+@click.option(
+    "--entailment-from",
+    "at_least",
+    type=Finite(0, 1),
+    help="Lowest score of entailments in the knowledge base that count against rules, chains by the product of their "
+    "steps.  [default: 0.5]",
+)
+@click.option(
+    "--entailment-margin",
+    "margin",
+    type=Finite(0, 1),
+    help="Lead of an entailment over its way back from which on its direction counts.  [default: 0.2]",
+)
 @click.option("--fix", is_flag=True, help="First mend in PATHS what has one remedy, and print what was changed.")
 @with_json
-def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: bool, **flags: bool) -> None:
+def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: bool, **options: Any) -> None:
     """Check rules for errors, redundancy and contradictions. PATHS: rule files or folders; default: `shipped`.
 
     \b
     hapax check my.rules
     hapax check --db hapax.db
+    hapax check my.rules --db hapax.db --entailment-from 0.8 --entailment-margin 0.1
     """
-    if flags["fix"] and not paths:
+    import hapax
+
+    limits = {name: options[name] for name in ("at_least", "margin") if options[name] is not None}
+    if limits and database is None:
+        raise click.UsageError("--entailment-from and --entailment-margin need the knowledge base of --db.")
+    if options["fix"] and not paths:
         raise click.UsageError("--fix changes files. Name them as PATHS.")
-    for change in operations.fix_files(paths) if flags["fix"] else ():
+    for change in operations.fix_files(paths) if options["fix"] else ():
         err.print(escape(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}"))
-    checked = operations.check_files(paths, None if database is None else lambda: open_kb(database, read_only=True))
+    opening = None if database is None else lambda: open_kb(database, read_only=True)
+    checked = operations.check_files(paths, opening, hapax.EntailmentLimits(**limits))
     form = "json" if as_json else form
     if form == "sarif":
         click.echo(sarif_text(checked.diagnostics))
@@ -67,7 +87,7 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
         for diagnostic in checked.diagnostics:
             click.echo(github_annotation(diagnostic))
     else:
-        print_diagnostics(checked.diagnostics, form == "json", flags["every"])
+        print_diagnostics(checked.diagnostics, form == "json", options["every"])
     counts = Counter(diagnostic.severity for diagnostic in checked.diagnostics)
     if form == "text":
         for code, number, text in checked.proofs:

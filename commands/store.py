@@ -82,6 +82,36 @@ def verify(database: str, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@with_database
+def backup(target: Path, database: str) -> None:
+    """Copy the knowledge base into the new file TARGET, also while others write to it, and verify the copy.
+
+    The copy takes its name when it is whole, verified and on disk. An existing file is never overwritten.
+
+    \b
+    hapax backup hapax-monday.db --db hapax.db
+    """
+    rows = hapax.backup(database, target)
+    click.echo(f"{target}: {counted(rows, 'row')} copied and verified.")
+
+
+@click.command()
+@click.argument("copy", type=click.Path(path_type=Path, dir_okay=False))
+@with_database
+def restore(copy: Path, database: str) -> None:
+    """Let the backup COPY take the place of the knowledge base; what was there is kept in a file beside it.
+
+    The backup is verified first, and stays. A run that uses the replaced file ends with a copy of its answers.
+
+    \b
+    hapax restore hapax-monday.db --db hapax.db
+    """
+    kept = hapax.restore_backup(copy, database)
+    click.echo(f"{database} is {copy} now." + (f" The earlier one is {kept}." if kept else ""))
+
+
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @with_database

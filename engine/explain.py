@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
+from hapax.engine.entailment.graph import entailment_scores
 from hapax.engine.inference.derive import BULK_LIMITS, FactIndex, Prover, derivations, fact_key
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
@@ -223,6 +225,7 @@ class _Explainer:
     def __init__(self, theory: Theory) -> None:
         self.kb, self.library = theory.kb, theory.library
         self.explained: set[int] = set()
+        self.entailments = entailment_scores(self.library)
 
     def statement(self, statement: StatementRecord) -> Story:
         proof = self.proof(proof_from_json(statement.proof))
@@ -286,8 +289,19 @@ class _Explainer:
                 lines.extend(fact_lines(self.kb, self.library, part.goal.atom))
             elif part.by is By.GIVEN and isinstance(part.goal, Literal):
                 lines.extend(_given_lines(self.kb, part.goal.atom))
-            stories[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]", "goal", tuple(lines))
+            chain = "".join(f"  [{text}]" for text in self._chain(part))
+            stories[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]{chain}", "goal", tuple(lines))
         return stories[id(proof)]
+
+    def _chain(self, proof: Proof) -> Iterator[str]:
+        """The product of the scores of a chain of entailments, of two steps and more, that ends in this step."""
+        scores: list[float] = []
+        step: Proof | None = proof
+        while step is not None and step.rule in self.entailments:
+            scores.append(self.entailments[step.rule])
+            step = step.children[0] if step.children else None
+        if len(scores) > 1:
+            yield f"chain {' x '.join(f'{score:.2f}' for score in reversed(scores))} = {math.prod(scores):.4g}"
 
     def _words(self, goal: BodyLiteral) -> str:
         if not isinstance(goal, Literal):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
-from hapax.engine.entailment.checks import entailment_faults
-from hapax.engine.entailment.graph import edges
+from hapax.engine.entailment.checks import EntailmentLimits, entailment_faults
+from hapax.engine.entailment.lookup import edges_out_of
 from hapax.engine.inference.conflicts import conflicts, constrained_predicates, fact_text
 from hapax.engine.inference.derive import FactIndex, Prover, derivations, relevant_library
 from hapax.engine.inference.program import build_program
@@ -44,8 +44,11 @@ class KbFinding:
         return "\n".join((str(self.diagnostic), *map(proof_text, self.proofs)))
 
 
-def check_kb(library: Library, kb: KnowledgeBase, session: PrologSession) -> tuple[KbFinding, ...]:
-    """Run all checks. They load other programs into `session`."""
+def check_kb(
+    library: Library, kb: KnowledgeBase, session: PrologSession, limits: EntailmentLimits | None = None
+) -> tuple[KbFinding, ...]:
+    """Run all checks. They load other programs into `session`. `limits`: of entailments that count against rules."""
+    limits = limits or EntailmentLimits()
     return (
         *unfit_facts(library, kb),
         *contradictions(library, kb, session),
@@ -53,10 +56,15 @@ def check_kb(library: Library, kb: KnowledgeBase, session: PrologSession) -> tup
         *functional_with_two_values(library, kb),
         *broken_declarations(library, kb, session),
         *constants_under_two_types(library, kb),
-        *map(KbFinding, entailment_faults(library, edges(kb))),
+        *map(KbFinding, entailment_faults(library, edges_out_of(kb, _predicates(library), limits.at_least), limits)),
         *rules_below_the_bar(kb),
         *ill_formed_statements(kb),
     )
+
+
+def _predicates(library: Library) -> list[str]:
+    """Names of the predicates that the rules have."""
+    return list(dict.fromkeys(atom.predicate for rule in library.rules for atom in rule.atoms))
 
 
 def contradictions(library: Library, kb: KnowledgeBase, session: PrologSession) -> Iterator[KbFinding]:

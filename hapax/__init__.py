@@ -29,11 +29,13 @@ if TYPE_CHECKING:
         draw_entailments,
         entailment_chains,
         evaluate_training,
+        import_entailment_graphs,
         judge_entailments,
         read_entailments,
         score_entailments,
         split_entailments,
         store_entailments,
+        summarise_entailments,
         train_entailment,
         write_entailment_splits,
     )
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from hapax.api.importing import FactRules
     from hapax.api.kept_rules import RulesKept, keep_rules, kept_rules
     from hapax.api.machine import Examination, ModelListings, doctor, list_models
+    from hapax.api.mining import MinedRules, mine_rules
     from hapax.api.operations import (
         Progress,
         add_facts,
@@ -122,10 +125,12 @@ if TYPE_CHECKING:
     )
     from hapax.api.sheets import export_sheets, import_sheets
     from hapax.api.spending import Reconciliation, SpendingLedger, ledger, reconcile
-    from hapax.api.verifying import Verification, verify
+    from hapax.api.verifying import Verification, backup, restore_backup, verify
     from hapax.engine.certificates import Promise
+    from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
+    from hapax.engine.mining.mine import MinedRule, MiningOptions
     from hapax.engine.probability.answers import ProbabilityOptions
     from hapax.engine.search.query_options import QueryOptions
     from hapax.engine.search.settings import SearchSettings
@@ -138,6 +143,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.dataset.blocked import BlockList
     from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.entailment.graph_import import GraphImportOptions
     from hapax.evaluation.entailment.measuring import EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
     from hapax.evaluation.leaderboard.board import LeaderboardOptions
@@ -173,6 +179,8 @@ _HOMES = {
     "hapax.api.calibration": ("calibrate",),
     "hapax.evaluation.calibration.run": ("CalibrationOptions",),
     "hapax.api.entailments": (
+        "import_entailment_graphs",
+        "summarise_entailments",
         "EntailmentChains",
         "EntailmentsJudged",
         "TrainingOptions",
@@ -199,9 +207,11 @@ _HOMES = {
         "write_answers",
         "write_question_pairs",
     ),
+    "hapax.evaluation.entailment.graph_import": ("GraphImportOptions",),
     "hapax.evaluation.entailment.measuring": ("EntailmentOptions",),
     "hapax.evaluation.entailment.opening": ("ScorerOptions",),
     "hapax.evaluation.booqa.answering": ("AnswerOptions",),
+    "hapax.engine.entailment.checks": ("EntailmentLimits",),
     "hapax.evaluation.booqa.build": ("BuildSettings",),
     "hapax.evaluation.booqa.filters": (
         "CountRange",
@@ -241,6 +251,8 @@ _HOMES = {
         "doctor",
         "list_models",
     ),
+    "hapax.api.mining": ("MinedRules", "mine_rules"),
+    "hapax.engine.mining.mine": ("MinedRule", "MiningOptions"),
     "hapax.api.operations": (
         "Progress",
         "add_facts",
@@ -276,7 +288,7 @@ _HOMES = {
         "write_tables",
     ),
     "hapax.api.spending": ("Reconciliation", "SpendingLedger", "ledger", "reconcile"),
-    "hapax.api.verifying": ("Verification", "verify"),
+    "hapax.api.verifying": ("Verification", "backup", "restore_backup", "verify"),
     "hapax.api.results": (
         "Answers",
         "Derivation",
@@ -383,6 +395,7 @@ __all__ = [
     "Diagnostic",
     "Distribution",
     "EntailmentChains",
+    "EntailmentLimits",
     "EntailmentOptions",
     "EntailmentsJudged",
     "Evaluation",
@@ -396,6 +409,7 @@ __all__ = [
     "FaultExplanation",
     "FlippedLabels",
     "GoalRejected",
+    "GraphImportOptions",
     "HapaxError",
     "InstructOptions",
     "InstructSettings",
@@ -404,6 +418,9 @@ __all__ = [
     "Library",
     "LikelihoodOptions",
     "LimitExceeded",
+    "MinedRule",
+    "MinedRules",
+    "MiningOptions",
     "ModelListings",
     "Models",
     "OpeningOptions",
@@ -446,6 +463,7 @@ __all__ = [
     "answer_questions",
     "ask_schemas",
     "audit_entailments",
+    "backup",
     "build_questions",
     "calibrate",
     "check_rules",
@@ -475,6 +493,7 @@ __all__ = [
     "export_sheets",
     "format_rules",
     "generate_schemas",
+    "import_entailment_graphs",
     "import_facts",
     "import_lint",
     "import_schema_sheets",
@@ -492,6 +511,7 @@ __all__ = [
     "measure_association",
     "measure_robustness",
     "merge",
+    "mine_rules",
     "near_misses",
     "open_models",
     "parse_rules",
@@ -507,6 +527,7 @@ __all__ = [
     "resolve_pronoun",
     "resolve_schemas",
     "restore",
+    "restore_backup",
     "retract",
     "reword_schemas",
     "score_entailments",
@@ -515,6 +536,7 @@ __all__ = [
     "stats",
     "store_entailments",
     "suggest_rules",
+    "summarise_entailments",
     "tabulate_schemas",
     "train_entailment",
     "verbalise_rules",

@@ -24,18 +24,18 @@ _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 @contextmanager
-def asking(path: Path) -> Iterator[None]:
+def asking(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """Hold the lock on asking models for the file at `path`, after waiting for other processes. Nests in one thread.
 
-    Raises HapaxError if another process holds it for `WAIT_SECONDS`, or if the lock file cannot be created.
+    Raises HapaxError if another process holds it for so many seconds, or if the lock file cannot be created.
     """
     resolved = path.resolve()  # a symbolic link must share the lock of its file
     lock = FileLock(resolved.with_name(f"{resolved.name}-asking"), is_singleton=True, fallback_to_soft=False)
     try:
-        lock.acquire(timeout=WAIT_SECONDS)
+        lock.acquire(timeout=seconds)
     except Timeout:
         raise HapaxError(
-            f"{path}: another process has been asking models for this file for {WAIT_SECONDS:g} seconds; it holds "
+            f"{path}: another process has been asking models for this file for {seconds:g} seconds; it holds "
             f"{lock.lock_file}. Run the same command when that process has ended, or use another file with --db and "
             "merge the two later."
         ) from None

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -177,6 +178,8 @@ class FactIntake:
         self._checks = _Checks(self._rules.library, self._rules.strict)
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
         self._waiting: list[tuple[object, ...]] = []
+        self._waiting_bases: dict[int, str] = {}
+        """What the file has for renamed facts, by their places in `_waiting`."""
         self._counts: dict[str, int] = {}
         self._table = _TemporaryFacts(kb)
         self._renaming = _Renaming(self._rules.names) if self._rules.names else None
@@ -197,8 +200,7 @@ class FactIntake:
         else:
             if self._renaming is not None:
                 fact = self._renaming.renamed_fact(fact)
-            texts = rows.VALUES.encode(fact.arguments), rows.NAMES.encode(fact.types)
-            self._add(line, f"{fact.predicate}/{len(fact.arguments)}", (fact.id, fact.predicate, *texts, fact.basis))
+            self._add(line, fact)
 
     def add_rows(self, predicate: str, lines: Sequence[int], columns: Sequence[EncodedColumn]) -> None:
         """Add the rows of a table as facts of one predicate, given by a column of cells for each argument."""
@@ -224,19 +226,22 @@ class FactIntake:
         if faulty:
             sound = [row not in faulty for row in range(len(lines))]
             lines = list(compress(lines, sound))
-            stored, canonical = list(compress(stored, sound)), list(compress(canonical, sound))
+            same = canonical is stored
+            stored = list(compress(stored, sound))
+            canonical = stored if same else list(compress(canonical, sound))
             bases = list(compress(bases, sound))
-        beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},['.encode())
+        beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},'.encode())
+        texts = [f"[{arguments}]" for arguments in stored]
         identities = []
-        for arguments in canonical:
+        for arguments in texts if canonical is stored else [f"[{arguments}]" for arguments in canonical]:
             digest = beginning.copy()
-            digest.update(f"{arguments}]]".encode())
+            digest.update(f"{arguments}]".encode())
             identities.append(digest.hexdigest()[:32])
         self._counts[indicator] = self._counts.get(indicator, 0) + len(lines)
         self._flush()
-        texts = map("[{}]".format, stored)
-        same = repeat(predicate), repeat(rows.NAMES.encode(types)), bases or repeat(None)
-        self._table.add(zip(lines, identities, same[0], texts, same[1], same[2], strict=False))
+        number = self._table.kind(predicate, types)
+        renamed = {place: basis for place, basis in enumerate(bases) if basis is not None}
+        self._table.add(list(zip(lines, identities, repeat(number), texts, strict=False)), renamed)
 
     def _numbers_only(self, indicator: str, place: int, column: EncodedColumn) -> EncodedColumn:
         """The column, with a fault for each text where the rules have a number."""
@@ -313,15 +318,19 @@ class FactIntake:
                 self.add_fault(line, conflict.text, kind)
         return refused
 
-    def _add(self, line: int, indicator: str, fact: tuple[object, ...]) -> None:
+    def _add(self, line: int, fact: FactRecord) -> None:
+        indicator = f"{fact.predicate}/{len(fact.arguments)}"
         self._counts[indicator] = self._counts.get(indicator, 0) + 1
-        self._waiting.append((line, *fact))
+        if fact.basis is not None:
+            self._waiting_bases[len(self._waiting)] = fact.basis
+        kind = self._table.kind(fact.predicate, fact.types)
+        self._waiting.append((line, fact.id, kind, rows.VALUES.encode(fact.arguments)))
         if len(self._waiting) >= _BATCH:
             self._flush()
 
     def _flush(self) -> None:
-        self._table.add(self._waiting)
-        self._waiting = []
+        self._table.add(self._waiting, self._waiting_bases)
+        self._waiting, self._waiting_bases = [], {}
 
     def _fact(self, predicate: object, arguments: object, types: object) -> FactRecord:
         if not isinstance(predicate, str) or not predicate.isidentifier():
@@ -601,23 +610,50 @@ class _Stored:
 
 
 class _TemporaryFacts:
-    """A temporary table of facts with their lines."""
+    """Facts with their lines in temporary tables.
+
+    Each row has few and short columns, which halves the time of filling the table: predicate and types are stored once
+    by kind, and the basis of renamed facts in a table of its own.
+    """
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
         self.drop()  # of an import that failed
         kb.query("PRAGMA temp.secure_delete = OFF")  # else dropping the table overwrites all of it
-        kb.query("CREATE TEMP TABLE imported (line, id, predicate, arguments, types, basis)")
+        kb.query("CREATE TEMP TABLE imported (line, id, kind, arguments)")
+        kb.query("CREATE TEMP TABLE imported_kinds (kind INTEGER PRIMARY KEY, predicate, types)")
+        kb.query("CREATE TEMP TABLE imported_bases (ref INTEGER PRIMARY KEY, basis)")
+        # CROSS JOIN keeps the order of the tables, and so that of the file.
+        kb.query(
+            "CREATE TEMP VIEW imported_facts AS SELECT i.rowid AS ref, line, id, predicate, arguments, types, basis "
+            "FROM imported AS i CROSS JOIN imported_kinds USING (kind) LEFT JOIN imported_bases AS b ON b.ref = i.rowid"
+        )
+        self._kinds: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._count = 0
 
-    def add(self, facts: Iterable[tuple[object, ...]]) -> None:
+    def kind(self, predicate: str, types: tuple[str, ...]) -> int:
+        """The number of facts of this predicate with these types."""
+        number = self._kinds.get((predicate, types))
+        if number is None:
+            number = self._kinds[predicate, types] = len(self._kinds) + 1
+            row = (number, predicate, rows.NAMES.encode(types))
+            self._kb.query("INSERT INTO temp.imported_kinds VALUES (?, ?, ?)", row)
+        return number
+
+    def add(self, facts: Sequence[tuple[object, ...]], bases: Mapping[int, str]) -> None:
+        """Add facts: line, identity, kind and arguments. `bases`: of renamed facts, by place in the sequence."""
         with translated(self._kb.place), self._kb.database.atomic():
-            self._kb.database.conn.executemany("INSERT INTO temp.imported VALUES (?, ?, ?, ?, ?, ?)", facts)
+            insert = self._kb.database.conn.executemany
+            insert("INSERT INTO temp.imported VALUES (?, ?, ?, ?)", facts)
+            numbered = [(self._count + place + 1, basis) for place, basis in bases.items()]
+            insert("INSERT INTO temp.imported_bases VALUES (?, ?)", numbered)
+        self._count += len(facts)
 
     def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:
         """The facts of these predicates."""
         for indicator in sorted(indicators):
             name, _, arity = indicator.rpartition("/")
-            selection = "SELECT arguments, types FROM temp.imported WHERE predicate = ? ORDER BY rowid"
+            selection = "SELECT arguments, types FROM temp.imported_facts WHERE predicate = ? ORDER BY ref"
             for arguments, types in self._kb.query(selection, (name,)):
                 decoded = rows.VALUES.decode(arguments)
                 if len(decoded) == int(arity):
@@ -630,7 +666,7 @@ class _TemporaryFacts:
         # Grouped by SQLite, which sorts on disk. A stranger's file may hold arguments that are no JSON.
         selection = (
             "WITH imports AS (SELECT DISTINCT json_remove(arguments, '$[#-1]') AS key, id, arguments, 'file' AS source "
-            "FROM temp.imported WHERE predicate = ?1 AND json_array_length(arguments) = ?2), "
+            "FROM temp.imported_facts WHERE predicate = ?1 AND json_array_length(arguments) = ?2), "
             "known AS (SELECT CASE WHEN json_valid(arguments) AND json_array_length(arguments) = ?2 "
             "THEN json_remove(arguments, '$[#-1]') END AS key, id, arguments, source FROM facts WHERE predicate = ?1 "
             "AND id NOT IN (SELECT id FROM temp.imported)), "
@@ -659,7 +695,7 @@ class _TemporaryFacts:
         self._index()
         withdrawn = []
         for identity in identities:
-            selection = "SELECT line, predicate, arguments FROM temp.imported WHERE id = ? ORDER BY line"
+            selection = "SELECT line, predicate, arguments FROM temp.imported_facts WHERE id = ? ORDER BY line"
             for line, predicate, arguments in self._kb.query(selection, (identity,)):
                 withdrawn.append((line, f"{predicate}/{len(rows.VALUES.decode(arguments))}"))
             self._kb.query("DELETE FROM temp.imported WHERE id = ?", (identity,))
@@ -679,7 +715,12 @@ class _TemporaryFacts:
             )
         query("PRAGMA main.cache_size = -65536")
         before = self._kb.database.conn.total_changes
-        query(_insertion())
+        with self._without_renumbering():
+            if len(self._kinds) == 1 and not renamed:
+                kind = query("SELECT predicate, types FROM temp.imported_kinds")
+                query(_insertion(one_kind=True), kind[0])
+            else:
+                query(_insertion(one_kind=False))
         # In a knowledge base without facts each distinct fact is a change.
         read = self._kb.database.conn.total_changes - before
         # Withdrawn facts that are given again stand again. Without any, the list of identities is never sorted.
@@ -693,26 +734,51 @@ class _TemporaryFacts:
         repeats: Iterable[tuple[int, str]] = ()
         if count > read:
             repeats = query(
-                "SELECT line, predicate || '/' || json_array_length(arguments) FROM temp.imported WHERE rowid NOT IN "
-                "(SELECT min(rowid) FROM temp.imported GROUP BY id) ORDER BY rowid"
+                "SELECT line, predicate || '/' || json_array_length(arguments) FROM temp.imported_facts "
+                "WHERE ref NOT IN (SELECT min(rowid) FROM temp.imported GROUP BY id) ORDER BY ref"
             )
         given, by_model = known.get(Source.GIVEN.value, 0), known.get(Source.MODEL.value, 0)
         return _Stored(read, given, by_model, tuple(repeats))
 
+    @contextmanager
+    def _without_renumbering(self) -> Iterator[None]:
+        """Leave out the trigger for facts with a number given up before, if no fact was ever numbered for `derive`.
+
+        Else it is evaluated for each row, to no effect, in a tenth of the time of an insertion. The transaction of the
+        import brings it back whatever happens.
+        """
+        selection = "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name = 'fact_numbered_again'"
+        triggers = [] if self._kb.query("SELECT 1 FROM relation_state LIMIT 1") else self._kb.query(selection)
+        if triggers:
+            self._kb.query("DROP TRIGGER fact_numbered_again")
+        yield
+        for (sql,) in triggers:
+            self._kb.query(sql)
+
     def drop(self) -> None:
-        self._kb.query("DROP TABLE IF EXISTS temp.imported")
+        self._kb.query("DROP VIEW IF EXISTS temp.imported_facts")
+        for table in ("imported", "imported_kinds", "imported_bases"):
+            self._kb.query(f"DROP TABLE IF EXISTS temp.{table}")
 
 
-def _insertion() -> str:
-    """The SQL that stores facts, with the temporary table in the place of parameters."""
+def _insertion(one_kind: bool) -> str:
+    """The SQL that stores facts, with the temporary table in the place of parameters.
+
+    `one_kind`: predicate and types are parameters, which saves the joins of the view, and no fact has a basis.
+    """
     sql = rows.FACTS.insert(OnConflict.BEST)
     found = re.search(r"\(([\w, ]+)\) VALUES \([?, ]+\)", sql)
     if found is None:
         raise AssertionError(f"no list of values in {sql}")
     names = found[1].split(", ")
     constants = {"source": f"'{Source.GIVEN.value}'"}
-    selected = ", ".join(name if name in _STAGED else constants.get(name, "NULL") for name in names)
-    selection = f"({found[1]}) SELECT {selected} FROM temp.imported WHERE true ORDER BY rowid"  # noqa: S608  ours
+    constants.update({name: name for name in _STAGED})
+    origin = "temp.imported_facts WHERE true ORDER BY ref"
+    if one_kind:
+        constants.update(predicate="?1", types="?2", basis="NULL")
+        origin = "temp.imported WHERE true ORDER BY rowid"
+    selected = ", ".join(constants.get(name, "NULL") for name in names)
+    selection = f"({found[1]}) SELECT {selected} FROM {origin}"  # noqa: S608  ours
     return sql.replace(found[0], selection, 1)
 
 

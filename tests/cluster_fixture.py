@@ -25,6 +25,7 @@ from hapax.engine.search.job import SearchJob
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.connection import reading_uri
 from hapax.kb.store import KnowledgeBase
@@ -178,3 +179,33 @@ def on_ray(folder: Path, workers: int, seconds: float) -> ClusterReport:
     from hapax.engine.cluster.on_ray import RayCluster
 
     return spread(folder, RayCluster(worker_count=workers), seconds)[1]
+
+
+AIRPORTS = Path(__file__).parents[1] / "docs" / "examples" / "airports"
+
+
+def chain_job(folder: Path, name: str, likelihood: str = "frequency") -> tuple[SearchJob, Opening]:
+    """A search in `name.db` whose first critic covers a part of the claims, and its opening for workers."""
+    library = parse_library([("airports.rules", (AIRPORTS / "airports.rules").read_text("utf-8"))])
+    mapping = folder / "half.yaml"
+    if not mapping.exists():
+        header, *lines = (AIRPORTS / "airports.csv").read_text("utf-8").splitlines()
+        (folder / "airports.csv").write_text("\n".join((header, *lines[::2], "")), encoding="utf-8")
+        text = (AIRPORTS / "airports.yaml").read_text("utf-8")
+        mapping.write_text(text.replace("closedness: closed\n", "closedness: open\n"), encoding="utf-8")
+    options = OpeningOptions(library=library)
+    opened = Opening(
+        f"reference:{AIRPORTS / 'airports.yaml'}", f"reference:{mapping},simulated", likelihood, "frequency", options
+    )
+    kb = KnowledgeBase(folder / f"{name}.db")
+    journal = Journal(kb)
+    return SearchJob(library, library.rules, kb, opened.open(journal, 1), SETTINGS, journal), opened
+
+
+def chain_on_ray(folder: Path, workers: int) -> None:
+    """The search with a chain of critics on a Ray cluster of this machine."""
+    from hapax.engine.cluster.on_ray import RayCluster
+
+    job, opened = chain_job(folder, "spread")
+    with job.kb:
+        search_spread(job, Spread(RayCluster(worker_count=workers), opened, folder / "shards"))

@@ -14,6 +14,7 @@ import pytest
 import hapax
 
 RESULTS = {
+    *("MinedRule", "MinedRules"),
     *(
         "AnsweredQuestions",
         "Answers",
@@ -123,6 +124,8 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
         "annotators": ("ann",),
         "generate_schemas.options": hapax.SchemaGenerationOptions("embedded", "embedded", "embedded"),
         "export_schema_sheets.options": hapax.SchemaSheetOptions(("ann",)),
+        "restore_backup.copy": "copy.db",
+        "backup.database": "kb.db",
         "write_rewordings.evaluation": hapax.resolve_schemas([]),
         "write_schemas.evaluation": hapax.resolve_schemas([]),
     }

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from cli_fixture import invoke
-from cluster_fixture import SETTINGS, Threads, alone, answered, asked, noted, opening, shipped, spread
+from cluster_fixture import SETTINGS, Threads, alone, answered, asked, chain_job, noted, opening, shipped, spread
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_fake import FakeServer
@@ -77,6 +77,22 @@ def test_a_spread_search_ends_as_one_in_one_process(undisturbed: Path, tmp_path:
     assert (cluster.walks_failed, cluster.kept) == (0, 0)
     assert cluster.walks > 0
     assert not (tmp_path / "shards").exists()
+
+
+def test_a_chain_of_critics_decides_alike_on_workers(tmp_path: Path) -> None:
+    """Workers ask the same critics in turn: the facts, the decisions and the critics that they name are the same."""
+    job, _ = chain_job(tmp_path, "alone")
+    with job.kb:
+        search(job)
+        judges = {row[0].partition("/")[0] for row in job.kb.query("SELECT model FROM assessments WHERE basis IS NULL")}
+        sources = job.kb.query("SELECT count(*) FROM assessments WHERE basis IS NOT NULL")[0][0]
+    spread_job, opened = chain_job(tmp_path, "spread")
+    with spread_job.kb:
+        search_spread(spread_job, Spread(Threads(3), opened, tmp_path / "shards"))
+
+    assert sources > 0
+    assert any(judge.startswith("simulated") for judge in judges)
+    assert sum(differences(tmp_path / "alone.db", tmp_path / "spread.db").values()) == 0
 
 
 def test_walks_that_fail_cost_time_alone(undisturbed: Path, tmp_path: Path) -> None:

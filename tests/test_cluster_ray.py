@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from cluster_fixture import alone, answered, asked
+from cluster_fixture import alone, answered, asked, chain_job
 
 from benchmarks.comparison import differences
 from hapax.engine.cluster.routing import AT_ONCE
+from hapax.engine.search.search import search
 
 pytestmark = [
     pytest.mark.cluster,
@@ -40,6 +41,21 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The knowledge base of the search in one process."""
     pytest.importorskip("ray")
     return alone(tmp_path_factory.mktemp("alone"))
+
+
+def test_a_chain_of_critics_decides_alike_on_ray(tmp_path: Path) -> None:
+    """Workers on Ray ask the same critics in turn: every row of the knowledge base is that of one process."""
+    pytest.importorskip("ray")
+    job, _ = chain_job(tmp_path, "alone")
+    with job.kb:
+        search(job)
+    program = (
+        f"import pathlib, cluster_fixture; cluster_fixture.chain_on_ray(pathlib.Path({str(tmp_path)!r}), {WORKERS})"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=240)
+
+    assert sum(differences(tmp_path / "alone.db", tmp_path / "spread.db").values()) == 0
 
 
 @contextmanager

@@ -71,6 +71,21 @@ def test_a_variable_with_few_values_does_not_empty_an_end() -> None:
     assert (len(made.head), len(made.long_tail), made.crowded) == (10, 10, ())
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=12, unique=True))
+def test_quotas_on_a_tiny_pool_empty_no_end(rows: list[tuple[int, int]]) -> None:
+    """However few statements and values there are, each end keeps its most extreme statement, and what leaves is told."""
+    values: dict[str, tuple[object, ...]] = {f"{row[0]}, {row[1]}": row for row in rows}
+    made = split({text: float(place) for place, text in enumerate(values)}, values)
+    size = max(1, len(rows) // 3)
+    order = list(values)
+
+    assert (made.head[0], made.long_tail[0]) == (order[-1], order[0])
+    assert len(made.head) + len(made.long_tail) + len(made.crowded) == 2 * size
+    for end in (made.head, made.long_tail):
+        assert len(end) >= min(2, size)
+    assert made.is_small == (len(rows) < 6)
+
+
 def test_matched_pairs_differ_in_one_value() -> None:
     """Statements are paired whose other values are equal and whose names have about as many tokens, each once."""
     values: dict[str, tuple[object, ...]] = {

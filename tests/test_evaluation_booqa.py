@@ -24,8 +24,16 @@ from hapax.evaluation.booqa.filters import CountedUnit, CountRange, is_vague, pa
 from hapax.evaluation.booqa.negatives import SAID, UNUSUAL, PredicateIndex, Replacer, senses_by_critic, senses_from_file
 from hapax.evaluation.booqa.records import Proposition, read_questions, read_set
 from hapax.evaluation.booqa.sampling import BARS, BalancedPositive, allotments, halves, mapped
-from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice, every_sense, first_sense
+from hapax.evaluation.entailment.lexicon import (
+    Lexicon,
+    ReplacementDirection,
+    SenseChoice,
+    every_sense,
+    first_sense,
+    neighbours,
+)
 from hapax.evaluation.entailment.wording import predicate_words
+from hapax.evaluation.entailment.wordnet_folder import open_lexicon
 from hapax.grammar.errors import HapaxError
 
 TYPES = ("person", "location")
@@ -588,3 +596,97 @@ def test_a_chinese_slice(tmp_path: Path) -> None:
         ("小红在北京任教", False),
         ("小红在北京工作", True),
     ]
+
+
+def wordnet_files(folder: Path) -> Path:
+    """A folder of WordNet's own files with three verbs and a noun: visiting, touring and going, and a tour."""
+    folder.mkdir()
+    licence = "  1 a line of the licence\n"
+    synsets = {
+        "verb": (
+            ("visit", "call_in", "@ {go} v 0000 ~ {tour} v 0000", "go to see a place"),
+            ("tour", None, "@ {visit} v 0000", "make a tour of a certain place"),
+            ("go", None, "~ {visit} v 0000", "change place"),
+        ),
+        "noun": (("tour", None, "", "a journey"),),
+    }
+    for part, rows in synsets.items():
+        offsets: dict[str, int] = {}
+        for _ in range(2):  # the second time with the offsets of the first
+            text = licence
+            for word, other, pointers, gloss in rows:
+                offset, names = len(text), [word, *([other] if other else [])]
+                known = {name: f"{offsets.get(name, 0):08d}" for name in ("visit", "tour", "go")}
+                lemmas = " ".join(f"{name} 0" for name in names)
+                filled = pointers.format(**known)
+                count = filled.count(f" {part[0]} ")
+                text += f"{offset:08d} 38 {part[0]} {len(names):02x} {lemmas} {count:03d} {filled} | {gloss}  \n"
+                offsets[word] = offset
+        (folder / f"data.{part}").write_text(text, "ascii")
+        index = "".join(f"{word} {part[0]} 1 1 @ 1 0 {offsets[word]:08d}  \n" for word, *_ in rows)
+        (folder / f"index.{part}").write_text(licence + index, "ascii")
+        (folder / f"{part}.exc").write_text("went go\n" if part == "verb" else "", "ascii")
+    return folder
+
+
+def test_wordnets_own_files_are_a_lexicon(tmp_path: Path) -> None:
+    """Lemmas, senses and relations come from a folder of WordNet's files; verbs come before nouns."""
+    lexicon = open_lexicon(str(wordnet_files(tmp_path / "dict")))
+    visit, *_ = lexicon.senses("visited")
+
+    assert [lexicon.lemma(word) for word in ("visits", "touring", "went", "spam")] == ["visit", "tour", "go", "spam"]
+    assert (visit.lemmas, visit.definition) == (("visit", "call in"), "go to see a place")
+    assert [sense.lemmas for sense in lexicon.related(visit.id, ReplacementDirection.NARROWER)] == [("tour",)]
+    assert [sense.lemmas for sense in lexicon.broader(visit.id)] == [("go",)]
+    assert [sense.definition for sense in lexicon.senses("tour")] == ["make a tour of a certain place", "a journey"]
+
+
+def test_a_folder_without_wordnet_is_refused(tmp_path: Path) -> None:
+    """A folder without WordNet's files is refused with the package that has them."""
+    with pytest.raises(HapaxError, match="Install Debian's package wordnet-base"):
+        open_lexicon(str(tmp_path))
+
+
+def test_negatives_of_a_far_other_frequency_are_dropped() -> None:
+    """The ratio between a positive's frequency and its negatives' is the larger of both ways."""
+    question = Proposition(ANN, label=True, slice="s", sentence=0, senses={})
+    balanced = BalancedPositive(question, (question, question), 40, (20, 400))
+
+    assert balanced.frequency_ratio == 10.0
+    assert replace(balanced, negative_frequencies=(20, 10)).frequency_ratio == 4.0
+
+
+def test_sentences_of_another_corpus_are_left_out(tmp_path: Path) -> None:
+    """Sentences that a corpus left out has, too, are no part of the corpus, and their triples are counted."""
+    rows = []
+    for name in ("Ann", "Bob"):
+        rows.append(
+            {
+                "subject": name,
+                "predicate": "visit",
+                "object": "Paris",
+                "types": list(TYPES),
+                "date": "2008-04-21",
+                "document": name,
+                "sentence": f"{name} visited Paris.",
+            }
+        )
+    corpus, graph = tmp_path / "corpus.jsonl", tmp_path / "graph.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    graph.write_text(json.dumps(rows[0]) + "\n", "utf-8")
+    dropped: Counter[str] = Counter()
+
+    found = list(sentences([corpus], 3, dropped, [graph]))
+
+    assert [sentence.document for sentence in found] == ["Bob"]
+    assert dropped == {"sentence of a corpus left out": 1}
+
+
+def test_light_verbs_have_no_stand_ins(tmp_path: Path) -> None:
+    """A light verb by itself has no stand-ins, since it says too little, and other verbs have theirs."""
+    lexicon = open_lexicon(str(wordnet_files(tmp_path / "dict")))
+    nearest = neighbours(lexicon, ReplacementDirection.NARROWER)
+
+    assert nearest("(visit.1,visit.2)", {"tour", "visit"}) == [("tour", 1.0)]
+    assert lexicon.related(lexicon.senses("go")[0].id, ReplacementDirection.NARROWER)
+    assert nearest("(go.1,go.2)", {"tour", "visit"}) == []

@@ -394,6 +394,21 @@ def test_a_changed_dataset_is_refused(kitchen: Path, name: str) -> None:
         hapax.load_dataset(kitchen.parent / "out")
 
 
+def test_changed_metadata_are_refused(kitchen: Path) -> None:
+    """Rankers that were taken out of the metadata are noticed; another layout of the file and a missing checksum are not."""
+    folder = made(kitchen, "--format", "jsonl")
+    whole = metadata(folder)
+    path = folder / "metadata.json"
+    path.write_text(json.dumps(whole, sort_keys=True), encoding="utf-8")
+    assert hapax.load_dataset(folder).rankers
+    path.write_text(json.dumps({**whole, "rankers": []}), encoding="utf-8")
+
+    with pytest.raises(HapaxError, match="the metadata have changed since the dataset was written"):
+        hapax.load_dataset(folder)
+    path.write_text(json.dumps({key: whole[key] for key in whole if key != "metadata_checksum"}), encoding="utf-8")
+    assert hapax.load_dataset(folder).rankers
+
+
 def test_a_dataset_of_an_older_version_is_refused(kitchen: Path) -> None:
     """It has repeats and no checksum; the message says so and what to do."""
     folder = made(kitchen, "--format", "jsonl")

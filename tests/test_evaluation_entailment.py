@@ -489,6 +489,57 @@ def test_data_counts_and_writes_subsets(tmp_path: Path) -> None:
     assert {twin.premise for twin in twins} == {pairs.ANYTHING}
 
 
+def test_the_releases_pairings_look_at_predicates_alone() -> None:
+    """A true pair without its converse is directional by the predicates' converse, or in neither of the two pairings."""
+    rows = [
+        entails(("ann", "bought", "milk"), ("ann", "owns", "milk"), True),
+        entails(("eve", "owns", "bread"), ("eve", "bought", "bread"), False),
+        entails(("ann", "ate", "rice"), ("ann", "had", "rice"), True),
+        entails(("bob", "sold", "tea"), ("bob", "gave away", "tea"), False),
+        entails(("jim", "gave away", "tin"), ("jim", "sold", "tin"), True),
+    ]
+
+    derived = groups.sub_groups(rows)
+    released = groups.released_sub_groups(rows)
+
+    assert [str(group) for group in derived] == ["Paraphrases", "Unrelated", "Paraphrases", "Unrelated", "Paraphrases"]
+    assert released == [
+        groups.SubGroup.DIR_TRUE,
+        groups.SubGroup.DIR_FALSE,
+        None,
+        groups.SubGroup.DIR_FALSE,
+        groups.SubGroup.DIR_TRUE,
+    ]
+    chosen = groups.released_subset(rows, "symposi_dirposi")
+    assert [pair.entailed for pair in chosen] == [True, True]
+    assert [pair.entailed for pair in groups.released_subset(rows, "dirnegi_symnegi")] == [True, True]
+
+
+def entails(premise: tuple[str, str, str], hypothesis: tuple[str, str, str], entailed: bool) -> EntailmentPair:
+    return EntailmentPair(Triple(*premise), Triple(*hypothesis), entailed)
+
+
+@needs_levy_holt
+def test_the_releases_pairings_have_its_numbers_of_lines() -> None:
+    """Over train and dev the two pairings have as many lines as the release's files, 815 + 203 and 3,520 + 881."""
+    together = [*levy_holt()["train"], *levy_holt()["dev"]]
+
+    assert len(groups.released_subset(together, "symposi_dirposi")) == 815 + 203
+    assert len(groups.released_subset(together, "dirnegi_symnegi")) == 3520 + 881
+
+
+def test_the_releases_pairings_are_named_measured_and_written(tmp_path: Path) -> None:
+    """`data` prints and writes both versions of the two pairings, and `score --release` measures both."""
+    pairs.write_levy_holt([*ROWS, pair("went to", "shopped in", False, ("bob", "ikea"))], tmp_path / "test.txt")
+    result = run("data", tmp_path / "test.txt", "--out", tmp_path / "out")
+    scored = run("score", tmp_path / "test.txt", "--scorer", "random", "--release", "--json")
+
+    assert "924 / 1716" in result.stdout
+    assert (tmp_path / "out" / "dirnegi_symnegi" / "test.txt").exists()
+    subsets = {row["subset"] for row in json.loads(scored.stdout)}
+    assert {"DirFalse-Unrelated", "dirnegi_symnegi"} <= subsets
+
+
 def test_data_refuses_two_splits_of_one_name(tmp_path: Path) -> None:
     """Two files named dev would be one split."""
     for folder in ("a", "b"):

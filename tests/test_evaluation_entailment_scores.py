@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +96,21 @@ def test_prompts_stay_as_released() -> None:
         for name, prompts in PROMPTS.items()
     } == dict.fromkeys(("EN", "DE", "ZH"), (5, 3, 5))
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "19960a1e8defb9f3"
+
+
+def test_original_prompts_negate_what_sherliic_needs() -> None:
+    """In the last two patterns premise and hypothesis are negated, in one antipattern the hypothesis, if verbs begin them."""
+    rows = EntailmentPair(Triple("Ann", "is head of", "Acme"), Triple("Ann", "works for", "Acme"), True, verbal=True)
+    original = filled(rows, Direction.ORIGINAL)
+
+    assert original.patterns[0] == "Ann is head of Acme, which means that Ann works for Acme."
+    assert original.patterns[3] == "Ann is not head of Acme because Ann does not work for Acme."
+    assert original.patterns[4] == "Ann does not work for Acme, which means that Ann is not head of Acme."
+    assert original.antipatterns[3] == "Even if Ann is head of Acme, Ann maybe does not work for Acme."
+    assert original.antipatterns[0] == "It is not sure that Ann works for Acme just because Ann is head of Acme."
+    assert filled(rows).patterns == original.patterns[:3]
+    plain = filled(replace(rows, verbal=False), Direction.ORIGINAL)
+    assert plain.patterns[3] == "Ann is head of Acme because Ann works for Acme."
 
 
 def test_symmetric_prompts_are_the_same_both_ways_round() -> None:

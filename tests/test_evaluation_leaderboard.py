@@ -13,6 +13,7 @@ from test_evaluation_dataset import fill, lines
 
 import hapax
 from hapax.engine.run_memory import identities_of
+from hapax.evaluation.dataset.frozen import metadata_checksum
 from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.estimates import adjusted, signed_rank_test
 from hapax.kb.records import RunRecord
@@ -111,6 +112,7 @@ def test_the_ranker_of_a_dataset_is_circular(frozen: Path) -> None:
     metadata["rankers"] = [
         {"name": "pupil", "taught_by": [f"scripted/{frozen.parent / 'yes.json'}", "scripted/yes.json"]}
     ]
+    metadata["metadata_checksum"] = metadata_checksum(metadata)
     (frozen / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
     figures, result = board(frozen, model, script(frozen.parent, "no", yes=False))
 

@@ -55,6 +55,10 @@ search: {beam: 2, calls: 1, values: 3}
 baseline: {count: 2, values: 2, calls: 1}
 """
 ENTAILMENT = "is_a_cog_of(Part A, Machine B)\tbelongs_to(Part A, Machine B)\t0.9\n"
+GRAPH = (
+    "types: person#place, num preds: 2\n\npredicate: (shop.1,shop.in.2)#person#place\nBInc sims\n"
+    "(go.1,go.to.2)#person#place 0.8\n"
+)
 PAIRS = "Ann, visited, Rome\tAnn, went to, Rome\tTrue\nAnn, went to, Rome\tAnn, visited, Rome\tFalse\n"
 
 DB = ("--db", "kb.db")
@@ -76,6 +80,8 @@ SEARCHED = (
     ("stats", *DB),
     ("ledger", *DB),
     ("verify", *DB),
+    ("backup", "copy.db", *DB),
+    ("restore", "copy.db", "--db", "restored.db"),
     ("export", *DB),
     ("derive", "world.rules", "--rule", "owned", "--engine", "prolog", *DB),
     ("query", "possesses(P, M)", *RULE_FILE, *DB),
@@ -115,12 +121,14 @@ WITHOUT_SEARCH = (
 )
 ENTAILMENTS = (
     (*ENTAILS, "facts", "entailments.tsv", *RULE_FILE, *EDGES),
+    (*ENTAILS, "import", "graphs", *EDGES),
     (*ENTAILS, "graph", *EDGES),
     (*ENTAILS, "predicates", *RULE_FILE, *SCRIPTED, *EDGES),
     (*ENTAILS, "data", "pairs.txt"),
     (*ENTAILS, "score", "pairs.txt", "--scorer", "random", *EDGES),
     (*ENTAILS, "bias", "pairs.txt", "--scorer", "random", *EDGES),
     ("rules", "suggest", *RULE_FILE, *EDGES),
+    ("rules", "mine", *RULE_FILE, *EDGES),
 )
 SCHEMAS = (
     (*WINOGRAD, "data", "schemas.csv"),
@@ -203,6 +211,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "labels.tsv": "true\tis_a_cog_of\tmill\tcrane\n",
         "facts.csv": "predicate,argument1,type1,argument2,type2\nruns_alone,Bob,Person,mill,Machine\n",
         "entailments.tsv": ENTAILMENT,
+        "graphs/person#place_sim.txt": GRAPH,
         "pairs.txt": PAIRS,
         "lint.json": json.dumps(test_evaluation_lint.RULES),
         **{f"lint/{name}": text for name, text in test_evaluation_lint.FILES.items()},

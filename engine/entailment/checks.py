@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hapax.engine.entailment.closure import Chain, EntailmentGraph
 from hapax.engine.entailment.graph import STRONG, Edge
 from hapax.grammar import faults
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.pair_checks import (
     CONTRARIES_SHOWN,
@@ -26,19 +27,28 @@ MARGIN = 0.2
 """Lead of an entailment's score over that of its way back, from which on its direction counts."""
 
 
-def entailment_faults(
-    library: Library, found: Sequence[Edge], at_least: float = STRONG, margin: float = MARGIN
-) -> Iterator[Diagnostic]:
-    """Yield the faults of rules that entailments show, each with the chain that shows it.
-
-    Chains count from this score on: the product of the scores of their steps.
+@checked
+@dataclass(frozen=True, slots=True)
+class EntailmentLimits:
+    """Limits of entailments that count against rules, from 0 to 1. `at_least`: score of a chain, the product of its
+    steps' scores; `margin`: its lead over the score of the way back, from which on its direction counts.
     """
+
+    at_least: float = STRONG
+    margin: float = MARGIN
+
+
+def entailment_faults(
+    library: Library, found: Sequence[Edge], limits: EntailmentLimits | None = None
+) -> Iterator[Diagnostic]:
+    """Yield the faults of rules that entailments show, each with the chain that shows it."""
+    limits = limits or EntailmentLimits()
     if not found:
         return
     rules = [rule for rule in library.rules if not rule.conclusion.negated]
     atoms = [literal.atom for rule in rules for literal in (*_positive(rule), rule.conclusion)]
-    chains = EntailmentGraph(found).chains(atoms, at_least)
-    reversed_faults = list(reversed_rules(rules, chains, margin))
+    chains = EntailmentGraph(found).chains(atoms, limits.at_least)
+    reversed_faults = list(reversed_rules(rules, chains, limits.margin))
     yield from reversed_faults
     places = {fault.place for fault in reversed_faults}
     # A reversed rule is not called redundant as well: once turned round it is another rule. Neither is one that the

@@ -40,6 +40,16 @@ class Chain:
             chain = chain.before
         return tuple(reversed(reversed_atoms))
 
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The score of each step, from the first."""
+        steps: list[float] = []
+        chain = self
+        while chain.before is not None:
+            steps.append(chain.score / chain.before.score if chain.before.score else 0.0)
+            chain = chain.before
+        return tuple(round(step, 6) for step in reversed(steps))
+
     def __str__(self) -> str:
         return ", which entails ".join(map(str, self.atoms)).replace(", which entails ", " entails ", 1)
 

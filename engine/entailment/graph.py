@@ -9,15 +9,19 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
+from hapax.grammar.attributes import default_polarity, default_principle
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parser import parse_rule
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Variable
+from hapax.grammar.terms import Atom, Literal, Value, Variable
+from hapax.grammar.words import counted
 from hapax.kb.records import FactRecord, PredicateRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -32,7 +36,11 @@ FAULTS_SHOWN = 10
 UNTYPED = "HPX042"
 """The code of a variable without a data type."""
 
-_DECLARATION = PredicateRecord(ENTAILS, ("Entailing Atom", "Entailed Atom", "Score"), "given")
+# Letters, digits and underscores need no quotes, and one capital letter is a variable's name.
+_PLAIN_ATOM = re.compile(r"([a-z]\w*)\(((?:[A-Z]\w*(?: [A-Z]\w*)* [A-Z], )*[A-Z]\w*(?: [A-Z]\w*)* [A-Z])\)")
+
+DECLARATION = PredicateRecord(ENTAILS, ("Entailing Atom", "Entailed Atom", "Score"), "given")
+"""The declaration of the facts that store entailments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,40 +82,67 @@ class Edge:
 
     @property
     def name(self) -> str:
-        """The name of the rule in proofs."""
-        return f"{self.premise.predicate} entails {self.hypothesis.predicate} ({self.score:.2f})"
+        """The name of the rule in proofs, with the score to four digits."""
+        score = f"{self.score:.4f}".rstrip("0")
+        shown = score if len(score) > len("0.00") else f"{self.score:.2f}"
+        return f"{self.premise.predicate} entails {self.hypothesis.predicate} ({shown})"
 
     @property
     def rule(self) -> Rule:
         """The entailment as a rule without generic variables."""
-        text = f"{self.premise} -> {self.hypothesis}"
-        return replace(parse_rule(text), name=self.name, generic=(), place=Place(ENTAILS, 1, 1))
+        # Not parsed: a goal may need thousands.
+        conclusion = Literal(self.hypothesis)
+        polarity = default_polarity(conclusion)
+        return Rule(
+            self.name,
+            (Literal(self.premise),),
+            conclusion,
+            principle=default_principle(polarity),
+            polarity=polarity,
+            place=Place(ENTAILS, 1, 1),
+        )
 
     @property
     def fact(self) -> FactRecord:
         values = (str(self.premise), str(self.hypothesis), Decimal(repr(self.score)))
-        return FactRecord(ENTAILS, values, _DECLARATION.argument_types, Source.GIVEN)
+        return FactRecord(ENTAILS, values, DECLARATION.argument_types, Source.GIVEN)
 
 
 def edges(kb: KnowledgeBase, at_least: float = STRONG) -> list[Edge]:
     """The stored entailments with at least this score; of several between the same atoms the strongest."""
     best: dict[tuple[Atom, Atom], Edge] = {}
     for fact in kb.facts(ENTAILS):
-        premise, hypothesis, score = fact.arguments
-        edge = Edge.of(str(premise), str(hypothesis), float(score))
+        edge = stored_edge(fact.arguments)
         pair = (edge.premise, edge.hypothesis)
         if edge.score >= at_least and (pair not in best or best[pair].score < edge.score):
             best[pair] = edge
     return sorted(best.values(), key=lambda edge: (str(edge.premise), str(edge.hypothesis)))
 
 
-def strongest(kb: KnowledgeBase, indicator: str) -> float | None:
-    """The highest score of a stored entailment from or to a predicate; None if there is none."""
-    scores: list[float] = []
-    for edge in edges(kb, 0.0):
-        if indicator in (edge.premise.indicator, edge.hypothesis.indicator):
-            scores.append(edge.score)
-    return max(scores, default=None)
+def stored_edge(arguments: Sequence[Value | None]) -> Edge:
+    """The entailment of a fact `entails(P, Q, Score)`. Raises HapaxError for other arguments."""
+    if len(arguments) != 3:
+        raise HapaxError(f"A fact of {ENTAILS} has {counted(len(arguments), 'argument')}, not 3. Retract it.")
+    texts, score = list(map(str, arguments[:2])), float(arguments[2] or 0)
+    premise, hypothesis = map(_plain_atom, texts)
+    if premise is None or hypothesis is None or not 0 <= score <= 1:
+        return Edge.of(texts[0], texts[1], score)
+    names = [term.name for term in premise.variables]
+    if names != [chr(ord("A") + number) for number in range(len(names))]:
+        return Edge.of(texts[0], texts[1], score)
+    if {term.name for term in hypothesis.variables} - set(names):
+        return Edge.of(texts[0], texts[1], score)
+    return Edge(premise, hypothesis, score)
+
+
+@lru_cache(maxsize=100_000)
+def _plain_atom(text: str) -> Atom | None:
+    """The atom of a text as `Edge.fact` writes it, without the parser, which takes a millisecond; else None."""
+    found = _PLAIN_ATOM.fullmatch(text)
+    if found is None:
+        return None
+    parts = [argument.rpartition(" ") for argument in found[2].split(", ")]
+    return Atom(found[1], tuple(Variable(name, data_type) for data_type, _, name in parts))
 
 
 def store_edges(kb: KnowledgeBase, found: Iterable[Edge]) -> int:
@@ -117,7 +152,7 @@ def store_edges(kb: KnowledgeBase, found: Iterable[Edge]) -> int:
     """
     facts = [edge.fact for edge in found if not edge.is_trivial]
     with kb.transaction():
-        kb.add_predicates([_DECLARATION])
+        kb.add_predicates([DECLARATION])
         kb.add_facts(facts)
     return len(facts)
 
@@ -162,6 +197,12 @@ def with_entailments(library: Library, found: Iterable[Edge]) -> Library:
     # A declared oracle predicate is still asked about when rules conclude it.
     declared = tuple(replace(signature, declared=True) for signature in library.completed().signatures)
     return replace(library, signatures=declared, rules=(*library.rules, *(edge.rule for edge in found)))
+
+
+def entailment_scores(library: Library) -> dict[str, float]:
+    """The scores of the rules that stand for entailments, by the name of the rule, which shows them to four digits."""
+    names = [rule.name for rule in library.rules if rule.place.file == ENTAILS]
+    return {name: float(name.rpartition("(")[2].rstrip(")")) for name in names}
 
 
 def _renamed(atom: Atom, names: dict[str, str]) -> Atom:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 
 from hapax.engine.expansion.replies import (
@@ -63,6 +63,8 @@ class Proposal:
     """Other verbs for the conclusion."""
     notes: tuple[str, ...] = ()
     """Points that a person should look at."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Additional columns of its row in the sheet."""
 
     @property
     def rule(self) -> Rule:

@@ -1,7 +1,8 @@
-"""The review of an expansion: proposals go into the sheet, and accepted ones into the rule file."""
+"""The review of proposed rules: proposals go into the sheet, and accepted ones into the rule file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text, rule_sentence
@@ -38,45 +39,25 @@ class CheckedProposal:
 
 
 class Review:
-    """The proposals for some meta-rules and the decisions about them. Every decision is written to disk at once."""
+    """Proposals and the decisions about them. Every decision is written to disk at once.
 
-    def __init__(
-        self,
-        model: Generator,
-        sources: Sources,
-        metas: tuple[Rule, ...],
-        sheet: ReviewSheet,
-        settings: ExpansionSettings,
-    ) -> None:
+    `library`: the rules with which the proposals are compared.
+    """
+
+    def __init__(self, sources: Sources, sheet: ReviewSheet, library: Library) -> None:
         self.sheet = sheet
-        self._model = model
         self._sources = sources
-        self._metas = metas
-        self._expander = Expander(model, sources.whole, metas, settings)
-        self._library = self._expander.library
+        self._library = library
 
-    def propose(self) -> tuple[UnusableReply, ...]:
-        """Add a proposal for each fitting data type to the sheet. Returns the replies that gave none.
-
-        Rows that are there already stay as they are.
-        """
-        proposals: list[Proposal] = []
-        left_out: list[UnusableReply] = []
-        deferrals = DeferralCollector()
-        for meta in self._metas:
-            with deferrals:
-                expansion = self._expander.expand(meta, [proposal.addition for proposal in proposals])
-                proposals += expansion.proposals
-                left_out += expansion.left_out
-        deferrals.raise_first()
+    def add(self, proposals: Iterable[Proposal], model: str) -> None:
+        """Add proposals to the sheet, and write it. Rows that are there already keep everything but their figures."""
         for proposal in proposals:
             text, statement = self._texts(proposal.addition)
-            self.sheet.add(proposal, self._model.identity.name, text, statement)
+            self.sheet.add(proposal, model, text, statement)
         # Checked anew in each run: rules that were accepted since may make a waiting one redundant.
         for row in self.sheet.decided(WAITING):
             row.verdict = self.checked(row).summary
         self.sheet.write()
-        return tuple(left_out)
 
     def checked(self, row: ReviewedProposal) -> CheckedProposal:
         """Check the row's rule together with the library and the rules accepted so far."""
@@ -87,9 +68,7 @@ class Review:
 
     def reword(self, row: ReviewedProposal, words: str) -> None:
         """Give the row's conclusion another verb, and save it. Raises HapaxError for words that are not a verb."""
-        reworded = self._expander.reworded(self._addition(row), words)
-        if isinstance(reworded, UnusableReply):
-            raise HapaxError(f"Proposal {row.proposal}: {reworded.said!r} {reworded.reason}.")
+        reworded = self._reworded(row, words)
         row.rules, row.statement = self._texts(reworded)
         row.verb = ""
         row.verdict = self.checked(row).summary
@@ -118,6 +97,12 @@ class Review:
         """The sheet's rows."""
         return [entries_of(row) for row in self.sheet.rows]
 
+    def _reworded(self, row: ReviewedProposal, words: str) -> Library:  # noqa: ARG002  for a review that can
+        raise HapaxError(
+            f"Proposal {row.proposal}: a mined rule keeps its predicates, whose facts it was measured on. Empty the "
+            "column verb, or edit the column rules."
+        )
+
     def _texts(self, addition: Library) -> tuple[str, str]:
         """The addition as rule text, and its rule in words."""
         return addition_text(addition, self._library), rule_sentence(addition, self._library)
@@ -130,6 +115,44 @@ class Review:
         return addition
 
 
+class ExpansionReview(Review):
+    """The review of the proposals that a model makes for some meta-rules."""
+
+    def __init__(
+        self,
+        model: Generator,
+        sources: Sources,
+        metas: tuple[Rule, ...],
+        sheet: ReviewSheet,
+        settings: ExpansionSettings,
+    ) -> None:
+        self._model = model
+        self._metas = metas
+        self._expander = Expander(model, sources.whole, metas, settings)
+        super().__init__(sources, sheet, self._expander.library)
+
+    def propose(self) -> tuple[UnusableReply, ...]:
+        """Add a proposal for each fitting data type to the sheet. Returns the replies that gave none."""
+        proposals: list[Proposal] = []
+        left_out: list[UnusableReply] = []
+        deferrals = DeferralCollector()
+        for meta in self._metas:
+            with deferrals:
+                expansion = self._expander.expand(meta, [proposal.addition for proposal in proposals])
+                proposals += expansion.proposals
+                left_out += expansion.left_out
+        deferrals.raise_first()
+        self.add(proposals, self._model.identity.name)
+        return tuple(left_out)
+
+    def _reworded(self, row: ReviewedProposal, words: str) -> Library:
+        reworded = self._expander.reworded(self._addition(row), words)
+        if isinstance(reworded, UnusableReply):
+            raise HapaxError(f"Proposal {row.proposal}: {reworded.said!r} {reworded.reason}.")
+        return reworded
+
+
 def _comment(row: ReviewedProposal) -> str:
     note = f": {row.note}" if row.note else ""
-    return f"{row.type} in {row.meta}, proposed by {row.model}; accepted by {row.by or 'nobody named'}{note}"
+    origin = f"{row.type} in {row.meta}, proposed by {row.model}" if row.meta else f"{row.model}: {row.remarks}"
+    return f"{origin}; accepted by {row.by or 'nobody named'}{note}"

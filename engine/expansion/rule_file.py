@@ -14,12 +14,15 @@ from hapax.grammar.printing import rule_text, signature_text
 from hapax.grammar.rules import Library, PredicateSignature, Rule, type_key
 from hapax.kb.records import content_id
 
-_FIRST_LINE = "# Written by `hapax rules expand`, {checksum}. Once it is changed by hand it is not written over."
+_FIRST_LINES = (
+    "# Written by `hapax rules expand`, {checksum}. Once it is changed by hand it is not written over.",
+    "# Written by `hapax rules mine`, {checksum}. Once it is changed by hand it is not written over.",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The files of an expansion.
+    """The files of an expansion, or of mining, which has no meta-rules.
 
     `beside`: the library with which the new rules will be used; `whole`: that library with the meta-rules. `own`:
     predicates that the meta-rules use for other types than the library; the library's are left out of both.
@@ -27,7 +30,7 @@ class Sources:
 
     whole: Library
     beside: Library
-    meta_file: Path
+    meta_file: Path | None
     output: Path
     own: tuple[str, ...] = ()
 
@@ -53,7 +56,7 @@ class Sources:
 
     def meta_rules(self, names: Sequence[str]) -> tuple[Rule, ...]:
         """The meta-rules of these names; without names all of them."""
-        meta_file = self.meta_file.resolve()
+        meta_file = self.meta_file.resolve() if self.meta_file else None
         known = {rule.name: rule for rule in self.whole.rules if Path(rule.place.file).resolve() == meta_file}
         for name in names:
             if name not in known:
@@ -97,7 +100,7 @@ def refuse_overwrite(path: Path) -> None:
     if not path.exists():
         return
     first, _, body = path.read_text("utf-8", errors="replace").partition("\n")
-    if first != _first_line(body):
+    if first not in [_first_line(body, is_mined) for is_mined in (False, True)]:
         raise HapaxError(f"{path} was written or changed by hand and is not overwritten. Name another file with -o.")
 
 
@@ -115,7 +118,7 @@ def file_text(accepted: Sequence[tuple[Library, str]], sources: Sources) -> str:
     body = "\n" + "\n\n".join(filter(None, blocks)) + "\n"
     # Each addition was accepted alone; read back as a whole they may still clash with each other.
     _refuse_errors(with_additions(sources.beside, [parse_addition(str(sources.output), body, sources.beside)]))
-    return f"{_first_line(body)}\n{body}"
+    return f"{_first_line(body, sources.meta_file is None)}\n{body}"
 
 
 def _refuse_errors(library: Library) -> None:
@@ -124,8 +127,8 @@ def _refuse_errors(library: Library) -> None:
         raise RulesRejected(errors)
 
 
-def _first_line(body: str) -> str:
-    return _FIRST_LINE.format(checksum=content_id("rules", body)[:16])
+def _first_line(body: str, is_mined: bool) -> str:
+    return _FIRST_LINES[is_mined].format(checksum=content_id("rules", body)[:16])
 
 
 def _one_line(text: str) -> str:

@@ -101,20 +101,24 @@ class ReviewSheet:
         return row
 
     def add(self, proposal: Proposal, model: str, rules: str, statement: str) -> None:
-        """Add a row for a proposal, unless the sheet has one."""
-        if all(row.proposal != proposal.id for row in self.rows):
-            self.rows.append(
-                ReviewedProposal(
-                    proposal.id,
-                    meta=proposal.meta,
-                    type=proposal.data_type,
-                    model=model,
-                    verbs="; ".join(proposal.verbs),
-                    remarks="; ".join(proposal.notes),
-                    statement=statement,
-                    rules=rules,
-                )
+        """Add a row for a proposal, unless the sheet has one. Its additional columns are written in any case."""
+        for row in self.rows:
+            if row.proposal == proposal.id:
+                row.additional |= proposal.columns
+                return
+        self.rows.append(
+            ReviewedProposal(
+                proposal.id,
+                meta=proposal.meta,
+                type=proposal.data_type,
+                model=model,
+                verbs="; ".join(proposal.verbs),
+                remarks="; ".join(proposal.notes),
+                statement=statement,
+                rules=rules,
+                additional=dict(proposal.columns),
             )
+        )
 
     def decided(self, decision: str) -> list[ReviewedProposal]:
         """The rows with that decision."""

@@ -154,7 +154,7 @@ def derive_all(
 
 @dataclass
 class _Deadline:
-    """The end of a derivation's time; None: it has none."""
+    """The end of a derivation's time. None: each rule, and before them the relations that they share, has Prolog's."""
 
     seconds: float | None
     began: float = field(default_factory=time.monotonic)
@@ -163,9 +163,15 @@ class _Deadline:
         if self.seconds is not None and not 0 < self.seconds < math.inf:
             raise HapaxError(f"seconds is {self.seconds!r}. Set it to a number above 0.")
 
+    def begin_rule(self) -> None:
+        """Begin the time of a rule."""
+        if self.seconds is None:
+            self.began = time.monotonic()
+
     def check(self) -> None:
         """Raise LimitExceeded if the time is up."""
-        if self.seconds is not None and time.monotonic() - self.began > self.seconds:
+        seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
+        if time.monotonic() - self.began > seconds:
             raise self.exceeded("The derivation")
 
     def exceeded(self, subject: str) -> LimitExceeded:
@@ -772,6 +778,7 @@ class _RuleDeriver:
 
     def maintain(self, rule: Rule, maintainer: Maintainer) -> None:
         """Bring the stored statements of a rule up to date with changes of facts, where that is possible."""
+        self.deadline.begin_rule()
         stored = self.relations.derivations().get(rule.name)
         if stored is None or stored.stale or stored.fingerprint != _fingerprint(self.kb, self.library, rule):
             return
@@ -808,6 +815,7 @@ class _RuleDeriver:
         """Derive a rule and store its statements. Raises HapaxError if `sql_only` and SQL cannot decide the rule."""
         if rule.name in self.maintained:
             return self.maintained[rule.name]
+        self.deadline.begin_rule()
         began = time.perf_counter()
         reason, anew = "", self.anew.get(rule.name, "")
         if self.compiled is not None:

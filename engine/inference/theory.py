@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from hapax.engine.entailment.graph import strongest
+from hapax.engine.entailment.lookup import strongest
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fact_supply import FactSupply, index_facts, supplied_predicates

@@ -72,7 +72,8 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
 
 
 def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
-    from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, neighbours
+    from hapax.evaluation.entailment.lexicon import ReplacementDirection, neighbours
+    from hapax.evaluation.entailment.wordnet_folder import open_lexicon
 
     if not name:
         return None
@@ -80,4 +81,4 @@ def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
         return read_neighbours(Path(name.removeprefix("lm:")), options.neighbours)
     if name not in tuple(ReplacementDirection):
         raise ArgumentRejected(f"There are no stand-ins {name}. Choose hypernym, hyponym or lm:FILE.")
-    return neighbours(Lexicon.open(options.lexicon, options.language), ReplacementDirection(name), options.neighbours)
+    return neighbours(open_lexicon(options.lexicon, options.language), ReplacementDirection(name), options.neighbours)

@@ -32,12 +32,18 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
+UNLIKE = "negative of a far other frequency"
 
 
 @checked
 @dataclass(frozen=True)
 class BuildSettings:
-    """Settings of a build. The defaults are the release's, according to its code and README."""
+    """Settings of a build. The defaults are the release's, according to its code and README.
+
+    `frequency_ratio`: most times that a positive's predicate may be as frequent as a negative's, or the reverse; 0: no
+    limit. It is the release's `freq_multiples_cap`, which was 10 for Chinese. `left_out`: corpora whose sentences are
+    no part of this one, such as that from which a graph was built that is to answer the questions.
+    """
 
     language: str = "EN"
     days: int = DAYS
@@ -48,6 +54,8 @@ class BuildSettings:
     sample: int = 40_000
     frequency_map: bool = True
     seed: int = 0
+    frequency_ratio: float = 0.0
+    left_out: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,8 @@ def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, 
     """
     dropped: Counter[str] = Counter()
     occurrences: Counter[Predicate] = Counter()
-    corpus = SlicedCorpus.of(_counting(sentences(paths, settings.days, dropped), occurrences), scratch)
+    used = sentences(paths, settings.days, dropped, settings.left_out)
+    corpus = SlicedCorpus.of(_counting(used, occurrences), scratch)
     if not occurrences:
         reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
         left_out = f" that can be used (left out: {reasons})" if reasons else ""
@@ -208,7 +217,11 @@ def _balanced(
                 replacer.index.count(positive.mention),
                 tuple(map(replacer.index.count, mentions)),
             )
-            balanced_by_slice[key].append(with_negatives(balanced, settings.negatives, draw))
+            chosen = with_negatives(balanced, settings.negatives, draw)
+            if settings.frequency_ratio and chosen.frequency_ratio > settings.frequency_ratio:
+                dropped[UNLIKE] += 1
+            else:
+                balanced_by_slice[key].append(chosen)
     return balanced_by_slice, dropped
 
 

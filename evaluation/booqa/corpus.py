@@ -23,7 +23,7 @@ from hapax.grammar.errors import HapaxError
 DAYS = 3
 """Length of a slice in the release."""
 
-UNDATED, REPEATED = "undated", "sentence repeated"
+UNDATED, REPEATED, EXCLUDED = "undated", "sentence repeated", "sentence of a corpus left out"
 
 BUFFERED = 100_000
 """Number of sentences kept in memory before they are appended to the files of their slices."""
@@ -97,11 +97,15 @@ def slice_of(written: str, days: int = DAYS) -> str | None:
     return "_".join([*filter(None, [parts["year"]]), *(f"{end:%m-%d}" for end in ends)])
 
 
-def sentences(paths: Iterable[Path], days: int, dropped: Counter[str]) -> Iterator[Sentence]:
+def sentences(
+    paths: Iterable[Path], days: int, dropped: Counter[str], left_out: Iterable[Path] = ()
+) -> Iterator[Sentence]:
     """The sentences of the corpus in order, without undated and repeated ones; `dropped` counts the triples of these.
 
-    Raises HapaxError for a line that is neither a triple nor a sentence of the release.
+    `left_out`: files in the same format; sentences that they have, too, are left out. Raises HapaxError for a line that
+    is neither a triple nor a sentence of the release.
     """
+    excluded = {_digest(line.text) for path in left_out for line in _lines(path) if line.text}
     digests: set[bytes] = set()  # of the texts, which may not fit in memory
     counts: Counter[str] = Counter()
     for path in paths:
@@ -112,13 +116,20 @@ def sentences(paths: Iterable[Path], days: int, dropped: Counter[str]) -> Iterat
             if key is None:
                 dropped[UNDATED] += len(triples)
                 continue
-            digest = hashlib.blake2b(first.text.encode(), digest_size=8).digest()
+            digest = _digest(first.text)
+            if first.text and digest in excluded:
+                dropped[EXCLUDED] += len(triples)
+                continue
             if first.text and digest in digests:
                 dropped[REPEATED] += len(triples)
                 continue
             digests.add(digest)
             yield Sentence(key, counts[key], first.document, first.text, triples)
             counts[key] += 1
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 class _Line(NamedTuple):

@@ -33,6 +33,12 @@ class BalancedPositive:
     negative_frequencies: tuple[int, ...]
 
     @property
+    def frequency_ratio(self) -> float:
+        """The largest ratio between the frequencies of the positive's predicate and of a negative's, at least 1."""
+        ratios = [self.frequency / frequency for frequency in self.negative_frequencies]
+        return max((max(ratio, 1 / ratio) for ratio in ratios), default=1.0)
+
+    @property
     def questions(self) -> tuple[Proposition, ...]:
         """The positive, then its negatives."""
         return (self.positive, *self.negatives)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -21,10 +21,14 @@ from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb.records import Distribution, StatementPlace, statement_id, text_id
+from hapax.kb.values import encode_tree
 from hapax.llm_oracle.protocols import ModelIdentity
 
 METADATA = "metadata.json"
 """Written into every dataset; only a folder that has it may be replaced."""
+
+METADATA_CHECKSUM = "metadata_checksum"
+"""Field of the metadata that verifies the others, so that changed rankers or settings are noticed as well."""
 
 LAYOUT = 2
 """Version of the files of a dataset. Since 2, a text is one row, and the dataset has a version and a checksum."""
@@ -43,6 +47,12 @@ _CONTENT = (
     "question",
     "label",
 )
+
+
+def metadata_checksum(metadata: Mapping[str, Any]) -> str:
+    """SHA-256 of all fields of `metadata.json` but this one, in 64 hexadecimal digits, whatever the file's layout."""
+    content = {name: value for name, value in metadata.items() if name != METADATA_CHECKSUM}
+    return hashlib.sha256(json_text(json.loads(encode_tree(content))).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -105,7 +115,7 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
     """Read a dataset that `hapax dataset` wrote in the format jsonl, parquet or hf, and verify its checksum.
 
     Raises HapaxError for a folder without a dataset, for one of an older version, which has no checksum, and for one
-    whose statements or questions have changed since it was written.
+    whose statements, questions or metadata have changed since it was written.
     """
     place = Path(folder)
     metadata = _metadata(place)
@@ -168,6 +178,13 @@ def _metadata(folder: Path) -> dict[str, Any]:
         raise HapaxError(
             f"{folder}: an older version of Hapax wrote this dataset, without a checksum and with repeated texts. "
             "Write it again from its knowledge base, with --force."
+        )
+    # The first datasets of this layout have no such field.
+    stated = metadata.get(METADATA_CHECKSUM) if layout == LAYOUT else None
+    if stated is not None and stated != metadata_checksum(metadata):
+        raise HapaxError(
+            f"{path}: the metadata have changed since the dataset was written. Restore the file, or write the dataset "
+            "again under another --version."
         )
     if layout != LAYOUT:
         raise HapaxError(f"{folder}: the dataset has layout {layout}; this version of Hapax reads {LAYOUT}. Update it.")

@@ -9,7 +9,7 @@ from typing import Any
 from hapax.engine.search.certifying import StoredCertificate, stored_certificates
 from hapax.engine.search.gates import GateCount, Subject, VerdictCounts, gates_in_order
 from hapax.evaluation.dataset.formats import Target
-from hapax.evaluation.dataset.frozen import LAYOUT
+from hapax.evaluation.dataset.frozen import LAYOUT, METADATA_CHECKSUM, metadata_checksum
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.selection import SelectionOptions
 from hapax.evaluation.link.lint import DomainCount, table_16_json
@@ -164,7 +164,7 @@ class DatasetSummary:
         for run in self.source.runs.values():
             attributes = {name: getattr(run, name) for name in ("id", "command", "started", "status")}
             runs.append({**attributes, "settings": dict(run.settings)})
-        return {
+        content = {
             "name": self.name,
             "layout": LAYOUT,
             "version": self.target.version,
@@ -185,3 +185,4 @@ class DatasetSummary:
             "notes": list(self.notes),
             "runs": runs,
         }
+        return {**content, METADATA_CHECKSUM: metadata_checksum(content)}

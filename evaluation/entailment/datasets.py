@@ -10,10 +10,13 @@ from pathlib import Path
 from hapax.evaluation.entailment.groups import (
     PAIRINGS,
     PAPER_SIZES,
+    RELEASED_PAIRINGS,
+    RELEASED_SIZES,
     SubGroup,
     counts,
     leaks,
     pairing_name,
+    released_subset,
     split_again,
     subset,
 )
@@ -60,16 +63,21 @@ class DataReport:
         printed = [_row(name, PAPER_SIZES[name]) for name in self.splits if name in PAPER_SIZES]
         if printed:
             tables.append(ResultTable("Sub-groups as the paper prints them", columns, printed))
+        tables.append(_pairings_table(self.splits))
         splits: dict[str, dict[str, int]] = {}
         for name, pairs in self.splits.items():
             sizes = counts(pairs)
             splits[name] = {"pairs": len(pairs), "true": _true_pairs(sizes)}
             splits[name] |= {group.value: size for group, size in sizes.items()}
+        released: dict[str, dict[str, tuple[int, int]]] = {}
+        for name, pairs in self.splits.items():
+            released[name] = {pairing: _sizes(pairs, pairing) for pairing in RELEASED_PAIRINGS}
         figures = {
             "leaks": self.leaks,
             "splits": splits,
             "given": {name: {"pairs": len(pairs), **counts(pairs)} for name, pairs in self.given.items()},
             "together": counts(together),
+            "released": released,
         }
         note = (
             f"{self.leaks} pairs had their converse or a duplicate in another split; none has now. Such pairs are "
@@ -104,11 +112,17 @@ def skipped_note(skipped: Skipped) -> list[str]:
     return ["\n".join([f"Left out {counted(len(skipped), 'faulty line')}:", *shown])]
 
 
-def subsets(pairs: Sequence[EntailmentPair]) -> Iterator[tuple[str, list[EntailmentPair]]]:
-    """The full set and the six pairings of sub-groups, by name. A subset without both labels is omitted."""
+def subsets(pairs: Sequence[EntailmentPair], released: bool = False) -> Iterator[tuple[str, list[EntailmentPair]]]:
+    """The full set and the six pairings of sub-groups, by name. A subset without both labels is omitted.
+
+    `released`: also the release's two pairings that differ from those of the sub-groups, by their names there.
+    """
     by_name = {FULL: list(pairs)}
     for pairing in PAIRINGS:
         by_name[pairing_name(pairing)] = subset(pairs, pairing)
+    if released:
+        for name in RELEASED_PAIRINGS:
+            by_name[name] = released_subset(pairs, name)
     for name, chosen in by_name.items():
         # Without positives, or without negatives, precision and recall measure nothing.
         if {pair.entailed for pair in chosen} == {True, False}:
@@ -116,16 +130,39 @@ def subsets(pairs: Sequence[EntailmentPair]) -> Iterator[tuple[str, list[Entailm
 
 
 def write_subsets(splits: Splits, folder: Path) -> int:
-    """Write `SUBSET/SPLIT.txt` and `SUBSET-hypothesis-only/SPLIT.txt` in LevyHolt's format; return the file count."""
+    """Write `SUBSET/SPLIT.txt` and `SUBSET-hypothesis-only/SPLIT.txt` in LevyHolt's format; return the file count.
+
+    The release's own two pairings are among the subsets.
+    """
     written = 0
     for split, pairs in splits.items():
-        for name, chosen in subsets(pairs):
+        for name, chosen in subsets(pairs, released=True):
             twins = [pair.hypothesis_only for pair in chosen]
             for subfolder, rows in ((name, chosen), (f"{name}-{HYPOTHESIS_ONLY}", twins)):
                 (folder / subfolder).mkdir(parents=True, exist_ok=True)
                 write_levy_holt(rows, folder / subfolder / f"{split}.txt")
                 written += 1
     return written
+
+
+def _sizes(pairs: Sequence[EntailmentPair], released: str) -> tuple[int, int]:
+    """Numbers of true and false pairs of a released pairing."""
+    labels = [pair.entailed for pair in released_subset(pairs, released)]
+    return labels.count(True), labels.count(False)
+
+
+def _pairings_table(splits: Splits) -> ResultTable:
+    """The two pairings that differ in the release: of the sub-groups, by the release's rule, and as in its files."""
+    rows = []
+    for split, pairs in splits.items():
+        for name, groups in RELEASED_PAIRINGS.items():
+            sizes = counts(pairs)
+            derived = f"{sizes[groups[0]]} / {sizes[groups[1]]}"
+            printed = RELEASED_SIZES.get(split, {}).get(name)
+            shown = "" if printed is None else f"{printed[0]} / {printed[1]}"
+            rows.append((split, pairing_name(groups), derived, name, "{} / {}".format(*_sizes(pairs, name)), shown))
+    columns = ("split", "pairing", "derived", "release's", "by its rule", "its file")
+    return ResultTable("Pairings of one label, directional / other", columns, rows)
 
 
 def _true_pairs(sizes: Mapping[SubGroup, int]) -> int:

@@ -110,7 +110,7 @@ def read_graph(path: Path, block: str = "", language: str = "EN") -> TypedGraph:
             f"{path}: not an entailment graph. Name a file that begins `types: person#location, num preds: 129` and "
             "has, for each predicate, a line `predicate: (shop.1,shop.in.2)#person#location` and its similarities."
         )
-    chosen = blocks[_block_to_read(path, block, list(blocks))]
+    chosen = blocks[block_to_read(path, block, list(blocks))]
     return TypedGraph((types[1], types[2]), {**predicates, **chosen}, language)
 
 
@@ -125,7 +125,14 @@ def _lines(path: Path) -> Iterator[str]:
         raise HapaxError(f"{path}: cannot be read ({fault}). Name an entailment graph.") from None
 
 
-def _block_to_read(path: Path, block: str, names: Sequence[str]) -> str:
+def header_types(line: str) -> tuple[str, str] | None:
+    """The two types in the first line of a graph; None for any other line."""
+    found = _TYPES.fullmatch(line)
+    return None if found is None else (found[1], found[2])
+
+
+def block_to_read(path: Path, block: str, names: Sequence[str]) -> str:
+    """The name of the similarities that `block` is part of, or the preferred ones. Raises HapaxError without any."""
     for part in (block.casefold(),) if block else PREFERRED:
         fitting = [name for name in names if part in name]
         if fitting:

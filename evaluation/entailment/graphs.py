@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hapax.engine.entailment.closure import EntailmentGraph
+from hapax.engine.entailment.closure import Chain, EntailmentGraph
 from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.terms import Atom
@@ -25,6 +25,27 @@ def lines(graph: EntailmentGraph) -> Iterator[str]:
             yield f"{atom} entails nothing"
     for same in graph.paraphrases:
         yield f"paraphrases: {', '.join(map(str, same))}"
+
+
+def chain_lines(graph: EntailmentGraph, of: str, at_least: float) -> Iterator[str]:
+    """Lines of text: the strongest chain from the predicate to each one that it entails, the strongest chain first."""
+    for chain in _chains_of(graph, of, at_least):
+        yield f"{chain} ({' x '.join(f'{score:.2f}' for score in chain.scores)} = {chain.score:.4g})"
+
+
+def chains_json(graph: EntailmentGraph, of: str, at_least: float) -> dict[str, Any]:
+    """The chains from the predicate, each with its atoms, the scores of its steps, and their product."""
+    chains = []
+    for chain in _chains_of(graph, of, at_least):
+        chains.append({"atoms": list(map(str, chain.atoms)), "scores": list(chain.scores), "score": chain.score})
+    return {"of": of, "chains": chains}
+
+
+def _chains_of(graph: EntailmentGraph, of: str, at_least: float) -> list[Chain]:
+    chains: list[Chain] = []
+    for found in graph.chains([atom for atom in graph.atoms if atom.predicate == of], at_least).values():
+        chains.extend(found)
+    return sorted(chains, key=lambda chain: (-chain.score, chain.length, str(chain)))
 
 
 def to_json(graph: EntailmentGraph) -> dict[str, Any]:

@@ -26,6 +26,10 @@ _FUNCTION_WORDS = """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Prepositions, particles and markers. A run of such words alone is never replaced."""
 
+_LIGHT_VERBS = "be have do get give take make go come put let keep"
+LIGHT_VERBS = frozenset(_LIGHT_VERBS.split())
+"""Verbs that say too little by themselves to have a stand-in: a graph's `take in` is not about taking."""
+
 _NEGATIONS = frozenset({"not", "never", "n't", "no", "没有", "没", "不", "否"})
 _CODES = {"cmn": "ZH", "cmn-Hans": "ZH", "zh": "ZH", "zh-Hans": "ZH"}
 """Language codes of lexicons that differ from those of pairs."""
@@ -51,7 +55,10 @@ class Sense:
 
 
 class Lexicon:
-    """A WordNet in `wn`'s database. Install one with `python -m wn download oewn:2024` or `wn.add`."""
+    """A WordNet in `wn`'s database. Install one with `python -m wn download oewn:2024` or `wn.add`.
+
+    `WordNetFolder` reads WordNet's own files instead.
+    """
 
     def __init__(self, wordnet: wn.Wordnet, language: str) -> None:
         self._wordnet = wordnet
@@ -68,15 +75,17 @@ class Lexicon:
         Raises HapaxError if `wn` or the lexicon is not installed, or if several lexicons match.
         """
         if missing := missing_of("wordnet"):
-            raise HapaxError(f"{missing} Then run `python -m wn download oewn:2024`.")
+            raise HapaxError(
+                f"{missing} Then run `python -m wn download oewn:2024`. For English, Debian's wordnet-base will do."
+            )
         import wn
         from wn.morphy import Morphy
 
-        installed = {lexicon.specifier(): lexicon for lexicon in wn.lexicons()}
-        fitting = {key: _CODES.get(lexicon.language, lexicon.language.upper()) for key, lexicon in installed.items()}
-        chosen = [key for key in installed if (name in (key, installed[key].id) if name else fitting[key] == language)]
+        known = {lexicon.specifier(): lexicon for lexicon in wn.lexicons()}
+        fitting = lexicon_languages()
+        chosen = [key for key in known if (name in (key, known[key].id) if name else fitting[key] == language)]
         if len(chosen) != 1:
-            raise HapaxError(_why_none(name or f"of language {language}", chosen or list(installed), bool(chosen)))
+            raise HapaxError(_why_none(name or f"of language {language}", chosen or list(known), bool(chosen)))
         wordnet = wn.Wordnet(chosen[0])
         if fitting[chosen[0]] == "EN":
             wordnet.lemmatizer = Morphy(wordnet)  # Morphy knows English only
@@ -132,14 +141,27 @@ class Lexicon:
         return Sense(synset.id, synset.definition() or "", tuple(dict.fromkeys(lemmas)))
 
 
+def lexicon_languages() -> dict[str, str]:
+    """Languages of the lexicons in `wn`'s database, by specifier; none if `wn` is not installed."""
+    if missing_of("wordnet"):
+        return {}
+    import wn
+
+    by_specifier = {}
+    for lexicon in wn.lexicons():
+        by_specifier[lexicon.specifier()] = _CODES.get(lexicon.language, lexicon.language.upper())
+    return by_specifier
+
+
 def _why_none(description: str, installed: Sequence[str], is_ambiguous: bool) -> str:
     if is_ambiguous:
         names = ", ".join(installed)
         return f"Several WordNets {description} are installed: {names}. Name one, such as wordnet:{installed[0]}."
     others = f"installed: {', '.join(installed)}" if installed else "none is installed at all"
     return (
-        f"No WordNet {description} is installed ({others}). Run `python -m wn download oewn:2024` (English) or "
-        "`python -m wn download omw-cmn:1.4 omw-en:1.4` (Chinese), or add a file with `wn.add`."
+        f"No WordNet {description} is installed ({others}). Run `python -m wn download oewn:2024` or install "
+        "Debian's wordnet-base (English), run `python -m wn download omw-cmn:1.4 omw-en:1.4` (Chinese), or add a file "
+        "with `wn.add`."
     )
 
 
@@ -200,6 +222,8 @@ def neighbours(lexicon: Lexicon, way: ReplacementDirection, count: int = NEIGHBO
         words = lexicon.words(predicate)
         texts: list[str] = []
         for span in spans(len(words)):
+            if words[slice(*span)] in {(verb,) for verb in LIGHT_VERBS}:
+                continue
             senses = first_sense(words, span, lexicon.of(words, span))
             for replacement in replacements(words, span, senses, way, lexicon):
                 texts += (surface(wording, lexicon.language) for wording in replacement.wordings)

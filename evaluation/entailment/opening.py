@@ -124,9 +124,10 @@ class ScorerSession:
             path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
             return GraphScorer(path, block)
         if kind == "wordnet":
-            from hapax.evaluation.entailment.lexicon import Lexicon, WordNetScorer
+            from hapax.evaluation.entailment.lexicon import WordNetScorer
+            from hapax.evaluation.entailment.wordnet_folder import open_lexicon
 
-            return WordNetScorer(Lexicon.open(argument or self.options.lexicon, self.options.language))
+            return WordNetScorer(open_lexicon(argument or self.options.lexicon, self.options.language))
         return None
 
     def _encoder(self) -> scorers.EntailmentScorer:

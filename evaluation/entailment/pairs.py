@@ -64,13 +64,17 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class EntailmentPair:
-    """A premise, a hypothesis, and the label `entailed`. `place` is the file and line."""
+    """A premise, a hypothesis, and the label `entailed`. `place` is the file and line.
+
+    `verbal`: the predicates begin with a verb in the present, as in SherLIiC's files, so that they can be negated.
+    """
 
     premise: Triple
     hypothesis: Triple
     entailed: bool
     language: str = "EN"
     place: str = ""
+    verbal: bool = False
 
     @property
     def converse_key(self) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
@@ -279,7 +283,8 @@ def _sherliic_pair(row: Sequence[str], place: str) -> EntailmentPair:
     examples = row[15].split(" / ")[0].strip(), row[16].split(" / ")[0].strip()
     premise = _sherliic_triple(row[6], row[8], examples, row[13] == "True")
     hypothesis = _sherliic_triple(row[10], row[12], examples, row[14] == "True")
-    return EntailmentPair(premise, hypothesis, _ANSWERS[answer], row[22] if len(row) > 22 else "EN", place)
+    language = row[22] if len(row) > 22 else "EN"
+    return EntailmentPair(premise, hypothesis, _ANSWERS[answer], language, place, verbal=True)
 
 
 def _sherliic_triple(middle: str, end: str, examples: tuple[str, str], swapped: bool) -> Triple:

@@ -6,8 +6,8 @@ triple, Chinese ones whole sentences.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
@@ -87,6 +87,11 @@ PROMPTS: Mapping[str, Prompts] = {
 }
 
 
+NEGATED_PATTERNS: Mapping[int, tuple[bool, bool]] = {3: (True, True), 4: (True, True)}
+NEGATED_ANTIPATTERNS: Mapping[int, tuple[bool, bool]] = {3: (False, True)}
+"""Numbers of the English prompts, from 0, in which Schmitt and Schuetze negate premise and hypothesis (SherLIiC)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filled:
     """The sentences of a pair."""
@@ -108,12 +113,41 @@ def filled(pair: EntailmentPair, direction: Direction = Direction.DIRECTIONAL) -
     if direction is Direction.SYMMETRIC:
         # A scorer of both directions cannot tell a pair from its converse, which is what it is compared for.
         ways.append((pair.hypothesis, pair.premise))
+    if direction is Direction.ORIGINAL and pair.verbal and pair.language == "EN":
+        return Filled(
+            _with_negation(patterns, NEGATED_PATTERNS, pair),
+            _with_negation(prompts.antipatterns, NEGATED_ANTIPATTERNS, pair),
+        )
     # Chinese patterns take whole sentences, because a Chinese object may stand inside its predicate.
     fill = _chinese if pair.language == "ZH" else _european
     return Filled(
         tuple(fill(pattern, *way) for way, pattern in product(ways, patterns)),
         tuple(fill(pattern, *way) for way, pattern in product(ways, prompts.antipatterns)),
     )
+
+
+def _with_negation(
+    patterns: Sequence[str], negated: Mapping[int, tuple[bool, bool]], pair: EntailmentPair
+) -> tuple[str, ...]:
+    """The patterns, filled with the pair; those with a number in `negated` with its premise or hypothesis negated."""
+    texts = []
+    for number, pattern in enumerate(patterns):
+        sides = []
+        for side, negate in zip((pair.premise, pair.hypothesis), negated.get(number, (False, False)), strict=True):
+            sides.append(replace(side, predicate=negation(side.predicate)) if negate else side)
+        texts.append(_european(pattern, sides[0], sides[1]))
+    return tuple(texts)
+
+
+def negation(predicate: str) -> str:
+    """A predicate negated as in the released code: `is not part of`, `does not own`.
+
+    Of a verb without -s it loses the last letter, as there: the prompts are the released ones.
+    """
+    first, *rest = predicate.split()
+    if first in ("is", "are", "were", "was"):
+        return " ".join([first, "not", *rest])
+    return " ".join(["does" if first.endswith("s") else "do", "not", first[:-1], *rest])
 
 
 def sentences(premise: str, hypothesis: str) -> Filled:

@@ -95,7 +95,8 @@ FINDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Settings of a measurement. `twin`: of hypotheses alone, too; `released`: on the released code's curve."""
+    """Settings of a measurement. `twin`: of hypotheses alone, too; `released`: on the released code's curve, and
+    on its own two pairings, too."""
 
     sides: VisibleSides = VisibleSides.BOTH
     twin: bool = True
@@ -108,7 +109,7 @@ def measure(
 ) -> Iterator[SubsetResult]:
     """The results of each scorer on each subset. A scorer that sees one side only has no twin."""
     how = how or Measuring()
-    chosen = list(subsets(pairs))
+    chosen = list(subsets(pairs, how.released))
     deferrals = DeferralCollector()
     for scorer in scorers:
         sees = scorer.sees if how.sides is VisibleSides.BOTH else how.sides

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from hapax.evaluation.shared.wordnet_files import index_entries, synset_at
 from hapax.llm_oracle.references.loaders import WORDNET
 
 SENSES = 3
@@ -20,7 +21,7 @@ class WordNet:
         self._data: dict[str, bytes] = {}
         if self.available:
             for part in _PARTS:
-                self._index[part] = _index(folder / f"index.{part}")
+                self._index[part] = dict(index_entries(folder / f"index.{part}"))
                 self._data[part] = (folder / f"data.{part}").read_bytes()
 
     def kinds(self, noun: str) -> list[tuple[str, ...]]:
@@ -36,11 +37,11 @@ class WordNet:
         senses = self._senses(part, word)
         if not senses:
             return []
-        words, pointers = self._synset(part, senses[0])
-        near = list(words)
-        for symbol, offset in pointers:
+        synset = synset_at(self._data[part], senses[0])
+        near = list(synset.words)
+        for symbol, offset, _ in synset.pointers:
             if part == "adj" and symbol == "&":
-                near += self._synset(part, offset)[0]
+                near += synset_at(self._data[part], offset).words
         return [synonym for synonym in dict.fromkeys(near) if synonym != word]
 
     def synonyms(self, part: str, word: str) -> list[str]:
@@ -48,7 +49,7 @@ class WordNet:
         first = self._senses(part, word)[:1]
         if not first:
             return []
-        words = [name.casefold() for name in self._synset(part, first[0])[0] if name.isalpha() and name.islower()]
+        words = [name for name in synset_at(self._data[part], first[0]).words if name.isalpha() and name.islower()]
         return [name for name in dict.fromkeys(words) if name != word and self._senses(part, name)[:1] == first]
 
     def _senses(self, part: str, word: str) -> tuple[int, ...]:
@@ -58,35 +59,15 @@ class WordNet:
         above: dict[str, None] = {}
         waiting = [offset]
         for current in waiting:
-            words, pointers = self._synset("noun", current)
-            above.setdefault(words[0])
-            waiting += [target for symbol, target in pointers if symbol in ("@", "@i") and target not in waiting]
+            synset = synset_at(self._data["noun"], current)
+            above.setdefault(synset.words[0])
+            waiting += [
+                target for symbol, target, _ in synset.pointers if symbol in ("@", "@i") and target not in waiting
+            ]
         return tuple(above)
-
-    def _synset(self, part: str, offset: int) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
-        data = self._data[part]
-        fields = data[offset : data.index(b" | ", offset)].decode("ascii").split()
-        count = int(fields[3], 16)
-        words = tuple(fields[4 + 2 * place].partition("(")[0].replace("_", " ") for place in range(count))
-        at = 4 + 2 * count
-        pointers = []
-        for number in range(int(fields[at])):
-            symbol, target = fields[at + 1 + 4 * number : at + 3 + 4 * number]
-            pointers.append((symbol, int(target)))
-        return words, tuple(pointers)
 
 
 _PARTS = ("noun", "verb", "adj")
-
-
-def _index(path: Path) -> dict[str, tuple[int, ...]]:
-    index = {}
-    for line in path.read_text(encoding="ascii").splitlines():
-        if not line.startswith(" "):  # the licence is indented
-            fields = line.split()
-            count = int(fields[2])  # number of senses; their offsets end the line, most frequent first
-            index[fields[0]] = tuple(map(int, fields[-count:]))
-    return index
 
 
 @lru_cache(maxsize=1)

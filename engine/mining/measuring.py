@@ -1,0 +1,255 @@
+"""Support and confidence of a rule, as AMIE defines them, and facts that show it at work or against it.
+
+The definitions are those of Galárraga, Teflioudi, Hose and Suchanek, "AMIE: Association Rule Mining under Incomplete
+Evidence in Ontological Knowledge Bases" (WWW 2013), section "Mining model", and "Fast Rule Mining in Ontological
+Knowledge Bases with AMIE+" (VLDB Journal 2015). For a rule with premise B and conclusion r(x, y):
+
+- support: number of pairs (x, y) with B and r(x, y)
+- head coverage: support / number of facts r(x', y')
+- standard confidence: support / number of pairs (x, y) with B
+- PCA confidence: support / number of pairs (x, y) with B and some fact r(x, y'), or with r(x, y) rejected by a critic
+
+The second half of the last line is Hapax's own: a rejected value is known to be false. x is the argument that
+determines the other one more nearly (functionality). A conclusion of one argument has no y', so its PCA confidence is
+the standard one.
+
+Two kinds of instances support nothing, because a shorter rule, or the fact itself, says the same: those whose premise
+contains their own conclusion, which do not count at all, and those in which a variable of the premise alone has the
+value of another one, which count as predictions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from hapax.engine.mining.candidates import CONSTANT, MinedAtom, RuleCandidate, is_not_conclusion
+from hapax.engine.mining.screening import LeastSupport
+from hapax.engine.mining.tables import MiningTables
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMeasures:
+    """Counts of a rule's predictions. `predictions`: all pairs; `counted`: those of the PCA confidence."""
+
+    support: int
+    facts: int
+    """Facts of the conclusion's predicate, with its constant if it has one."""
+    predictions: int
+    counted: int
+    rejected: int
+    """Predictions that a critic rejected."""
+
+    @property
+    def head_coverage(self) -> float:
+        return self.support / self.facts
+
+    @property
+    def confidence(self) -> float:
+        return self.support / self.predictions
+
+    @property
+    def pca_confidence(self) -> float:
+        return self.support / self.counted
+
+
+class LeastConfidence(NamedTuple):
+    """The standard and the PCA confidence that a rule needs."""
+
+    standard: float
+    pca: float
+
+
+Instance = tuple[int, ...]
+"""The nodes of a rule's variables."""
+
+
+class RuleMeasuring:
+    """Measures rules, exactly, over all facts. `check_time` raises an exception when a SELECT may take no longer."""
+
+    def __init__(self, tables: MiningTables, check_time: Callable[[], None]) -> None:
+        self._tables, self._check_time = tables, check_time
+
+    def measured(self, rule: RuleCandidate, least: LeastSupport, confidence: LeastConfidence) -> RuleMeasures | None:
+        """The measures of a rule; None, as early as that is clear, if one of them is too low."""
+        of_head = self._facts_of(rule.head)
+        facts = self._count(f"SELECT count(*) FROM {of_head}")  # noqa: S608  ours
+        pairs = _Join(rule, self._tables)
+        selected = ", ".join(f"{pairs.columns[name]} AS {name}" for name in _head_names(rule))
+
+        def count(condition: str, predicted: int, threshold: float) -> int | None:
+            # One more than a rule that predicts so many facts with enough confidence has, after which it is clear.
+            most = math.floor(predicted / threshold + 1e-9) if threshold else -2
+            distinct = f"SELECT DISTINCT {selected} {pairs.text(condition)} LIMIT {most + 1}"
+            number = self._count(f"SELECT count(*) FROM ({distinct})")  # noqa: S608  ours
+            return None if -1 < most < number else number
+
+        is_unary = rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1
+        counts = self._counts(rule, pairs, is_unary)
+        # A rule that predicts too much even if it predicts all facts is seen faster than its support is counted.
+        if count(counts, facts, confidence.pca) is None:
+            return None
+        known = _Join(rule, self._tables, {"v0": "h.v0", "v1": "h.v1"})
+        support = self._count(
+            f"SELECT count(*) FROM {of_head} AS h WHERE EXISTS (SELECT 1 {known.text(known.distinct)})"  # noqa: S608
+        )
+        if support < least.of(facts):
+            return None
+        counted = count(counts, support, confidence.pca)
+        predictions = None if counted is None else count("true", support, confidence.standard)
+        if counted is None or predictions is None:
+            return None
+        rejected = 0
+        if rule.head.code in self._tables.rejected:
+            rejected = count(self._is_rejected(rule, pairs), support, 0.0) or 0
+        return RuleMeasures(support, facts, predictions, counted, rejected)
+
+    def examples(self, rule: RuleCandidate, most: int) -> list[Instance]:
+        """Instances of the rule whose conclusion is a fact, at most one for each conclusion."""
+        pairs = _Join(rule, self._tables)
+        return self._instances(rule, pairs, f"{self._is_fact(rule, pairs)} AND {pairs.distinct}", most)
+
+    def predicts_more(self, rule: RuleCandidate, rival: RuleCandidate) -> bool:
+        """True if a rule predicts anything that a rival with the same conclusion does not."""
+        parts = []
+        for item in (rule, rival):
+            pairs = _Join(item, self._tables)
+            parts.append(f"SELECT {', '.join(pairs.columns[name] for name in _head_names(item))} {pairs.text()}")
+        return bool(self._rows(f"{' EXCEPT '.join(parts)} LIMIT 1"))
+
+    def counter_examples(self, rule: RuleCandidate, most: int) -> list[Instance]:
+        """Instances that count against the rule, those that a critic rejected first."""
+        pairs = _Join(rule, self._tables)
+        is_unary = rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1
+        is_fact = self._is_fact(rule, pairs)
+        found: list[Instance] = []
+        if rule.head.code in self._tables.rejected:
+            found = self._instances(rule, pairs, self._is_rejected(rule, pairs), most)
+        if len(found) < most:
+            against = f"NOT {is_fact} AND {self._counts(rule, pairs, is_unary)}"
+            known = {instance[: len(_head_names(rule))] for instance in found}
+            more = self._instances(rule, pairs, against, most)
+            found += [instance for instance in more if instance[: len(_head_names(rule))] not in known]
+        return found[:most]
+
+    def _instances(self, rule: RuleCandidate, pairs: _Join, condition: str, most: int) -> list[Instance]:
+        names = [f"v{number}" for number in range(rule.variables)]
+        head = [pairs.columns[name] for name in _head_names(rule)]
+        listed = ", ".join(pairs.columns[name] for name in names)
+        sql = f"SELECT {listed} {pairs.text(condition)} GROUP BY {', '.join(head)} LIMIT {most}"
+        return [tuple(row) for row in self._rows(sql)]
+
+    def _rows(self, sql: str) -> list[tuple[int, ...]]:
+        return self._tables.rows(sql, check_time=self._check_time)
+
+    def _count(self, sql: str) -> int:
+        return self._rows(sql)[0][0]
+
+    def _facts_of(self, head: MinedAtom) -> str:
+        """A table of the facts of a conclusion, with v0 and v1."""
+        if head.second == CONSTANT:
+            # By the mirrored edges, which are in the order of the constants.
+            return f"(SELECT o AS v0, s AS v1 FROM mining_edges WHERE p = {head.code ^ 1} AND s = {head.node})"  # noqa: S608
+        return f"(SELECT s AS v0, o AS v1 FROM mining_edges WHERE p = {head.code})"  # noqa: S608
+
+    def _counts(self, rule: RuleCandidate, pairs: _Join, is_unary: bool) -> str:
+        """SQL of the condition under which a prediction counts for the PCA confidence."""
+        if is_unary:
+            return "true"
+        subject = pairs.columns["v0"]
+        known = f"EXISTS (SELECT 1 FROM mining_edges AS k WHERE k.p = {rule.head.code} AND k.s = {subject})"  # noqa: S608
+        if rule.head.code not in self._tables.rejected:
+            return known
+        return f"({known} OR {self._is_rejected(rule, pairs)})"
+
+    def _is_fact(self, rule: RuleCandidate, pairs: _Join) -> str:
+        return self._is_in("mining_edges", rule, pairs)
+
+    def _is_rejected(self, rule: RuleCandidate, pairs: _Join) -> str:
+        return self._is_in("mining_rejected", rule, pairs)
+
+    @staticmethod
+    def _is_in(table: str, rule: RuleCandidate, pairs: _Join) -> str:
+        value = str(rule.head.node) if rule.head.second == CONSTANT else pairs.columns["v1"]
+        return (
+            f"EXISTS (SELECT 1 FROM {table} AS k WHERE k.p = {rule.head.code} "  # noqa: S608
+            f"AND k.s = {pairs.columns['v0']} AND k.o = {value})"
+        )
+
+
+def _head_names(rule: RuleCandidate) -> tuple[str, ...]:
+    return ("v0",) if rule.head.second == CONSTANT else ("v0", "v1")
+
+
+class _Join:
+    """The premises of a rule as a join. `bound`: SQL columns of the variables that an outer SELECT binds.
+
+    `columns` has a column for each variable afterwards.
+    """
+
+    def __init__(self, rule: RuleCandidate, tables: MiningTables, bound: dict[str, str] | None = None) -> None:
+        self._tables = tables
+        has_constant = rule.head.second == CONSTANT
+        self.columns = {name: column for name, column in (bound or {}).items() if name in _head_names(rule)}
+        self._head = _head_names(rule)
+        self._names: list[str] = []
+        self._conditions: list[str] = []
+        edges: list[tuple[int | str, str, str]] = []
+        waiting = list(rule.premises)
+        while waiting:
+            atom = min(waiting, key=lambda premise: (self._fan_out(premise), premise))
+            waiting.remove(atom)
+            edges.append(self._add(atom))
+        value = str(rule.head.node) if has_constant else self.columns["v1"]
+        conclusion = (rule.head.code, self.columns["v0"], value)
+        symmetric = tables.predicates[rule.head.code & ~1].symmetric
+        self._conditions += [is_not_conclusion(edge, conclusion, symmetric) for edge in edges]
+
+    def text(self, condition: str = "true") -> str:
+        """FROM and WHERE of the join."""
+        conditions = [item for item in (*self._conditions, condition) if item != "true"]
+        return f"FROM {' CROSS JOIN '.join(self._names)} WHERE {' AND '.join(conditions) or 'true'}"
+
+    @property
+    def distinct(self) -> str:
+        """SQL that is true if each variable of the premises alone has a value of its own."""
+        pairs = combinations(self.columns, 2)
+        parts = [f"{self.columns[a]} <> {self.columns[b]}" for a, b in pairs if {a, b} - {*self._head}]
+        return " AND ".join(parts) or "true"
+
+    def _fan_out(self, atom: MinedAtom) -> float:
+        """The mean number of edges that a lookup of the atom gives, larger than all for one that nothing binds."""
+        predicate = self._tables.predicates[atom.code & ~1]
+        first, second = predicate.facts / predicate.subjects, predicate.facts / predicate.objects
+        if atom.code & 1:
+            first, second = second, first
+        is_bound = [f"v{variable}" in self.columns or variable == CONSTANT for variable in (atom.first, atom.second)]
+        if all(is_bound):
+            return 0.0
+        if not any(is_bound):
+            return 1e6 * predicate.facts if self.columns else float(predicate.facts)
+        if atom.second == CONSTANT and self.columns:
+            return 1e6 * second
+        return first if is_bound[0] else second
+
+    def _add(self, atom: MinedAtom) -> tuple[int, str, str]:
+        """Join an atom; returns its code and the columns of its nodes."""
+        name = f"e{len(self._names)}"
+        self._names.append(f"mining_edges AS {name}")
+        first = self.columns.get(f"v{atom.first}")
+        second = str(atom.node) if atom.second == CONSTANT else self.columns.get(f"v{atom.second}")
+        code, start, end = atom.code, first, second
+        is_mirrored = first is None and second is not None
+        if is_mirrored:
+            code, start, end = atom.code ^ 1, second, first
+        self._conditions.append(f"{name}.p = {code}")
+        self._conditions += [f"{name}.s = {start}"] if start is not None else []
+        self._conditions += [f"{name}.o = {end}"] if end is not None else []
+        ends = (f"{name}.o", f"{name}.s") if is_mirrored else (f"{name}.s", f"{name}.o")
+        for variable, column in zip((atom.first, atom.second), ends, strict=True):
+            if variable != CONSTANT:
+                self.columns.setdefault(f"v{variable}", column)
+        return atom.code, *ends

@@ -1,0 +1,425 @@
+"""Mining: measure the rules of every conclusion and shape, the short ones first, and keep those that say something."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain
+
+from hapax.engine.inference.theory import Theory
+from hapax.engine.mining.candidates import CONSTANT, MinedAtom, RuleCandidate, variable_type
+from hapax.engine.mining.measuring import Instance, LeastConfidence, RuleMeasures, RuleMeasuring
+from hapax.engine.mining.screening import Conclusion, LeastSupport, Screening
+from hapax.engine.mining.shapes import MOST_PREMISES, RuleShape, shapes
+from hapax.engine.mining.tables import MiningSources, MiningTables
+from hapax.engine.run_memory import with_stored_predicates
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.subsumption import Matcher
+from hapax.grammar.terms import Atom, Constant, Literal, Term, Variable
+from hapax.grammar.verbalize import atom_text
+from hapax.grammar.words import counted
+from hapax.kb.store import KnowledgeBase
+
+_SECONDS_OF_A_RULE = 30.0
+"""The time in which a rule is measured; one that needs more is named as not measured."""
+
+_NAMES = "XYZWVU"
+
+_SECONDS_TO_COMPARE = 60.0
+"""The time in which the measured rules are compared with each other."""
+
+_LISTED = 5
+"""Conclusions that a note names."""
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class MiningOptions:
+    """The rules to mine, and the time for it."""
+
+    premises: int = MOST_PREMISES
+    """Most premises, up to three."""
+    min_support: int = 10
+    """Least number of facts of the conclusion that the premises predict."""
+    min_coverage: float = 0.01
+    """Least share of the facts of the conclusion that the premises predict."""
+    min_confidence: float = 0.1
+    """Least standard confidence."""
+    min_pca: float = 0.5
+    """Least PCA confidence."""
+    constants: bool = False
+    """Mine rules with constants as well."""
+    derived: bool = False
+    """Mine the conclusions of the rules along with the facts."""
+    sample: int = 2000
+    """Facts of each conclusion by which rules are screened before they are measured on all facts; 0: all."""
+    seconds: float = 600.0
+    """Time limit, after which a note says what was not explored."""
+    examples: int = 3
+    """Examples and counter-examples for each rule."""
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "premises": (1, MOST_PREMISES),
+            "min_support": (1, math.inf),
+            "min_coverage": (0, 1),
+            "min_confidence": (0, 1),
+            "min_pca": (0, 1),
+            "sample": (0, math.inf),
+            "examples": (0, 100),
+        }
+        for name, (low, high) in ranges.items():
+            if not low <= getattr(self, name) <= high:
+                bounds = f"at least {low}" if high == math.inf else f"between {low} and {high}"
+                raise HapaxError(f"{name} is {getattr(self, name)!r}. Set it to a number {bounds}.")
+        if not 0 < self.seconds < math.inf:
+            raise HapaxError(f"seconds is {self.seconds!r}. Set it to a number above 0.")
+
+
+@dataclass(frozen=True, slots=True)
+class MinedRule:
+    """A mined rule with its measures. Examples and counter-examples are sentences, by the templates there are."""
+
+    rule: Rule
+    measures: RuleMeasures
+    examples: tuple[str, ...] = ()
+    counter_examples: tuple[str, ...] = ()
+    signatures: tuple[PredicateSignature, ...] = ()
+    """Declarations of its predicates that the library has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mining:
+    """The rules that were mined, the most confident first. `notes`: what was left out, sampled or not explored."""
+
+    rules: tuple[MinedRule, ...]
+    notes: tuple[str, ...]
+
+
+class _TimeUpError(Exception):
+    """The time for a SELECT, or for all, is over."""
+
+
+@dataclass
+class _Clock:
+    """The time limits of all and of the rule that is being measured."""
+
+    seconds: float
+    began: float = field(default_factory=time.monotonic)
+    rule_began: float | None = None
+
+    def check(self) -> None:
+        """Raise _TimeUpError if the time is up."""
+        now = time.monotonic()
+        if now - self.began > self.seconds:
+            raise _TimeUpError
+        if self.rule_began is not None and now - self.rule_began > _SECONDS_OF_A_RULE:
+            raise _TimeUpError
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() - self.began > self.seconds
+
+
+def mine(
+    kb: KnowledgeBase, library: Library, options: MiningOptions, progress: Callable[[str], None] = lambda _: None
+) -> Mining:
+    """Mine closed rules from the facts of a knowledge base. `library`: gives types, and rules that need no mining."""
+    clock = _Clock(options.seconds)
+    sources = MiningSources(library, options.derived, options.min_support if options.constants else 0)
+    progress("reading facts")
+    try:
+        tables = MiningTables(kb, sources, clock.check)
+    except _TimeUpError:
+        spent = f"The time limit of {counted(options.seconds, 'second')} was over before all facts were read"
+        raise HapaxError(f"{spent}. Allow more seconds.") from None
+    worded = with_stored_predicates(Theory(library, kb)).library
+    with closing(_Miner(tables, options, clock, progress)) as miner:
+        return miner.mined(worded)
+
+
+class _Miner:
+    def __init__(
+        self, tables: MiningTables, options: MiningOptions, clock: _Clock, progress: Callable[[str], None]
+    ) -> None:
+        self._tables, self._options, self._clock, self._progress = tables, options, clock, progress
+        self._least = LeastSupport(options.min_support, options.min_coverage)
+        self._confidence = LeastConfidence(options.min_confidence, options.min_pca)
+        self._measuring = RuleMeasuring(tables, clock.check)
+        self._unmeasured: list[RuleCandidate] = []
+        self._unexplored: dict[str, list[str]] = {}
+        self._sampled: dict[str, tuple[int, int]] = {}
+        self._hubs: Counter[str] = Counter()
+        self._matcher = Matcher(tables.library)
+        self._stated = (*tables.library.rules, *tables.library.closure_rules)
+        self._perfect: dict[tuple[int, int], list[Rule]] = {}
+        self._pruned = 0
+        self._uncompared = 0
+
+    def close(self) -> None:
+        self._tables.drop()
+
+    def mined(self, worded: Library) -> Mining:
+        """The rules that are left of those with enough support and confidence. `worded`: has the templates."""
+        measured: dict[RuleCandidate, RuleMeasures] = {}
+        conclusions = list(self._conclusions())
+        for premises in range(1, self._options.premises + 1):
+            for number, conclusion in enumerate(conclusions, 1):
+                text = f"{conclusion.text(self._tables)}, {counted(premises, 'premise')}"
+                self._progress(f"{text}: conclusion {number} of {len(conclusions)}, {counted(len(measured), 'rule')}")
+                measured |= self._of_conclusion(conclusion, premises)
+        kept, follows, known = self._informative(measured)
+        rules = []
+        for number, (candidate, rule) in enumerate(kept, 1):
+            self._progress(f"examples of rule {number} of {len(kept)}")
+            named = rule.named(f"{rule.name}_{number}")
+            instances = self._examples(candidate)
+            examples, against = ([_sentence(rule, self._values(item), worded) for item in kind] for kind in instances)
+            signatures = [self._signature(atom.indicator) for atom in rule.atoms]
+            declared = tuple(dict.fromkeys(item for item in signatures if item is not None))
+            rules.append(MinedRule(named, measured[candidate], tuple(examples), tuple(against), declared))
+        return Mining(tuple(rules), tuple(self._notes(follows, known)))
+
+    def _conclusions(self) -> Iterator[Conclusion]:
+        """Predicates to conclude: those of two arguments from the one that determines the other more nearly."""
+        for code, predicate in sorted(self._tables.predicates.items()):
+            if len(predicate.types) == 1:
+                yield Conclusion(code, True)
+                continue
+            is_functional = self._tables.library.kind(predicate.indicator) is PredicateKind.FUNCTIONAL
+            if predicate.symmetric or is_functional or predicate.subjects >= predicate.objects:
+                yield Conclusion(code, False)
+            else:
+                yield Conclusion(code + 1, False)
+            if self._options.constants:
+                yield Conclusion(code, True)
+                if not predicate.symmetric:
+                    yield Conclusion(code + 1, True)
+
+    def _of_conclusion(self, conclusion: Conclusion, premises: int) -> dict[RuleCandidate, RuleMeasures]:
+        """The measured rules with this conclusion and number of premises."""
+        found: dict[RuleCandidate, RuleMeasures] = {}
+        has_labels = any(True for _ in self._tables.rows("SELECT 1 FROM mining_labels LIMIT 1", check_time=_never))
+        head = 1 if conclusion.is_label else 2
+        wanted = [s for s in shapes(premises) if s.head == head and (has_labels or not s.has_labels)]
+        if not self._is_supported(conclusion):
+            return found
+        try:
+            screening = Screening(self._tables, conclusion, self._least, self._options.sample)
+        except _TimeUpError:
+            self._leave_out(conclusion, wanted)
+            return found
+        for place, shape in enumerate(wanted):
+            try:
+                screened = screening.screened(shape)
+            except _TimeUpError:
+                self._leave_out(conclusion, wanted[place:])
+                break
+            text = conclusion.text(self._tables)
+            if screened.sampled < screened.facts:
+                least, _ = self._sampled.get(text, (screened.sampled, 0))
+                self._sampled[text] = min(least, screened.sampled), screened.facts
+            self._hubs[text] = max(self._hubs[text], screened.hubs)
+            found |= self._all_measured(screened.candidates)
+        return found
+
+    def _all_measured(self, candidates: Sequence[RuleCandidate]) -> dict[RuleCandidate, RuleMeasures]:
+        """The measures of those with enough support and confidence.
+
+        A rule that never fails makes its special cases superfluous, so these are not measured (AMIE+, "perfect rules").
+        """
+        found: dict[RuleCandidate, RuleMeasures] = {}
+        for candidate in candidates:
+            heads = {(candidate.head.code & ~1, node) for node in (0, candidate.head.node)}
+            perfect = list(chain.from_iterable(self._perfect.get(head, ()) for head in sorted(heads)))
+            rule = self._rule(candidate) if perfect else None
+            if rule is not None and any(self._matcher.subsumes(general, rule) for general in perfect):
+                self._pruned += 1
+                continue
+            measures = self._measured(candidate)
+            if measures is not None:
+                found[candidate] = measures
+                if measures.pca_confidence == 1.0:
+                    key = (candidate.head.code & ~1, candidate.head.node)
+                    self._perfect.setdefault(key, []).append(self._rule(candidate))
+        return found
+
+    def _is_supported(self, conclusion: Conclusion) -> bool:
+        """Tell if the conclusion has as many facts as a rule must support."""
+        facts = self._tables.predicates[conclusion.code & ~1].facts
+        return facts >= self._options.min_support
+
+    def _leave_out(self, conclusion: Conclusion, left: Sequence[RuleShape]) -> None:
+        for shape in left:
+            self._unexplored.setdefault(str(shape), []).append(conclusion.text(self._tables))
+
+    def _measured(self, candidate: RuleCandidate) -> RuleMeasures | None:
+        self._clock.rule_began = time.monotonic()
+        try:
+            return self._measuring.measured(candidate, self._least, self._confidence)
+        except _TimeUpError:
+            self._unmeasured.append(candidate)
+            return None
+        finally:
+            self._clock.rule_began = None
+
+    def _informative(
+        self, measured: dict[RuleCandidate, RuleMeasures]
+    ) -> tuple[list[tuple[RuleCandidate, Rule]], int, int]:
+        """The rules without those that follow from a more general one with no less confidence, that predict the
+        same as a shorter one, or that the library states; the number of the former two and that of the latter.
+        """
+        general: dict[tuple[int, int], list[tuple[Rule, float]]] = {}
+        alike: dict[tuple[MinedAtom, RuleMeasures], list[RuleCandidate]] = {}
+        kept: list[tuple[RuleCandidate, Rule]] = []
+        follows, known = self._pruned, 0
+        began = time.monotonic()
+        # The general ones first: fewer premises, then fewer constants.
+        in_order = sorted(measured, key=lambda item: (len(item.premises), _constants(item), item.head, item.premises))
+        for candidate in in_order:
+            rule, measures = self._rule(candidate), measured[candidate]
+            if time.monotonic() - began > _SECONDS_TO_COMPARE:
+                self._uncompared += 1
+                kept.append((candidate, rule))
+                continue
+            if any(self._matcher.subsumes(stated, rule) for stated in self._stated):
+                known += 1
+                continue
+            code, node = candidate.head.code & ~1, candidate.head.node
+            wider = chain.from_iterable(general.get((code, constant), ()) for constant in sorted({0, node}))
+            is_special = any(
+                confidence >= measures.pca_confidence and self._matcher.subsumes(wide, rule)
+                for wide, confidence in wider
+            )
+            # Rules that are left out have special cases, too.
+            general.setdefault((code, node), []).append((rule, measures.pca_confidence))
+            same = alike.setdefault((candidate.head, measures), [])
+            if is_special or self._repeats(candidate, same):
+                follows += 1
+                continue
+            same.append(candidate)
+            kept.append((candidate, rule))
+        kept.sort(key=lambda pair: (-measured[pair[0]].pca_confidence, -measured[pair[0]].support, str(pair[1])))
+        return kept, follows, known
+
+    def _repeats(self, candidate: RuleCandidate, rivals: Sequence[RuleCandidate]) -> bool:
+        """True if one of these rules, which have the same measures, predicts the same."""
+        for rival in rivals:
+            self._clock.rule_began = self._clock.began = time.monotonic()
+            try:
+                if not self._measuring.predicts_more(candidate, rival):
+                    return True
+            except _TimeUpError:
+                return False
+            finally:
+                self._clock.rule_began = None
+        return False
+
+    def _rule(self, candidate: RuleCandidate) -> Rule:
+        nodes = [atom.node for atom in (candidate.head, *candidate.premises) if atom.second == CONSTANT]
+        constants = self._tables.constants([node for node in nodes if node])
+        types = [variable_type(candidate, number, self._tables)[1] or OBJECT for number in range(candidate.variables)]
+
+        def literal(atom: MinedAtom) -> Literal:
+            predicate = self._tables.predicates[atom.code & ~1]
+            terms: list[Term] = [Variable(_NAMES[atom.first], types[atom.first])]
+            if atom.second != CONSTANT:
+                terms.append(Variable(_NAMES[atom.second], types[atom.second]))
+            elif atom.node:
+                terms.append(constants[atom.node])
+            return Literal(Atom(predicate.name, tuple(reversed(terms) if atom.code & 1 else terms)))
+
+        premise = tuple(literal(atom) for atom in _in_order(candidate))
+        conclusion = literal(candidate.head)
+        return Rule(f"mined_{conclusion.atom.predicate}", premise, conclusion)
+
+    def _examples(self, candidate: RuleCandidate) -> tuple[list[Instance], list[Instance]]:
+        """Examples and counter-examples; none if they take too long, whatever the time that is left for mining."""
+        most = self._options.examples
+        self._clock.rule_began = self._clock.began = time.monotonic()
+        try:
+            if most:
+                return self._measuring.examples(candidate, most), self._measuring.counter_examples(candidate, most)
+        except _TimeUpError:
+            pass
+        finally:
+            self._clock.rule_began = None
+        return [], []
+
+    def _values(self, instance: Instance) -> dict[str, Constant]:
+        constants = self._tables.constants(instance)
+        return {_NAMES[number]: constants[node] for number, node in enumerate(instance)}
+
+    def _signature(self, indicator: str) -> PredicateSignature | None:
+        """The declaration of a predicate that the library does not know, if all its types are known."""
+        if self._tables.library.knows(indicator):
+            return None
+        predicate = next(item for item in self._tables.predicates.values() if item.indicator == indicator)
+        types = tuple(data_type for data_type in predicate.types if data_type is not None)
+        if len(types) < len(predicate.types):
+            return None
+        return PredicateSignature(predicate.name, types, PredicateKind.GIVEN)
+
+    def _notes(self, follows: int, known: int) -> Iterator[str]:
+        if follows:
+            yield f"{counted(follows, 'rule')} left out: a more general or shorter one says as much"
+        if known:
+            yield f"{counted(known, 'rule')} left out: the library states as much"
+        if self._tables.wider:
+            yield f"not mined, more than two arguments: {_some(self._tables.wider)}"
+        if self._tables.clashes:
+            yield f"the rule files give other types than the facts, and theirs are used: {_some(self._tables.clashes)}"
+        for text, (sampled, facts) in self._sampled.items():
+            yield f"screened by {sampled} of {facts} facts: {text}"
+        hubs = {text: count for text, count in self._hubs.items() if count}
+        if hubs:
+            listed = _some([f"{text} ({count})" for text, count in hubs.items()])
+            yield f"sampled facts not used in screening, too many neighbours: {listed}"
+        if self._uncompared:
+            yield f"{counted(self._uncompared, 'rule')} not compared with the others: there are too many"
+        limit = counted(self._options.seconds, "second")
+        for shape, conclusions in self._unexplored.items():
+            yield f"not explored within {limit}: {shape} for h {_some(conclusions)}"
+        if self._unmeasured:
+            texts = [self._rule(candidate).sentence for candidate in self._unmeasured]
+            yield f"not measured in time: {counted(len(texts), 'rule')}: {_some(texts)}"
+
+
+def _sentence(rule: Rule, values: dict[str, Constant], library: Library) -> str:
+    """An instance of the rule in words: its premises, a colon and its conclusion."""
+    premise = " and ".join(atom_text(literal.atom, library, values) for literal in rule.literals)
+    return f"{premise}: {atom_text(rule.conclusion.atom, library, values)}"
+
+
+def _never() -> None:
+    """No time limit."""
+
+
+def _constants(candidate: RuleCandidate) -> int:
+    """The number of constants in a rule."""
+    return sum(atom.second == CONSTANT and atom.node != 0 for atom in (candidate.head, *candidate.premises))
+
+
+def _in_order(candidate: RuleCandidate) -> Sequence[MinedAtom]:
+    """The premises so that each has a variable of an earlier one, beginning with X."""
+    order: list[MinedAtom] = []
+    reached = {0}
+    waiting = list(candidate.premises)
+    while waiting:
+        near = next((atom for atom in waiting if {atom.first, atom.second} & reached), waiting[0])
+        waiting.remove(near)
+        order.append(near)
+        reached |= {near.first, near.second}
+    return order
+
+
+def _some(texts: Sequence[str]) -> str:
+    """The first of these texts, and the number of the others."""
+    more = len(texts) - _LISTED
+    return "; ".join(texts[:_LISTED]) + (f" and {more} more" if more > 0 else "")

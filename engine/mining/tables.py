@@ -1,0 +1,342 @@
+"""The facts of a knowledge base as edges between integers, in temporary tables of its connection.
+
+`mining_edges (p, s, o)` has each fact twice: under the code 2k of its predicate, and mirrored under 2k + 1, so that a
+join can start at either argument. A predicate of one argument has NOTHING as its second. Constants are numbered by
+`mining_nodes`, apart for types that have no value in common; `mining_rejected` has the atoms that a critic rejected.
+`mining_labels` gives numbers to the predicates of one argument, and to those of two with a constant.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+from hapax.engine.inference.bulk_derivation import derive_all
+from hapax.grammar.declarations import Property
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library, type_key
+from hapax.grammar.terms import Constant, Value, Variable
+from hapax.kb import rows, values
+from hapax.kb.connection import translated
+from hapax.kb.loading import is_sayable
+from hapax.kb.relations import BATCH, Relations
+from hapax.kb.store import KnowledgeBase
+
+NOTHING = 0
+"""The second argument of predicates that have one."""
+
+_MOST_ARGUMENTS = 2
+
+_CREATED = (
+    "CREATE TEMP TABLE mining_nodes (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, tag INTEGER NOT NULL, "
+    "UNIQUE (kind, tag))",
+    "CREATE TEMP TABLE mining_edges (p INTEGER NOT NULL, s INTEGER NOT NULL, o INTEGER NOT NULL, "
+    "PRIMARY KEY (p, s, o)) WITHOUT ROWID",
+    "CREATE TEMP TABLE mining_rejected (p INTEGER NOT NULL, s INTEGER NOT NULL, o INTEGER NOT NULL, "
+    "PRIMARY KEY (p, s, o)) WITHOUT ROWID",
+    "CREATE TEMP TABLE mining_labels (id INTEGER PRIMARY KEY, p INTEGER NOT NULL, o INTEGER NOT NULL, "
+    "facts INTEGER NOT NULL, UNIQUE (p, o))",
+    "CREATE TEMP TABLE mining_labelled (s INTEGER NOT NULL, label INTEGER NOT NULL, PRIMARY KEY (s, label)) "
+    "WITHOUT ROWID",
+    "CREATE TEMP TABLE mining_degrees (s INTEGER PRIMARY KEY, degree INTEGER NOT NULL)",
+)
+
+_TABLES = tuple(sql.split()[3] for sql in _CREATED)
+
+
+@dataclass(frozen=True, slots=True)
+class MinedPredicate:
+    """A predicate with facts. `types`: None for an argument of which neither a rule file nor a fact gives the type."""
+
+    indicator: str
+    code: int
+    types: tuple[str | None, ...]
+    facts: int
+    subjects: int
+    objects: int
+    symmetric: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.indicator.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class MiningSources:
+    """The facts that are mined. `derived`: with the conclusions of the library's rules; `constants`: with labels for
+    constants that occur at least this often, 0 for none.
+    """
+
+    library: Library
+    derived: bool = False
+    constants: int = 0
+
+
+class MiningTables:
+    """The tables of one mining; close them afterwards. Raises HapaxError for a damaged fact.
+
+    `wider`: predicates with more than two arguments, which are left out. `clashes`: those whose facts have other types
+    than the library declares; the library's count.
+    """
+
+    def __init__(self, kb: KnowledgeBase, sources: MiningSources, check_time: Callable[[], None]) -> None:
+        self.library = sources.library
+        self._kb = kb
+        self._conn: sqlite3.Connection = kb.database.conn
+        self._relations = Relations(kb)
+        self._check_time = check_time
+        self.predicates: dict[int, MinedPredicate] = {}
+        self.wider: tuple[str, ...] = ()
+        self.clashes: list[str] = []
+        self.rejected: set[int] = set()
+        self._kinds: dict[str, int] = {}
+        tables = self._source_tables(sources.derived)
+        self._types = self._argument_types(tables)
+        self.drop()
+        try:
+            with translated(kb.place), self._relations.interruptible(check_time):
+                for sql in _CREATED:
+                    self._conn.execute(sql)
+                self._load(tables)
+                self._add_rejected()
+                self._add_labels(sources.constants)
+        except BaseException:
+            self.drop()
+            raise
+
+    def drop(self) -> None:
+        """Drop the tables."""
+        for table in _TABLES:
+            self._conn.execute(f"DROP TABLE IF EXISTS temp.{table}")
+
+    def rows(
+        self, sql: str, parameters: Sequence[object] = (), check_time: Callable[[], None] | None = None
+    ) -> list[tuple[int, ...]]:
+        """All rows of a SELECT of ours. `check_time` raises an exception when it may take no longer."""
+        with translated(self._kb.place), self._relations.interruptible(check_time or self._check_time):
+            return self._conn.execute(sql, parameters).fetchall()
+
+    def pairs(self, sql: str, parameters: Sequence[object] = ()) -> dict[int, int]:
+        """The rows of a SELECT of two columns, as a map."""
+        found: dict[int, int] = {}
+        for first, second in self.rows(sql, parameters):
+            found[first] = second
+        return found
+
+    def run(self, sql: str) -> int:
+        """Run a statement of ours on the temporary tables; returns the number of changed rows."""
+        with translated(self._kb.place), self._relations.interruptible(self._check_time):
+            return self._conn.execute(sql).rowcount
+
+    def constants(self, nodes: Sequence[int]) -> dict[int, Constant]:
+        """Constants by node."""
+        marks = ", ".join(str(node) for node in sorted(set(nodes)))
+        tags = dict(self._conn.execute(f"SELECT id, tag FROM temp.mining_nodes WHERE id IN ({marks})"))  # noqa: S608
+        found = self._relations.symbols.values(tags.values())
+        return {node: Constant(found[tag]) for node, tag in tags.items()}
+
+    def type_at(self, code: int, is_object: bool) -> str | None:
+        """The type of an edge's first node, or of its second: mirrored codes have them the other way round."""
+        types = self.predicates[code & ~1].types
+        return types[int(is_object) ^ (code & 1)]
+
+    # -- loading
+
+    def _source_tables(self, derived: bool) -> dict[str, list[str]]:
+        """SELECTs of the tags of each predicate's atoms, by indicator."""
+        relations = self._relations
+        if derived:
+            derive_all(self._kb, self.library, self.library.rules)
+        with self._kb.transaction(), relations.interruptible(self._check_time):
+            relations.bring_up_to_date()
+        found = self._conn.execute("SELECT indicator, number FROM relations ORDER BY indicator").fetchall()
+        tables: dict[str, list[str]] = {}
+        for indicator, number in found:
+            tables.setdefault(indicator, []).append(f"_relation_{number}")
+        for rule in self.library.rules if derived else ():
+            stored = relations.derivations().get(rule.name)
+            if stored is None or rule.conclusion.negated:
+                continue
+            columns = {variable.name: f"v{place}" for place, variable in enumerate(rule.variables, 1)}
+            cells = [
+                columns[term.name] if isinstance(term, Variable) else str(relations.symbols.tag(term.value))
+                for term in rule.conclusion.atom.arguments
+            ]
+            named = ", ".join(f"{cell} AS a{place}" for place, cell in enumerate(cells, 1))
+            known = " AND ".join(f"{cell} IS NOT NULL" for cell in cells) or "true"
+            select = f"(SELECT {named} FROM {stored.table} WHERE {known})"  # noqa: S608  ours
+            tables.setdefault(rule.conclusion.atom.indicator, []).append(select)
+        return tables
+
+    def _argument_types(self, tables: dict[str, list[str]]) -> dict[str, tuple[str | None, ...]]:
+        """The types of each predicate's arguments: those declared, else those of its facts."""
+        observed: dict[str, list[tuple[str, ...]]] = {}
+        sql = "SELECT predicate, json_array_length(arguments), types FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        for name, arity, text in self._kb.query(sql):
+            observed.setdefault(f"{name}/{arity}", []).append(rows.NAMES.decode(text))
+        recorded = {record.indicator: record.argument_types for record in self._kb.predicates()}
+        found: dict[str, tuple[str | None, ...]] = {}
+        for indicator in tables:
+            arity = int(indicator.rpartition("/")[2])
+            if self.library.knows(indicator):
+                found[indicator] = declared = self.library.signature(indicator).argument_types
+                if any(self._clash(declared, types) for types in observed.get(indicator, ())):
+                    self.clashes.append(indicator)
+                continue
+            stated = [recorded[indicator]] if indicator in recorded else observed.get(indicator, [])
+            columns = zip(*(types for types in stated if len(types) == arity), strict=True)
+            common = tuple(self._common(column) for column in columns)
+            found[indicator] = common or (None,) * arity
+        return found
+
+    def _clash(self, declared: Sequence[str], types: Sequence[str]) -> bool:
+        pairs = zip(declared, types, strict=False)  # imported facts may have no types
+        return any(self.library.most_specific(pair) is None for pair in pairs)
+
+    def _common(self, types: Sequence[str]) -> str | None:
+        """The type that all of these are, if it is among them."""
+        for data_type in dict.fromkeys(types):
+            if all(self.library.is_subtype(lower, data_type) for lower in types):
+                return data_type if _is_readable(data_type) else None
+        return None
+
+    def _kinds_of_nodes(self) -> dict[str, int]:
+        """A number for each type, by its key: equal for types that may have values in common, directly or by others."""
+        keys = {type_key(name): name for types in self._types.values() for name in types if name}
+        if any(name is None for types in self._types.values() for name in types):
+            return dict.fromkeys(keys, 0)  # a value of unknown type may be of any
+        kinds = {key: number for number, key in enumerate(sorted(keys))}
+        for first, second in combinations(sorted(keys), 2):
+            if self.library.most_specific((keys[first], keys[second])) is not None:
+                old, new = sorted((kinds[first], kinds[second]), reverse=True)
+                kinds = {key: new if kind == old else kind for key, kind in kinds.items()}
+        return kinds
+
+    def _kind(self, data_type: str | None) -> int:
+        return self._kinds.get(type_key(data_type), 0) if data_type else 0
+
+    def _load(self, tables: dict[str, list[str]]) -> None:
+        self._conn.execute("PRAGMA temp.cache_size = -200000")
+        self._kinds = self._kinds_of_nodes()
+        code, wider = 0, []
+        for indicator in sorted(tables):
+            types = self._types[indicator]
+            if not 0 < len(types) <= _MOST_ARGUMENTS:
+                wider.append(indicator)
+                continue
+            for select in tables[indicator]:
+                self._add_facts(code, types, select)
+            is_symmetric = self.library.has_property(indicator, Property.SYMMETRIC)
+            if is_symmetric:
+                self._conn.execute(
+                    f"INSERT OR IGNORE INTO mining_edges SELECT {code}, o, s FROM mining_edges WHERE p = {code}"  # noqa: S608
+                )
+            self._conn.execute(f"INSERT INTO mining_edges SELECT {code + 1}, o, s FROM mining_edges WHERE p = {code}")  # noqa: S608
+            counts = "SELECT count(*), count(DISTINCT s), count(DISTINCT o) FROM mining_edges WHERE p = ?"
+            facts, subjects, objects = self._conn.execute(counts, (code,)).fetchone()
+            if facts:
+                self.predicates[code] = MinedPredicate(indicator, code, types, facts, subjects, objects, is_symmetric)
+                code += 2
+        self.wider = tuple(wider)
+        self._conn.execute("CREATE INDEX temp.mining_edges_by_nodes ON mining_edges (s, o, p)")
+        self._conn.execute("INSERT INTO mining_degrees SELECT s, count(*) FROM mining_edges GROUP BY s ORDER BY s")
+
+    def _add_facts(self, code: int, types: Sequence[str | None], table: str) -> None:
+        kinds = [self._kind(data_type) for data_type in types]
+        for place, kind in enumerate(kinds, 1):
+            self._conn.execute(
+                f"INSERT OR IGNORE INTO mining_nodes (kind, tag) SELECT DISTINCT {kind}, a{place} FROM {table} "  # noqa: S608
+                f"ORDER BY a{place}"
+            )
+        joined = " ".join(
+            f"CROSS JOIN mining_nodes AS n{place} ON n{place}.kind = {kind} AND n{place}.tag = f.a{place}"
+            for place, kind in enumerate(kinds, 1)
+        )
+        second = "n2.id" if len(kinds) > 1 else str(NOTHING)
+        self._conn.execute(
+            f"INSERT OR IGNORE INTO mining_edges SELECT {code}, n1.id, {second} FROM {table} AS f {joined}"  # noqa: S608
+        )
+
+    def _add_rejected(self) -> None:
+        """Load the atoms that a critic rejected and that are no facts."""
+        codes = {predicate.indicator: predicate.code for predicate in self.predicates.values()}
+        waiting = self._rejected_atoms()
+        while batch := list(islice(waiting, BATCH)):
+            for name, arguments in batch:
+                code = codes.get(f"{name}/{len(arguments)}")
+                if code is None or not is_sayable(arguments):
+                    continue
+                tags = self._relations.symbols.tags(arguments)
+                kinds = [self._kind(data_type) for data_type in self.predicates[code].types]
+                nodes = [
+                    self._conn.execute("SELECT id FROM mining_nodes WHERE kind = ? AND tag = ?", pair).fetchone()
+                    for pair in zip(kinds, tags, strict=True)
+                ]
+                # A constant that no fact has is in no premise.
+                if None in nodes:
+                    continue
+                first, second, *_ = [*(node for (node,) in nodes), NOTHING]
+                ways = [(code, first, second), (code + 1, second, first)]
+                if self.predicates[code].symmetric:
+                    ways += [(code, second, first), (code + 1, first, second)]
+                self._conn.executemany(
+                    "INSERT OR IGNORE INTO mining_rejected SELECT ?1, ?2, ?3 "
+                    "WHERE NOT EXISTS (SELECT 1 FROM mining_edges WHERE p = ?1 AND s = ?2 AND o = ?3)",
+                    ways,
+                )
+        self.rejected = {code for (code,) in self._conn.execute("SELECT DISTINCT p FROM mining_rejected")}
+
+    def _rejected_atoms(self) -> Iterator[tuple[str, tuple[Value, ...]]]:
+        """Atoms whose value the critic gate rejected by its last decision, and denials."""
+        for denial in self._kb.denials():
+            yield denial.predicate, denial.arguments
+        # SQLite takes the bare columns from the row with the greatest rowid.
+        sql = (
+            "SELECT questions.patterns, candidates.value FROM "
+            "(SELECT subject, accepted, score, max(rowid) FROM decisions WHERE gate = 'critic' GROUP BY subject) "
+            "AS judged JOIN candidates ON candidates.id = judged.subject "
+            "JOIN questions ON questions.id = candidates.question_id "
+            "WHERE judged.accepted = 0 AND judged.score IS NOT NULL ORDER BY candidates.rowid"
+        )
+        for text, value in self._conn.execute(sql):
+            patterns = rows.PATTERNS.decode(text)
+            # Of several patterns, as --compat asks them, nobody knows which one the critic denied.
+            if len(patterns) != 1:
+                continue
+            decoded = values.decode_value(value)
+            arguments = tuple(decoded if cell is None else cell for cell in patterns[0].arguments)
+            yield patterns[0].predicate, arguments
+
+    def _add_labels(self, least: int) -> None:
+        """Number the predicates of one argument, and constants that occur at least `least` times (0: none)."""
+        for predicate in self.predicates.values():
+            if len(predicate.types) == 1:
+                self._label(predicate.code, 1)
+            elif least:
+                # A symmetric predicate's mirrored edges are the same facts.
+                codes = [predicate.code] if predicate.symmetric else [predicate.code, predicate.code + 1]
+                for code in codes:
+                    self._label(code, least)
+        self._conn.execute(
+            "INSERT INTO mining_labelled SELECT edge.o, label.id FROM mining_labels AS label CROSS JOIN "
+            "mining_edges AS edge ON edge.p = label.p + 1 - 2 * (label.p & 1) AND edge.s = label.o"
+        )
+
+    def _label(self, code: int, least: int) -> None:
+        # By the mirrored edges, which are in the order of the constants.
+        self._conn.execute(
+            f"INSERT INTO mining_labels (p, o, facts) SELECT {code}, s, count(*) FROM mining_edges "  # noqa: S608  ours
+            f"WHERE p = {code ^ 1} GROUP BY s HAVING count(*) >= {least} ORDER BY s"
+        )
+
+
+def _is_readable(data_type: str) -> bool:
+    """True if a rule can name the type."""
+    try:
+        read = parse_library([("type", f"p({data_type} X) -> q({data_type} X)")])
+    except HapaxError:
+        return False
+    return len(read.rules) == 1 and [item.data_type for item in read.rules[0].variables] == [data_type]

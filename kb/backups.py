@@ -1,0 +1,125 @@
+"""Copies of a knowledge base that are verified before they take a name, and their return."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
+from hapax.kb.asking import asking
+from hapax.kb.connection import reading_uri, translated
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.verification import damages
+
+COPIED_PAGES = 2_000
+"""Pages that are copied between two looks of a writer at the file."""
+
+PAUSE_SECONDS = 0.005
+
+WAITED_SECONDS = 5.0
+"""Longest wait for a process that asks models for a file that is to be replaced."""
+
+
+def copy_verified(source: Path, target: Path) -> int:
+    """Copy a knowledge base into a new file, also while others write to it, and return its number of rows.
+
+    The copy holds what was committed when it ended. It takes its name when it was verified and is on disk; until then
+    nothing has this name. Raises HapaxError if there is no knowledge base, if the target exists, or for damages.
+    """
+    if not source.exists():
+        raise HapaxError(f"{source}: there is no such knowledge base. Name an existing file.")
+    if target.exists():
+        raise HapaxError(f"{target}: this file exists. Name another file, or remove this one first.")
+    partial = target.with_name(f".{os.getpid()}.{target.name}")
+    try:
+        with KnowledgeBase(source, read_only=True):  # it is one, and of this version
+            _copy(source, partial)
+        rows = _verified(partial, source)
+        _publish(partial, target)
+    finally:
+        for name in (partial.name, f"{partial.name}-wal", f"{partial.name}-shm"):
+            partial.with_name(name).unlink(missing_ok=True)
+    return rows
+
+
+def put_back(backup: Path, database: Path) -> Path | None:
+    """Let a backup take the place of a knowledge base; return the copy of what was there, None if nothing was.
+
+    The backup is verified first, and stays. A run that uses the file notices that it was replaced, and ends. Raises
+    HapaxError for a damaged backup and while a process asks models for the file; then nothing has changed.
+    """
+    if not database.exists():
+        copy_verified(backup, database)
+        return None
+    with asking(database, WAITED_SECONDS):
+        restored = database.with_name(f".{os.getpid()}.restored.{database.name}")
+        try:
+            copy_verified(backup, restored)
+            kept = _free_name(database)
+            _keep(database, kept)
+            # Old logs would be read as those of the new file.
+            for ending in ("-wal", "-shm"):
+                database.with_name(database.name + ending).unlink(missing_ok=True)
+            _publish(restored, database)
+        finally:
+            restored.unlink(missing_ok=True)
+    return kept
+
+
+def _copy(source: Path, target: Path) -> None:
+    """SQLite's online backup: it starts again by itself when another process writes meanwhile."""
+    with (
+        translated(str(target)),
+        closing(sqlite3.connect(reading_uri(source), uri=True)) as reading,
+        closing(sqlite3.connect(target)) as writing,
+    ):
+        reading.backup(writing, pages=COPIED_PAGES, sleep=PAUSE_SECONDS)
+        # One file without a log: it can be moved and copied by any program.
+        writing.execute("PRAGMA journal_mode = DELETE")
+
+
+def _keep(database: Path, kept: Path) -> None:
+    """Copy what is to be replaced, even if it is damaged."""
+    partial = kept.with_name(f".{kept.name}")
+    try:
+        _copy(database, partial)
+        _publish(partial, kept)
+    except HapaxError:
+        # SQLite cannot read it; its bytes are kept as they are.
+        partial.unlink(missing_ok=True)
+        partial.write_bytes(database.read_bytes())
+        _publish(partial, kept)
+
+
+def _verified(path: Path, source: Path) -> int:
+    with KnowledgeBase(path, read_only=True) as kb:
+        found = list(damages(kb))
+        if found:
+            first = " ".join(filter(None, (found[0].table, found[0].row, found[0].reason.rstrip("."))))
+            raise HapaxError(
+                f"{source}: {counted(len(found), 'damage')}, the first: {first}. "
+                f"See all with `hapax verify --db {source}`; nothing was written."
+            )
+        return sum(kb.row_counts().values())
+
+
+def _publish(partial: Path, target: Path) -> None:
+    """Give the file its name once its content is on disk."""
+    with partial.open("rb+") as stream:
+        os.fsync(stream.fileno())
+    partial.replace(target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the name, too
+    finally:
+        os.close(folder)
+
+
+def _free_name(database: Path) -> Path:
+    number = 1
+    while (kept := database.with_name(f"{database.stem}-before-restore-{number}{database.suffix}")).exists():
+        number += 1
+    return kept
