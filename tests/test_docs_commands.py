@@ -1,0 +1,158 @@
+"""Every command line of README and docs, run as it is printed with the files of `examples/`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from cli_fixture import invoke, run
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+EXAMPLES = ROOT / "examples"
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"(?:\$ )?(?:\.venv/bin/)?(?:hapax|python cli\.py)\s+(\S.*)")
+_FOLDER = re.compile(r"\]\(\.\./examples/([\w-]+)/[^)]+\)")
+_SHELL = {"", "console", "sh", "bash", "shell"}
+
+ELSEWHERE = {
+    "architecture.md": "test_worked_examples",
+    "commands.md": "test_docs: it is the output of --help",
+    "language.md": "test_excerpts: its blocks are outputs",
+    "tutorial.md": "test_tutorial",
+}
+"""Pages whose commands another test runs, or that have none."""
+
+_OTHERS_DATA = "needs a data set that others published, which is not shipped"
+_MINUTES = "searches many rules, which takes minutes"
+_MODEL = "asks a model that has to be downloaded, or a server"
+_PEOPLE = "reads what people have filled in"
+_EXTRA = "needs an extra: a parser of English or another package"
+
+NOT_RUN = {
+    r"wsc_273|generated_modify|answers\.json|probing_set|lint\.db": _OTHERS_DATA,
+    r"evaluate booqa": "needs a corpus of thousands of triples",
+    r"evaluate entailment (train|test )|gauge/": "trains a model for hours, tests it, or reads its scores",
+    r"whole\.txt": "reads scores of the reader's own",
+    r"evaluate .*-m |rules (verbalise|lint)|^calibrate|--(calibrated|precision) ": _MODEL,
+    r"winograd (ask|hybrid|robustness|tables)|reversed\.jsonl": "asks a model, or reads what it has answered",
+    r"winograd reword|--method reasoner": _EXTRA,
+    r"graphs/|--of shop_in": "needs entailment graphs that others published, which are not shipped",
+    r"mined\.rules my\.rules|my\.rules mined\.rules": "reads mined rules after their review; test_rule_mining",
+    r"evaluate grid|grid\.db|evaluate ablation|evaluate long-tail": _MINUTES,
+    r"--db more\.db": "makes, or reads, a second search of all rules",
+    r"--version 1\.0|^leaderboard": "freezes a dataset and asks models about it; test_evaluation_leaderboard",
+    r"^search (-m (hf|openai|smollm2)|my\.rules (-m (hf|openai)|shipped)|age\.rules)|^search shipped": _MODEL,
+    r"^search --(likelihood|critic)|^search my\.rules -m simulated": _MINUTES,
+    r"-m echo:": "needs the plug-in of docs/examples/hapax-echo installed",
+    r"--ask|--queue": _MODEL,
+    r"evaluate instruct": "has a model write statements; test_evaluation_baselines",
+    r"^derive my\.rules": "stands for a rule file of the reader's own; test_engine_derive",
+    r"^derive shipped/library": _MINUTES,
+    r"^evaluate likelihood": "asks judges about each statement; test_evaluation_likelihood",
+    r"^evaluate probe": "asks 13 questions about each statement; test_evaluation_probing",
+    r"colleague\.db": "merges somebody else's knowledge base",
+    r"sheets/|^votes report": _PEOPLE,
+    r"^votes export baseline": "draws from what `evaluate instruct` has stored",
+    r"report --run": "names a run of the author's",
+    r"^mcp": "waits for an agent on its standard input; test_agents",
+    r"^serve": "serves until it is stopped; test_serve_browser",
+}
+"""Patterns of commands that are not run, each with its reason."""
+
+
+def commands(page: Path) -> list[str]:
+    """The command lines in the shell blocks of a page, without the name of the program."""
+    lines: list[str] = []
+    for kind, text in _FENCE.findall(page.read_text("utf-8")):
+        if kind in _SHELL:
+            matches = (_COMMAND.fullmatch(line) for line in text.splitlines())
+            lines += [match[1] for match in matches if match]
+    return lines
+
+
+def pages() -> list[Path]:
+    """The pages with commands that are run here."""
+    all_pages = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+    return [page for page in all_pages if page.name not in ELSEWHERE and commands(page)]
+
+
+def reasons(line: str) -> list[str]:
+    """The patterns of `NOT_RUN` that a command has; none for a command that is run."""
+    return [pattern for pattern in NOT_RUN if re.search(pattern, line)]
+
+
+def arguments(line: str) -> list[str]:
+    """The words of a command up to a comment or a redirection."""
+    words = shlex.split(line, comments=True)
+    return words[: words.index(">")] if ">" in words else words
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base like that of `make search`: two shipped rules, the embedded model, small lists."""
+    folder = tmp_path_factory.mktemp("searched")
+    sizes = ("--values", "3", "--calls", "1", "--beam", "3", "--likelihood", "frequency", "--evaluator", "frequency")
+    run("search", "--rule", "allergy", "--rule", "currency", *sizes, "--no-progress", "--db", folder / "hapax.db")
+    # Facts of the pages that only a search with longer lists finds.
+    rows = ("predicate,argument1,argument2", "is_ingredient_in,shrimp,matapa", "is_ingredient_in,butter,hummus")
+    (folder / "more.csv").write_text("\n".join(rows) + "\n", "utf-8")
+    run("import", folder / "more.csv", "--db", folder / "hapax.db")
+    return folder / "hapax.db"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, searched: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clean folder with the knowledge base, from which the repository's examples, pages and rules can be reached."""
+    shutil.copy(searched, tmp_path / "hapax.db")
+    for name in ("docs", "examples", "rules"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_the_commands_of_a_page_run_as_printed(page: Path, folder: Path) -> None:
+    """In their order, beside the files of the folders of `examples` that the page links to, all end with exit code 0."""
+    for name in _FOLDER.findall(page.read_text("utf-8")):
+        shutil.copytree(EXAMPLES / name, folder, dirs_exist_ok=True)
+    failed = []
+    for line in commands(page):
+        if not reasons(line):
+            result = invoke(*arguments(line))
+            if result.exit_code != 0:
+                failed.append((line, result.output))
+
+    assert failed == []
+
+
+def test_every_reason_is_needed() -> None:
+    """Each pattern of commands that are not run has a command on a page."""
+    used = {pattern for page in pages() for line in commands(page) for pattern in reasons(line)}
+
+    assert sorted(NOT_RUN) == sorted(used)
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        ("entailment.md", "shopping/edges.tsv"),
+        ("knowledge-base.md", "facts/airports.txt"),
+        ("knowledge-base.md", "facts/facts.csv"),
+        ("knowledge-base.md", "facts/facts.jsonl"),
+        ("knowledge-base.md", "facts/mapping.yaml"),
+        ("models.md", "models/dish.json"),
+        ("models.md", "models/dish.rules"),
+        ("probabilities.md", "travel/edges.tsv"),
+        ("probabilities.md", "travel/facts.csv"),
+        ("probabilities.md", "travel/travel.rules"),
+        ("rules.md", "expansion/table5.json"),
+    ],
+)
+def test_a_page_shows_the_file_of_the_example(page: str, name: str) -> None:
+    """A file that stands on a page is, to the letter, the one in `examples`."""
+    assert f"\n{(EXAMPLES / name).read_text('utf-8')}```\n" in (DOCS / page).read_text("utf-8")
