@@ -24,11 +24,13 @@ _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 @contextmanager
-def asking(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
     """Hold the lock on asking models for the file at `path`, after waiting for other processes. Nests in one thread.
 
-    Raises HapaxError if another process holds it for so many seconds, or if the lock file cannot be created.
+    Raises HapaxError if another process holds it for `seconds` (None: WAIT_SECONDS), or if the lock file cannot be
+    created.
     """
+    seconds = WAIT_SECONDS if seconds is None else seconds
     resolved = path.resolve()  # a symbolic link must share the lock of its file
     lock = FileLock(resolved.with_name(f"{resolved.name}-asking"), is_singleton=True, fallback_to_soft=False)
     try:

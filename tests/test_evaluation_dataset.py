@@ -736,7 +736,7 @@ def test_the_commands_of_the_page_read_lint_back(
         read = {(record.rule, record.distribution, record.substitution) for record in kb.statements()}
 
     assert len(commands) == 2
-    assert "elsewhere" not in (tmp_path / "my_lint" / "lint" / "rules.json").read_text("utf-8")
+    assert "elsewhere" not in (tmp_path / "csv_lint" / "lint" / "rules.json").read_text("utf-8")
     assert {key[:2] for key in read} == {key[:2] for key in written}
     assert len(read) == len(written)
 
