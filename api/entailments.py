@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from hapax.engine.entailment.closure import EntailmentGraph
     from hapax.engine.entailment.graph import Edge
     from hapax.evaluation.entailment.bias import BiasAudit
+    from hapax.evaluation.entailment.consistency import ConsistencyAudit
     from hapax.evaluation.entailment.datasets import DataReport
     from hapax.evaluation.entailment.graph_import import GraphImport, GraphImportOptions
     from hapax.evaluation.entailment.graph_summary import EntailmentSummary
-    from hapax.evaluation.entailment.measuring import EntailmentOptions
+    from hapax.evaluation.entailment.measuring import ConsistencyOptions, EntailmentOptions
     from hapax.evaluation.entailment.opening import Patterns, ScorerOptions
     from hapax.evaluation.entailment.report import SubsetResult
     from hapax.evaluation.entailment.tuning import DrawResult
@@ -125,6 +126,46 @@ def draw_audit(evaluation: Evaluation[list[BiasAudit]], folder: str | Path) -> l
     from hapax.evaluation.entailment.bias import write_audit
 
     return write_audit(evaluation.value, Path(folder))
+
+
+@extras_named()
+def audit_consistency(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: ConsistencyOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation[list[ConsistencyAudit]]:
+    """Audit whether scorers know the direction of entailments, and whether their answers can all hold.
+
+    Chains of two pairs of the set are completed, and hypotheses negated, as far as scorers judge new pairs. `opening`
+    and `progress`: as for `score_entailments`.
+    """
+    from hapax.evaluation.entailment.consistency import consistency_result
+    from hapax.evaluation.entailment.measuring import ConsistencyOptions, consistency_of_files
+    from hapax.evaluation.entailment.opening import ScorerSession
+
+    opening, _ = with_journal(kb, opening, budget)
+    chosen = options or ConsistencyOptions()
+    session = ScorerSession(kb, chosen, opening, progress)
+    audits, notes = consistency_of_files(session, [Path(path) for path in paths], chosen, opening.seed)
+    return Evaluation(audits, consistency_result(audits, notes))
+
+
+def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_least: float = STRONG) -> int:
+    """Store the audited pairs as facts `entails(P, Q, Probability)`, and the lead as margin of directions in checks.
+
+    Returns the number of entailments, which have at least this probability.
+    """
+    from hapax.engine.entailment.audited import keep_margin
+    from hapax.evaluation.entailment.probabilities import probable_edges
+
+    edges = [edge for edge in probable_edges(audit.pairs, audit.probabilities.values) if edge.score >= at_least]
+    stored = store_entailments(kb, edges)
+    keep_margin(kb, audit.scorer, audit.lead.threshold)
+    return stored
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------

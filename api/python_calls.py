@@ -95,6 +95,7 @@ OPTION_CLASSES = (
     *(
         "Budget",
         "CalibrationOptions",
+        "ConsistencyOptions",
         "EntailmentLimits",
         "FactRules",
         "ProbabilityOptions",

@@ -222,6 +222,63 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
     print_result(evaluation.result, as_json)
 
 
+@entailment.command()
+@with_files
+@with_scorers(("critic",))
+@with_patterns
+@with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
+@click.option(
+    "--threshold",
+    type=Finite(),
+    help="Score from which on a pair is affirmed. Default: as many as are true.",
+)
+@click.option(
+    "--completed",
+    type=click.IntRange(0),
+    default=200,
+    show_default=True,
+    help="Most chains, and most negated hypotheses, that are made from the pairs and scored beside them.",
+)
+@click.option("--store", is_flag=True, help="Store the pairs in --db as facts entails(P, Q, Probability).")
+@with_skip_faulty
+@with_model_options
+@with_json
+def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: Any) -> None:
+    """Audit scorers for direction and consistency: which of their answers cannot all hold.
+
+    Couples of a true pair and its false converse are counted as right, both, neither or wrong. Chains of two pairs are
+    completed and hypotheses negated; scores of files are checked as they stand. Scores become probabilities by the
+    labels of the other couples. --store, for a single scorer, keeps these for `query --entail`, and the lead from which
+    on a direction is sure for `check --db`.
+
+    \b
+    hapax evaluate entailment consistency dev.txt --scorer critic -m smollm2 --db hapax.db --store
+    hapax evaluate entailment consistency answers.json --scorer scores:answers.json
+    """
+    import hapax
+
+    if store and len(set(options["named"])) > 1:
+        raise click.UsageError("--store keeps the probabilities of a single scorer. Name one with --scorer.")
+    auditing = hapax.ConsistencyOptions(
+        options["model"],
+        options["patterns"],
+        options["train"],
+        scorers=options["named"],
+        skip_faulty=options["skip_faulty"],
+        threshold=options["threshold"],
+        completed=options["completed"],
+    )
+    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
+        opening = opening_options(None, options, open_journal(kb, options))
+        show = _ShownProgress(status.update)
+        evaluation = entailments.audit_consistency(kb, files, auditing, opening, progress=show)
+        if store:
+            stored = entailments.store_audited_entailments(kb, evaluation.value[0])
+    print_result(evaluation.result, as_json)
+    if store:
+        err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
+
+
 class _ShownProgress:
     """Shows the sentences done, and the time left as it follows from the pace so far."""
 

@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     "--entailment-margin",
     "margin",
     type=Finite(0, 1),
-    help="Lead of an entailment over its way back from which on its direction counts.  [default: 0.2]",
+    help="Lead of an entailment over its way back from which on its direction counts.  [default: that of the "
+    "last stored audit of entailments, else 0.2]",
 )
 @click.option("--fix", is_flag=True, help="First mend in PATHS what has one remedy, and print what was changed.")
 @with_json

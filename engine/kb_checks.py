@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
+from hapax.engine.entailment.audited import audited_margin
 from hapax.engine.entailment.checks import EntailmentLimits, entailment_faults
 from hapax.engine.entailment.lookup import edges_out_of
 from hapax.engine.inference.conflicts import conflicts, constrained_predicates, fact_text
@@ -49,6 +50,8 @@ def check_kb(
 ) -> tuple[KbFinding, ...]:
     """Run all checks. They load other programs into `session`. `limits`: of entailments that count against rules."""
     limits = limits or EntailmentLimits()
+    if limits.margin is None:
+        limits = replace(limits, margin=audited_margin(kb))
     return (
         *unfit_facts(library, kb),
         *contradictions(library, kb, session),

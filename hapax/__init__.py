@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         EntailmentChains,
         EntailmentsJudged,
         TrainingOptions,
+        audit_consistency,
         audit_entailments,
         count_entailment_candidates,
         draw_audit,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         read_entailments,
         score_entailments,
         split_entailments,
+        store_audited_entailments,
         store_entailments,
         summarise_entailments,
         train_entailment,
@@ -144,7 +146,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.entailment.graph_import import GraphImportOptions
-    from hapax.evaluation.entailment.measuring import EntailmentOptions
+    from hapax.evaluation.entailment.measuring import ConsistencyOptions, EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
     from hapax.evaluation.leaderboard.board import LeaderboardOptions
     from hapax.evaluation.link.baselines.instruct import InstructSettings
@@ -184,6 +186,7 @@ _HOMES = {
         "EntailmentChains",
         "EntailmentsJudged",
         "TrainingOptions",
+        "audit_consistency",
         "audit_entailments",
         "count_entailment_candidates",
         "draw_audit",
@@ -191,6 +194,7 @@ _HOMES = {
         "entailment_chains",
         "evaluate_training",
         "read_entailments",
+        "store_audited_entailments",
         "store_entailments",
         "judge_entailments",
         "score_entailments",
@@ -208,7 +212,7 @@ _HOMES = {
         "write_question_pairs",
     ),
     "hapax.evaluation.entailment.graph_import": ("GraphImportOptions",),
-    "hapax.evaluation.entailment.measuring": ("EntailmentOptions",),
+    "hapax.evaluation.entailment.measuring": ("ConsistencyOptions", "EntailmentOptions"),
     "hapax.evaluation.entailment.opening": ("ScorerOptions",),
     "hapax.evaluation.booqa.answering": ("AnswerOptions",),
     "hapax.engine.entailment.checks": ("EntailmentLimits",),
@@ -387,6 +391,7 @@ __all__ = [
     "BudgetReached",
     "BuildSettings",
     "CalibrationOptions",
+    "ConsistencyOptions",
     "Contents",
     "CountRange",
     "CountedUnit",
@@ -462,6 +467,7 @@ __all__ = [
     "add_facts",
     "answer_questions",
     "ask_schemas",
+    "audit_consistency",
     "audit_entailments",
     "backup",
     "build_questions",
@@ -534,6 +540,7 @@ __all__ = [
     "search",
     "split_entailments",
     "stats",
+    "store_audited_entailments",
     "store_entailments",
     "suggest_rules",
     "summarise_entailments",

@@ -23,7 +23,7 @@ FENCES = {
     "pygls": ("commands/editor.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
-    "networkx": ("grammar/dependencies.py", "engine/entailment/closure.py"),
+    "networkx": ("grammar/dependencies.py", "engine/entailment/closure.py", "evaluation/entailment/consistency.py"),
     "pysdd": ("engine/probability/exact.py",),
     "pyswip": ("engine/inference/worker.py",),
     "sqlite_utils": ("kb/",),

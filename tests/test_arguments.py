@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 import hapax
+from hapax.evaluation.entailment.consistency import consistency
+from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
+from hapax.evaluation.entailment.scorers import RandomScorer
 
 RESULTS = {
     *("MinedRule", "MinedRules"),
@@ -77,6 +80,7 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
     texts |= dict.fromkeys(("path", "target", "database"), "folder")
     parts = {role: getattr(models, role) for role in ("knowledge", "critic", "likelihood", "evaluator")}
     sheets = {"kind": hapax.SheetKind.STATEMENTS, "sample": hapax.SampleOptions(), "voters": ("ann",)}
+    pairs = [EntailmentPair(Triple("a", "b", "c"), Triple("a", "d", "c"), True)]
     grid = tmp_path / "grid.yaml"
     grid.write_text("models: [{name: small, knowledge: embedded}]", encoding="utf-8")
     files = hapax.ExpansionFiles(Path("meta.rules"), Path("out.rules"))
@@ -92,6 +96,7 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
         "below": 2,
         "entailments": [],
         "train_entailment.options": hapax.TrainingOptions("checkpoint"),
+        "audit": consistency(RandomScorer(), pairs),
         "draw_audit.evaluation": hapax.resolve_schemas([]),
         "draw_entailments.evaluation": hapax.resolve_schemas([]),
         "write_answers.evaluation": hapax.resolve_schemas([]),

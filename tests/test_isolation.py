@@ -127,6 +127,7 @@ ENTAILMENTS = (
     (*ENTAILS, "data", "pairs.txt"),
     (*ENTAILS, "score", "pairs.txt", "--scorer", "random", *EDGES),
     (*ENTAILS, "bias", "pairs.txt", "--scorer", "random", *EDGES),
+    (*ENTAILS, "consistency", "pairs.txt", "--scorer", "random", "--store", *EDGES),
     ("rules", "suggest", *RULE_FILE, *EDGES),
     ("rules", "mine", *RULE_FILE, *EDGES),
 )

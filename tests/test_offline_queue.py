@@ -57,7 +57,12 @@ ASKING = {
 
 NO_MODEL_OPTION = ("calibrate", "grid", "likelihood", "long-tail", "winograd rules")
 
-UNQUEUED = {("evaluate", "booqa", "build"), ("evaluate", "entailment", "bias"), ("mcp",)}
+UNQUEUED = {
+    ("evaluate", "booqa", "build"),
+    ("evaluate", "entailment", "bias"),
+    ("evaluate", "entailment", "consistency"),
+    ("mcp",),
+}
 """They ask step by step: about one word after the other, under one condition after the other, as an agent wants it."""
 
 

@@ -31,11 +31,12 @@ MARGIN = 0.2
 @dataclass(frozen=True, slots=True)
 class EntailmentLimits:
     """Limits of entailments that count against rules, from 0 to 1. `at_least`: score of a chain, the product of its
-    steps' scores; `margin`: its lead over the score of the way back, from which on its direction counts.
+    steps' scores; `margin`: its lead over the score of the way back, from which on its direction counts. None: that of
+    the knowledge base's last audit of entailments, 0.2 without one.
     """
 
     at_least: float = STRONG
-    margin: float = MARGIN
+    margin: float | None = None
 
 
 def entailment_faults(
@@ -48,7 +49,7 @@ def entailment_faults(
     rules = [rule for rule in library.rules if not rule.conclusion.negated]
     atoms = [literal.atom for rule in rules for literal in (*_positive(rule), rule.conclusion)]
     chains = EntailmentGraph(found).chains(atoms, limits.at_least)
-    reversed_faults = list(reversed_rules(rules, chains, limits.margin))
+    reversed_faults = list(reversed_rules(rules, chains, MARGIN if limits.margin is None else limits.margin))
     yield from reversed_faults
     places = {fault.place for fault in reversed_faults}
     # A reversed rule is not called redundant as well: once turned round it is another rule. Neither is one that the

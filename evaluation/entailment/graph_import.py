@@ -88,7 +88,7 @@ class GraphNode(NamedTuple):
         raise ValueError(f"the types {'#'.join(self.labels)} are not those of the premise, {'#'.join(premise.labels)}")
 
     def _atom(self, variables: str) -> str:
-        arguments = (f"{_type(label)} {name}" for label, name in zip(self.labels, variables, strict=True))
+        arguments = (f"{type_name(label)} {name}" for label, name in zip(self.labels, variables, strict=True))
         return f"{self.name}({', '.join(arguments)})"
 
 
@@ -101,7 +101,7 @@ def graph_node(text: str) -> GraphNode:
     relation, first, second = ("", "", "") if text.count("#") < 2 else text.rsplit("#", 2)
     found = _RELATION.fullmatch(relation.strip())
     labels = first.strip(), second.strip()
-    if found is None or not all(map(_type, labels)):
+    if found is None or not all(map(type_name, labels)):
         raise ValueError(f"{text[:80]} is no predicate such as (shop.1,shop.in.2)#person#location")
     prefix, *slots = found.groups()
     words, place, other_words, other_place = slots
@@ -112,10 +112,11 @@ def graph_node(text: str) -> GraphNode:
         spoken: Sequence[str] = predicate_words(f"{prefix}({words}.1,{other_words}.2)")
     else:
         spoken = (*predicate_words(f"{prefix}({words}.1,{words}.2)"), place, *other_words.split("."), other_place)
-    return GraphNode(_name(spoken, text), labels)
+    return GraphNode(predicate_name(spoken, text), labels)
 
 
-def _name(words: Sequence[str], text: str) -> str:
+def predicate_name(words: Sequence[str], text: str) -> str:
+    """The name in rules of a predicate in words, such as `shop_in`. Raises ValueError with `text` if no word fits."""
     name = _NOT_IN_NAMES.sub("_", "_".join(words).casefold()).strip("_")
     if not name:
         raise ValueError(f"{text[:80]} has no word that can be the name of a predicate")
@@ -126,7 +127,7 @@ def _name(words: Sequence[str], text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _type(label: str) -> str:
+def type_name(label: str) -> str:
     """The type of a label in rule notation: `Written Work` for `written_work_1`; empty if it has no letter."""
     plain = re.sub(r"_[12]$", "", label)
     words = [word for word in re.split(r"[\W_]+", plain) if word]

@@ -165,3 +165,14 @@ def split_again(splits: Mapping[str, Sequence[EntailmentPair]], seed: int = 0) -
 def pair_and_converse(pair: EntailmentPair) -> tuple[object, ...]:
     """A key that a pair has in common with its converse."""
     return tuple(sorted(pair.key))
+
+
+def directional_couples(pairs: Sequence[EntailmentPair]) -> list[tuple[int, int]]:
+    """Numbers of each true pair and its false converse; a couple counts once, however often its pairs are repeated."""
+    numbers = {(pair.key, pair.entailed): number for number, pair in enumerate(pairs)}
+    couples: dict[object, tuple[int, int]] = {}
+    for number, pair in enumerate(pairs):
+        converse = numbers.get((pair.converse_key, False))
+        if pair.entailed and converse is not None:
+            couples.setdefault(pair_and_converse(pair), (number, converse))
+    return list(couples.values())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from hapax.evaluation.entailment.bias import AuditSetting, BiasAudit, audit
+from hapax.evaluation.entailment.consistency import ConsistencyAudit, ConsistencySetting, consistency
 from hapax.evaluation.entailment.datasets import read_splits, skipped_note
 from hapax.evaluation.entailment.metrics import refuse_one_label
 from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession, leak_warning
@@ -41,6 +42,19 @@ class EntailmentOptions(ScorerOptions):
     skip_faulty: bool = False
 
 
+@checked
+@dataclass(frozen=True)
+class ConsistencyOptions(EntailmentOptions):
+    """Scorers by name, their options, and how their consistency is audited.
+
+    `threshold`: score from which on a pair is affirmed; None: as many pairs are affirmed as are true. `completed`:
+    largest number of chains and of negated hypotheses that are made from the set and scored beside it.
+    """
+
+    threshold: float | None = None
+    completed: int = 200
+
+
 def measure_files(
     session: ScorerSession, paths: Sequence[Path], options: EntailmentOptions, seed: int
 ) -> tuple[list[SubsetResult], list[str]]:
@@ -64,6 +78,16 @@ def audit_files(
         audited = audit(session.scorer(name), pairs, setting)
         audits.append(replace(audited, notes=(*notes, *audited.notes)))
     return audits
+
+
+def consistency_of_files(
+    session: ScorerSession, paths: Sequence[Path], options: ConsistencyOptions, seed: int
+) -> tuple[list[ConsistencyAudit], list[str]]:
+    """The consistency of each scorer on the pairs of these files, and notes on their lines and leaks."""
+    pairs, notes = _pairs(paths, options)
+    setting = ConsistencySetting(options.threshold, options.completed, seed)
+    scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
+    return [consistency(scorer, pairs, setting) for scorer in scorers], notes
 
 
 def word_frequency(texts: Sequence[str]) -> list[float]:

@@ -10,8 +10,11 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from hapax.evaluation.entailment.pairs import UNPARSED, EntailmentPair, Triple, TypedTriple
+
+_T = TypeVar("_T")
 
 SHARE = 0.25
 """Share of the arguments of a type that are called rare, and that are called frequent."""
@@ -105,3 +108,57 @@ def _types(triple: Triple) -> tuple[str, str] | None:
 def _renamed(triple: Triple, names: Mapping[str, str]) -> Triple:
     subject, object_ = (names.get(text.casefold(), text) for text in (triple.subject, triple.object))
     return replace(triple, subject=subject, object=object_)
+
+
+# --- pairs whose answers must agree with those of the set -------------------------------------------------------------
+
+
+def chain_completions(
+    pairs: Sequence[EntailmentPair], most: int, seed: int
+) -> list[tuple[EntailmentPair, EntailmentPair]]:
+    """For pairs P => Q and Q => R over other arguments: Q => R and P => R with those of the first pair.
+
+    Up to `most` chains are drawn. Their labels are False, and mean nothing.
+    """
+    by_premise: defaultdict[str, list[EntailmentPair]] = defaultdict(list)
+    for pair in pairs:
+        if pair.premise.predicate and pair.hypothesis.predicate:
+            by_premise[pair.premise.key[1]].append(pair)
+    completions: dict[object, tuple[EntailmentPair, EntailmentPair]] = {}
+    for pair in pairs:
+        # Pairs with the same arguments are in the set already.
+        for second in by_premise.get(pair.hypothesis.key[1], ()):
+            end = _transferred(second, pair.hypothesis)
+            if end is not None and end.key not in (pair.premise.key, pair.hypothesis.key):
+                steps = replace(pair, premise=pair.hypothesis, hypothesis=end), replace(pair, hypothesis=end)
+                completions.setdefault((pair.key, end.key), steps)
+    return _drawn(list(completions.values()), most, f"{seed} chains")
+
+
+def _transferred(pair: EntailmentPair, premise: Triple) -> Triple | None:
+    """The hypothesis of a pair with the arguments of another premise; None if it has an argument of its own."""
+    places = {pair.premise.key[0]: premise.subject, pair.premise.key[2]: premise.object}
+    subject, _, object_ = pair.hypothesis.key
+    if subject not in places or object_ not in places:
+        return None
+    return Triple(places[subject], pair.hypothesis.predicate, places[object_])
+
+
+_NEGATED_BY_NOT = frozenset(
+    ["is", "are", "was", "were", "can", "could", "will", "would", "may", "might", "must", "should"]
+)
+
+
+def negated_hypotheses(pairs: Sequence[EntailmentPair], most: int, seed: int) -> list[EntailmentPair]:
+    """Up to `most` pairs with the hypothesis negated, of English ones whose predicate begins with an auxiliary."""
+    negated: dict[object, EntailmentPair] = {}
+    for pair in pairs:
+        first, *rest = pair.hypothesis.predicate.split() or [""]
+        if pair.language == "EN" and first.casefold() in _NEGATED_BY_NOT and rest[:1] != ["not"]:
+            hypothesis = Triple(pair.hypothesis.subject, " ".join((first, "not", *rest)), pair.hypothesis.object)
+            negated.setdefault(pair.key, replace(pair, hypothesis=hypothesis, entailed=False))
+    return _drawn(list(negated.values()), most, f"{seed} negations")
+
+
+def _drawn(population: list[_T], most: int, seed: str) -> list[_T]:
+    return population if len(population) <= most else random.Random(seed).sample(population, most)  # noqa: S311  # no secret
