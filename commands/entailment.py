@@ -35,7 +35,7 @@ from hapax.commands.options import (
 from hapax.grammar.words import counted
 
 SCORERS = (
-    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
+    "critic, likelihood, induce[:END], encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
     "wordnet[:LEXICON]"
 )
 """The values of --scorer, written out, so that `--help` does not import the evaluation."""
@@ -58,9 +58,18 @@ with_files = click.argument("files", nargs=-1, required=True, type=FILE)
 
 
 def with_scorers(default: tuple[str, ...], others: str = "") -> Callable[[F], F]:
-    """The option --scorer; `others` are its values beside `SCORERS`."""
+    """The options --scorer and --instances; `others` are values of the former beside `SCORERS`."""
     description = f"{others}{SCORERS}; repeat the option to compare scorers."
-    return click.option("--scorer", "named", multiple=True, default=default, show_default=True, help=description)
+    return together(
+        click.option("--scorer", "named", multiple=True, default=default, show_default=True, help=description),
+        click.option(
+            "--instances",
+            type=click.IntRange(1),
+            default=10,
+            show_default=True,
+            help="Most instances of a premise that induce searches.",
+        ),
+    )
 
 
 def with_model(description: str) -> Callable[[F], F]:
@@ -69,7 +78,7 @@ def with_model(description: str) -> Callable[[F], F]:
 
 
 with_model_options = together(
-    with_model("Model for critic, likelihood and encoder."), with_opening, with_budget, with_database
+    with_model("Model for critic, likelihood, induce and encoder."), with_opening, with_budget, with_database
 )
 
 
@@ -168,6 +177,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
         twin=not options["no_twin"],
         released=options["release"],
         skip_faulty=options["skip_faulty"],
+        instances=options["instances"],
     )
     if options["dry_run"]:
         with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
@@ -212,6 +222,7 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
         options["train"],
         scorers=options["named"],
         skip_faulty=options["skip_faulty"],
+        instances=options["instances"],
     )
     with open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
@@ -265,6 +276,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
         options["train"],
         scorers=options["named"],
         skip_faulty=options["skip_faulty"],
+        instances=options["instances"],
         threshold=options["threshold"],
         completed=options["completed"],
     )
