@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import re
+import shutil
 import socket
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -236,6 +238,42 @@ def test_hostile_texts_are_shown_and_never_run(tmp_path: Path) -> None:
             assert "U+202E" in text, address
         goal = urlencode({"goal": HOSTILE})
         assert "<script>alert" not in client.get(f"/ask?{goal}").text
+
+
+SPOILED = {
+    "rules.text": ("UPDATE rules SET text = 'this is (not a rule'", "rule currency:1"),
+    "rule_texts.text": ("UPDATE rule_texts SET text = '(((( bad'", "A kept rule file cannot be read"),
+    "predicates.kind": ("UPDATE predicates SET kind = 'x' WHERE rowid = 1", "The kind of the stored predicate"),
+    "predicates.argument_types": ("UPDATE predicates SET argument_types = 'x' WHERE rowid = 1", "argument_types"),
+    "facts.arguments": ("UPDATE facts SET arguments = 'spoiled' WHERE rowid = 1", "spoiled"),
+    "facts.types": ("UPDATE facts SET types = 'x'", "facts.types"),
+    "statements.substitution": ("UPDATE statements SET substitution = 'x' WHERE rowid = 2", "statements.substitution"),
+    "statements.distribution": ("UPDATE statements SET distribution = 'x' WHERE rowid = 2", "statements.distribution"),
+    "runs.settings": ("UPDATE runs SET settings = 'x'", "runs.settings"),
+    "runs.summary": ("UPDATE runs SET summary = '[1]'", "runs.summary"),
+    "candidates.value": ("UPDATE candidates SET value = 'x'", "candidates.value"),
+    "questions.patterns": ("UPDATE questions SET patterns = 'x'", "questions.patterns"),
+    "calls.request": ("UPDATE calls SET request = 'x'", "calls.request"),
+    "decisions.assessment_ids": ("UPDATE decisions SET assessment_ids = 'x'", "decisions.assessment_ids"),
+    "constants.constant": ("UPDATE constants SET constant = 'x'", "type_facts.constant"),
+}
+"""A change of a cell by another program, and the words by which a page names it."""
+
+
+@pytest.mark.parametrize("cell", SPOILED)
+def test_a_row_that_cannot_be_read_breaks_no_page(database: Path, tmp_path: Path, cell: str) -> None:
+    """Every page, judging too, is shown without the row that another program spoiled, and pages that need it name it."""
+    sql, words = SPOILED[cell]
+    shutil.copy(database, tmp_path / "kb.db")
+    with sqlite3.connect(tmp_path / "kb.db") as connection:
+        connection.execute(sql)
+    connection.close()
+    app = browser_app(Browser(tmp_path / "kb.db", judge=True))
+    with TestClient(app, base_url="http://localhost") as client:
+        texts = [shown(client, address) for address in (*PAGES, f"/statement/{first_statement(client)}")]
+
+    assert any(words in text for text in texts)
+    assert "judged" in texts[PAGES.index("/judge?voter=ann")]
 
 
 @pytest.mark.parametrize(
