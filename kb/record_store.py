@@ -115,7 +115,7 @@ class RecordStore:
         return list(self.read_rows(table, self.query(sql, parameters)))
 
     def read_rows(self, table: TableSchema[R], rows: Iterable[tuple[Any, ...]]) -> Iterator[R]:
-        """The records of rows. One that cannot be read is named in `unreadable`, or raises HapaxError if that is None."""
+        """The records of rows. Raises HapaxError for one that cannot be read, unless `unreadable` names it."""
         for row in rows:
             try:
                 record = table.read(row)
