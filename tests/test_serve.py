@@ -107,6 +107,17 @@ def test_a_statement_unfolds_to_prompt_score_and_threshold(client: TestClient) -
     assert "threshold" in text
 
 
+def test_a_statement_names_its_near_misses(client: TestClient) -> None:
+    """The euro, which failed the critic where the krone passed, stands on the page and leads to the reason."""
+    found = client.get("/statements?words=Norwegian&format=json").json()
+    page = client.get(f"/statement/{found[0]['id']}").text
+    links = re.findall(r'href="(/why[^"]*euro[^"]*)"', page)
+
+    assert "Near misses" in page
+    assert "No promise on precision" in page
+    assert "critic gate" in shown(client, links[0])
+
+
 def test_a_rule_shows_its_search_and_both_ends(client: TestClient) -> None:
     """The page of a rule has its text, the account of each step, and statements of head and long tail beside it."""
     text = shown(client, "/rule/currency")
