@@ -35,6 +35,8 @@ PAGES = (
     "/predicates",
     "/predicate/uses_currency/2",
     "/entity?name=Norway",
+    "/search",
+    "/search?words=norw",
     "/map",
     "/ask",
     "/ask?goal=uses_currency(Country, Currency)",
@@ -144,6 +146,19 @@ def test_statements_are_found_by_words_rule_and_end(client: TestClient) -> None:
         sql = re.search(r"SELECT .*?;", text)
         assert sql is not None
         assert len(kb.query(sql[0].rstrip(";"))) == len(found)
+
+
+def test_words_are_searched_in_values_and_sentences(client: TestClient) -> None:
+    """Beginnings of words find values and statements in any case; operators of the index are words like others."""
+    found = client.get("/search?words=norw&format=json").json()
+    text = shown(client, "/search?words=KRONE norwegian")
+
+    assert found["values"] == ["Norway", "Norwegian krone"]
+    assert all("Norw" in row["statement"] for row in found["statements"])
+    assert len(found["statements"]) == len({row["id"] for row in found["statements"]}) >= 1
+    assert "Norwegian krone" in text
+    for words in ("nothing of it", '"', "krone OR norw", "NEAR(", "text:krone", "*", "\x00", "\ud800"):
+        assert client.get(f"/search?{urlencode({'words': words}, errors='surrogatepass')}").status_code == 200
 
 
 def test_statements_are_ordered_and_paged(tmp_path: Path) -> None:

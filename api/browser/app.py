@@ -40,6 +40,7 @@ from hapax.evaluation.report.page import page_environment, report_style
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.word_index import WordIndex
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -49,6 +50,8 @@ POLICY = (
 )
 TOKEN = "hapax_token"  # noqa: S105  the name of the cookie
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
+INDEX_SECONDS = 2.0
+"""How long a search waits for the index of words; a page that comes without it asks again."""
 
 Linker = Callable[[Sequence[Any]], str]
 
@@ -104,6 +107,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/rules", views.rules),
         Route("/predicates", views.predicates),
         Route("/predicate/{name:path}/{arity:int}", views.predicate),
+        Route("/search", views.search),
         Route("/entity", views.entity),
         Route("/map", views.map),
         Route("/ask", views.ask),
@@ -127,6 +131,7 @@ class _Views:
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._judging = Judging(browser.database)
+        self._words = WordIndex(browser.database)
         self._templates = page_environment(("hapax.api.browser", "templates"))
         self._templates.globals |= {
             "entity_url": _entity_url,
@@ -276,6 +281,17 @@ class _Views:
         with self._open(request) as kb:
             shown = pages.entity_page(kb, request.query_params.get("name", ""))
         return self._page(request, "entity", title=shown.name, shown=shown)
+
+    def search(self, request: Request) -> Response:
+        """Values and sentences that contain all words, the best first."""
+        words = request.query_params.get("words", "").strip()
+        if not self._words.ready(INDEX_SECONDS):
+            return self._page(request, "search", title="Search", words=words, shown=None)
+        with self._open(request) as kb:
+            shown = pages.search_page(kb, self._words.search(words))
+        if request.query_params.get("format") == "json":
+            return self._refused(request) or self._secured(JSONResponse(shown.to_json()))
+        return self._page(request, "search", title="Search", words=words, shown=shown)
 
     def map(self, request: Request) -> Response:
         with self._open(request) as kb:

@@ -24,6 +24,7 @@ from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import Distribution, RuleRecord, RunRecord, StatementRecord
 from hapax.kb.rows import CANDIDATES, QUESTIONS, STATEMENTS
 from hapax.kb.store import STANDING, KnowledgeBase
+from hapax.kb.word_index import WordMatches
 
 FEW = Page(rows=10)
 
@@ -58,6 +59,33 @@ def entity_page(kb: KnowledgeBase, name: str) -> EntityPage:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchPage:
+    """Values and statements (id and sentence) with some words, the best first; numbers of all of them."""
+
+    names: tuple[str, ...]
+    name_count: int
+    statements: list[tuple[str, str]]
+    statement_count: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The matches as the page lists them."""
+        statements = [{"id": identity, "statement": text} for identity, text in self.statements]
+        counts = {"value_count": self.name_count, "statement_count": self.statement_count}
+        return {"values": list(self.names), "statements": statements, **counts}
+
+
+def search_page(kb: KnowledgeBase, matches: WordMatches) -> SearchPage:
+    """The page of a search: each statement that stands once."""
+    marks = ",".join("?" * len(matches.rows))
+    text = "'If ' || premise || ', then ' || conclusion || '.'"
+    sql = f"SELECT rowid, id, {text} FROM statements WHERE {STANDING} AND statements.rowid IN ({marks})"  # noqa: S608
+    found = {row: (identity, sentence) for row, identity, sentence in kb.query(sql, matches.rows)}
+    # In the order of the matches; a statement at both ends has two rows.
+    statements = dict(found[row] for row in matches.rows if row in found)
+    return SearchPage(matches.names, matches.name_count, list(statements.items()), matches.row_count)
+
+
+@dataclass(frozen=True, slots=True)
 class StatementPage:
     """A statement with its ends, values, votes and proof. `more`: lines of the proof that are left out.
 
@@ -65,7 +93,7 @@ class StatementPage:
     """
 
     record: StatementRecord
-    ends: list[str]
+    ends: list[Distribution]
     values: list[tuple[str, str]]
     lines: list[StoryLine]
     more: int
