@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.entailment.datasets import DataReport
     from hapax.evaluation.entailment.graph_import import GraphImport, GraphImportOptions
     from hapax.evaluation.entailment.graph_summary import EntailmentSummary
+    from hapax.evaluation.entailment.linking import LinkOptions, PredicateLinks
     from hapax.evaluation.entailment.measuring import ConsistencyOptions, EntailmentOptions
     from hapax.evaluation.entailment.opening import Patterns, ScorerOptions
     from hapax.evaluation.entailment.report import SubsetResult
@@ -216,6 +217,20 @@ def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> Entail
     from hapax.evaluation.entailment.graph_summary import summarised
 
     return summarised(kb, at_least)
+
+
+@extras_named()
+def link_predicates(
+    kb: KnowledgeBase, rules: Library, sheet: str | Path, options: LinkOptions | None = None
+) -> PredicateLinks:
+    """Link predicates of the rules to those of stored entailments, by a sheet (CSV or JSONL) in which people decide.
+
+    Each call adds the links that the sheet lacks, stores the accepted ones as entailments both ways, and withdraws
+    those that were accepted before and are rejected now. Lemmas need the extra `english`, an encoder the extra `local`.
+    """
+    from hapax.evaluation.entailment.linking import LinkOptions, link_in_sheet
+
+    return link_in_sheet(kb, rules, Path(sheet), options or LinkOptions())
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ OPTION_CLASSES = (
         "SearchSettings",
         "OpeningOptions",
         "LikelihoodOptions",
+        "LinkOptions",
         "ProbeOptions",
         "LeaderboardOptions",
     ),

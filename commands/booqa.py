@@ -163,7 +163,7 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     """
     import hapax
 
-    scorers = ("model", "patterns", "lexicon", "language")
+    scorers = ("model", "patterns", "lexicon", "language", "instances")
     premises = ("context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours", "days")
     same = {name: options[name] for name in (*scorers, *premises)}
     answering = hapax.AnswerOptions(training=options["train"], scorers=options["named"], **same)

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hapax.api import entailments
-from hapax.commands.console import err, print_result, print_table
+from hapax.commands.console import err, out, print_result, print_table
 from hapax.commands.options import (
     F,
     Finite,
@@ -35,7 +35,7 @@ from hapax.commands.options import (
 from hapax.grammar.words import counted
 
 SCORERS = (
-    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
+    "critic, likelihood, induce[:END], encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
     "wordnet[:LEXICON]"
 )
 """The values of --scorer, written out, so that `--help` does not import the evaluation."""
@@ -47,6 +47,7 @@ DRAWS_SHOWN = 10
 """Draws that `train` lists, the best first."""
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+FILE_TO_WRITE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
@@ -58,9 +59,18 @@ with_files = click.argument("files", nargs=-1, required=True, type=FILE)
 
 
 def with_scorers(default: tuple[str, ...], others: str = "") -> Callable[[F], F]:
-    """The option --scorer; `others` are its values beside `SCORERS`."""
+    """The options --scorer and --instances; `others` are values of the former beside `SCORERS`."""
     description = f"{others}{SCORERS}; repeat the option to compare scorers."
-    return click.option("--scorer", "named", multiple=True, default=default, show_default=True, help=description)
+    return together(
+        click.option("--scorer", "named", multiple=True, default=default, show_default=True, help=description),
+        click.option(
+            "--instances",
+            type=click.IntRange(1),
+            default=10,
+            show_default=True,
+            help="Most instances of a premise that induce searches.",
+        ),
+    )
 
 
 def with_model(description: str) -> Callable[[F], F]:
@@ -69,7 +79,7 @@ def with_model(description: str) -> Callable[[F], F]:
 
 
 with_model_options = together(
-    with_model("Model for critic, likelihood and encoder."), with_opening, with_budget, with_database
+    with_model("Model for critic, likelihood, induce and encoder."), with_opening, with_budget, with_database
 )
 
 
@@ -168,6 +178,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
         twin=not options["no_twin"],
         released=options["release"],
         skip_faulty=options["skip_faulty"],
+        instances=options["instances"],
     )
     if options["dry_run"]:
         with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
@@ -212,6 +223,7 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
         options["train"],
         scorers=options["named"],
         skip_faulty=options["skip_faulty"],
+        instances=options["instances"],
     )
     with open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
@@ -265,6 +277,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
         options["train"],
         scorers=options["named"],
         skip_faulty=options["skip_faulty"],
+        instances=options["instances"],
         threshold=options["threshold"],
         completed=options["completed"],
     )
@@ -277,6 +290,49 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
     print_result(evaluation.result, as_json)
     if store:
         err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
+
+
+@entailment.command()
+@with_rules
+@click.option(
+    "--sheet", default="links.csv", show_default=True, type=FILE_TO_WRITE, help="Sheet of links, CSV or JSONL."
+)
+@click.option("--encoder", default="", help="Also propose names with near vectors, by a checkpoint: hf:NAME_OR_PATH.")
+@click.option(
+    "--at-least", type=Finite(-1, 1), default=0.6, show_default=True, help="Lowest cosine that an encoder proposes."
+)
+@click.option(
+    "--most", type=click.IntRange(1), default=3, show_default=True, help="Most links by an encoder for a predicate."
+)
+@with_database
+@with_json
+def link(paths: tuple[Path, ...], sheet: Path, database: str, as_json: bool, **options: Any) -> None:
+    """Link predicates of your rules to those of stored entailments, such as an imported graph's.
+
+    Names with the same lemmas are proposed, and with --encoder those with near vectors. Write accept or reject into the
+    column `decision` of the sheet, change the entailments in `rules` if need be, and run the command again: accepted
+    links become entailments both ways, which query --entail uses, and those rejected later are withdrawn.
+
+    \b
+    hapax evaluate entailment link --rules my.rules --db hapax.db --sheet links.csv
+    hapax evaluate entailment link --rules my.rules --encoder hf:all-MiniLM-L6-v2
+    """
+    import hapax
+
+    linking = hapax.LinkOptions(options["encoder"], options["at_least"], options["most"])
+    with open_kb(database) as kb:
+        links = entailments.link_predicates(kb, read_library(paths), sheet, linking)
+    if as_json:
+        click.echo(json.dumps(links.to_json()))
+        return
+    for note in links.notes:
+        err.print(note, markup=False)
+    out.print(
+        f"{sheet}: {counted(links.proposed, 'new link')}, {links.waiting} waiting, {links.accepted} accepted, "
+        f"{links.rejected} rejected; {counted(links.stored, 'entailment')} stored, {links.withdrawn} withdrawn",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 class _ShownProgress:

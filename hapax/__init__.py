@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         evaluate_training,
         import_entailment_graphs,
         judge_entailments,
+        link_predicates,
         read_entailments,
         score_entailments,
         split_entailments,
@@ -146,6 +147,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.evaluation.entailment.graph_import import GraphImportOptions
+    from hapax.evaluation.entailment.linking import LinkOptions, PredicateLinks
     from hapax.evaluation.entailment.measuring import ConsistencyOptions, EntailmentOptions
     from hapax.evaluation.entailment.opening import ScorerOptions
     from hapax.evaluation.leaderboard.board import LeaderboardOptions
@@ -197,6 +199,7 @@ _HOMES = {
         "store_audited_entailments",
         "store_entailments",
         "judge_entailments",
+        "link_predicates",
         "score_entailments",
         "split_entailments",
         "train_entailment",
@@ -212,6 +215,7 @@ _HOMES = {
         "write_question_pairs",
     ),
     "hapax.evaluation.entailment.graph_import": ("GraphImportOptions",),
+    "hapax.evaluation.entailment.linking": ("LinkOptions", "PredicateLinks"),
     "hapax.evaluation.entailment.measuring": ("ConsistencyOptions", "EntailmentOptions"),
     "hapax.evaluation.entailment.opening": ("ScorerOptions",),
     "hapax.evaluation.booqa.answering": ("AnswerOptions",),
@@ -423,12 +427,14 @@ __all__ = [
     "Library",
     "LikelihoodOptions",
     "LimitExceeded",
+    "LinkOptions",
     "MinedRule",
     "MinedRules",
     "MiningOptions",
     "ModelListings",
     "Models",
     "OpeningOptions",
+    "PredicateLinks",
     "ProbabilityOptions",
     "ProbeOptions",
     "Progress",
@@ -510,6 +516,7 @@ __all__ = [
     "kept_rules",
     "leaderboard",
     "ledger",
+    "link_predicates",
     "lint_rules",
     "list_models",
     "load_dataset",

@@ -91,7 +91,7 @@ class WordIndex:
             self._connection.close()
 
     def search(self, words: str) -> WordMatches:
-        """What contains all words or words that begin with them, in any case and without regard to accents.
+        """Sentences and values with all words or words that begin with them, in any case, accents left aside.
 
         Raises HapaxError for a file that cannot be read.
         """

@@ -17,7 +17,7 @@ from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
 from hapax.evaluation.entailment.scorers import RandomScorer
 
 RESULTS = {
-    *("MinedRule", "MinedRules"),
+    *("MinedRule", "MinedRules", "PredicateLinks"),
     *(
         "AnsweredQuestions",
         "Answers",
@@ -86,6 +86,7 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
     files = hapax.ExpansionFiles(Path("meta.rules"), Path("out.rules"))
     return {
         "files": ["sheet.csv"],
+        "sheet": Path("sheet.csv"),
         "folder": Path("folder"),
         "leaderboard.dataset": Path("folder"),
         "train": Path("train.txt"),

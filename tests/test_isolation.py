@@ -122,6 +122,7 @@ WITHOUT_SEARCH = (
 ENTAILMENTS = (
     (*ENTAILS, "facts", "entailments.tsv", *RULE_FILE, *EDGES),
     (*ENTAILS, "import", "graphs", *EDGES),
+    (*ENTAILS, "link", *RULE_FILE, *EDGES),
     (*ENTAILS, "graph", *EDGES),
     (*ENTAILS, "predicates", *RULE_FILE, *SCRIPTED, *EDGES),
     (*ENTAILS, "data", "pairs.txt"),

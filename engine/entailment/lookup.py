@@ -59,6 +59,16 @@ class StoredEdges:
         """The same for entailments whose premise has this predicate."""
         return self._at(PREMISE, predicate, at_least)
 
+    def names(self) -> set[str]:
+        """The names of all predicates in stored entailments."""
+        found: set[str] = set()
+        for name in _NAMES:
+            found.update(
+                text
+                for (text,) in self._kb.query(f"SELECT DISTINCT {name} FROM facts WHERE predicate = '{ENTAILS}'")  # noqa: S608
+            )
+        return found
+
     def count(self) -> int:
         """Number of stored entailments."""
         ((count,),) = self._kb.query("SELECT count(*) FROM facts WHERE predicate = ?", (ENTAILS,))

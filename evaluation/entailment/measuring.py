@@ -62,7 +62,8 @@ def measure_files(
     pairs, notes = _pairs(paths, options)
     scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
     how = Measuring(VisibleSides(options.sides), options.twin, options.released, seed)
-    return list(measure(scorers, pairs, how)), notes
+    results = list(measure(scorers, pairs, how))
+    return results, [*notes, *session.notes]
 
 
 def audit_files(
@@ -87,7 +88,8 @@ def consistency_of_files(
     pairs, notes = _pairs(paths, options)
     setting = ConsistencySetting(options.threshold, options.completed, seed)
     scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
-    return [consistency(scorer, pairs, setting) for scorer in scorers], notes
+    audits = [consistency(scorer, pairs, setting) for scorer in scorers]
+    return audits, [*notes, *session.notes]
 
 
 def word_frequency(texts: Sequence[str]) -> list[float]:

@@ -14,16 +14,17 @@ from hapax.evaluation.entailment.groups import leaks
 from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.prompts import Direction
 from hapax.grammar.arguments import ArgumentRejected, checked
+from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import CRITIC
-from hapax.llm_oracle.registry import open_model
+from hapax.llm_oracle.protocols import CRITIC, Critic
+from hapax.llm_oracle.registry import open_model, open_models
 
 SCORERS = (
-    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
+    "critic, likelihood, induce[:END], encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
     "wordnet[:LEXICON]"
 )
 """Names of scorers."""
@@ -37,9 +38,10 @@ Patterns = Literal["directional", "symmetric", "original"]
 @checked
 @dataclass(frozen=True)
 class ScorerOptions:
-    """Options of scorers. `model` is asked by critic, likelihood and encoder, in the wording of `patterns`.
+    """Options of scorers. `model` is asked by critic, likelihood, induce and encoder, in the wording of `patterns`.
 
     `training`: files of the pairs that frequency and prior count. `lexicon` and `language`: those of WordNet.
+    `instances`: largest number of instances of a premise that induce searches.
     """
 
     model: str = "embedded"
@@ -47,6 +49,11 @@ class ScorerOptions:
     training: tuple[Path, ...] = ()
     lexicon: str = ""
     language: str = "EN"
+    instances: int = 10
+
+    def __post_init__(self) -> None:
+        if self.instances < 1:
+            raise ArgumentRejected(f"instances is {self.instances}. Set it to a whole number from 1.")
 
     @property
     def training_pairs(self) -> list[EntailmentPair]:
@@ -55,7 +62,10 @@ class ScorerOptions:
 
 
 class ScorerSession:
-    """Opens scorers by name. Models are opened when a scorer needs one, and their answers stay in the journal."""
+    """Opens scorers by name. Models are opened when a scorer needs one, and their answers stay in the journal.
+
+    `notes`: what scorers could not do, for the report.
+    """
 
     def __init__(
         self,
@@ -67,6 +77,7 @@ class ScorerSession:
         """`progress` is called with the sentences done and their number, for each scorer anew."""
         self.options = options
         self._progress = progress
+        self.notes: list[str] = []
         self._journal = opening.journal or Journal(kb)
         self._opening = replace(opening, journal=self._journal)
 
@@ -80,15 +91,20 @@ class ScorerSession:
             return scorers.PatternScorer(title, self.measure(name), Direction(self.options.patterns))
         if name == "encoder":
             return self._encoder()
+        if name.partition(":")[0] == "induce":
+            return self._induction(name)
         raise ArgumentRejected(f"There is no scorer {name}. Choose {SCORERS}.")
 
     def measure(self, role: str) -> scorers.Measure:
         """The model's P(yes) of sentences (role critic), or their log-likelihood per token in nats."""
         model = open_model(self.options.model, role, self._opening)
         if role == CRITIC:
-            critic = JournaledCritic(model, self._journal)
-            return self._in_batches(lambda texts: [answer.probability for answer in critic.probabilities(texts)])
+            return self._probabilities(model)
         return self._in_batches(_per_token(JournaledLikelihood(model, self._journal)))
+
+    def _probabilities(self, model: Critic) -> scorers.Measure:
+        critic = JournaledCritic(model, self._journal)
+        return self._in_batches(lambda texts: [answer.probability for answer in critic.probabilities(texts)])
 
     def _in_batches(self, measure: scorers.Measure) -> scorers.Measure:
         """The measure, taken batch by batch, so that progress shows and a budget ends between batches."""
@@ -129,6 +145,29 @@ class ScorerSession:
 
             return WordNetScorer(open_lexicon(argument or self.options.lexicon, self.options.language))
         return None
+
+    def _induction(self, name: str) -> scorers.EntailmentScorer:
+        """The scorer by instances, of both ends or of one."""
+        from hapax.evaluation.entailment.induction import InductionScorer, SearchedInstances
+
+        _, colon, end = name.partition(":")
+        ends = tuple(Distribution)
+        if colon:
+            ends = tuple(distribution for distribution in ends if distribution == end)
+            if not ends:
+                raise ArgumentRejected(
+                    f"There is no end {end}. Choose induce, or induce:{' or induce:'.join(Distribution)}."
+                )
+        # By word frequency, which ranks without a question.
+        models = open_models(self.options.model, None, "frequency", options=self._opening)
+        find = SearchedInstances(models, self._journal, self.options.instances, ends, seed=self._opening.seed)
+        return InductionScorer(
+            f"{name} {self.options.model}",
+            self._probabilities(models.critic),
+            find,
+            Direction(self.options.patterns),
+            notes=self.notes,
+        )
 
     def _encoder(self) -> scorers.EntailmentScorer:
         """The scorer of an encoder that runs in this process."""

@@ -83,19 +83,23 @@ def _atoms(pair: EntailmentPair) -> tuple[str, str] | None:
     if order is None:
         return None
     try:
-        premise, hypothesis = map(_name, (pair.premise, pair.hypothesis))
+        premise, hypothesis = map(triple_name, (pair.premise, pair.hypothesis))
     except ValueError:
         return None
-    arguments = [f"{data_type} {variable}" for data_type, variable in zip(_types(pair.premise), "AB", strict=True)]
+    arguments = [
+        f"{data_type} {variable}" for data_type, variable in zip(argument_types(pair.premise), "AB", strict=True)
+    ]
     return f"{premise}({', '.join(arguments)})", f"{hypothesis}({', '.join(arguments[place] for place in order)})"
 
 
-def _name(side: Triple) -> str:
+def triple_name(side: Triple) -> str:
+    """The name of a triple's predicate in rules. Raises ValueError if it has no word for one."""
     relation = side.relation if isinstance(side, TypedTriple) else ""
     return predicate_name(predicate_words(relation or side.predicate), side.sentence)
 
 
-def _types(side: Triple) -> tuple[str, str]:
+def argument_types(side: Triple) -> tuple[str, str]:
+    """The types of a triple's arguments in rule notation; things, where it has none."""
     first, second = side.types if isinstance(side, TypedTriple) else ("", "")
     return (type_name(first) or ANY_TYPE, type_name(second) or ANY_TYPE)
 

@@ -1,0 +1,208 @@
+"""Predicates of rules linked to those of stored entailments: by name, lemmas, and an encoder's vectors of their words.
+
+A link is two entailments of score 1, there and back, which a person has accepted in a sheet. It is stored like other
+entailments, so that `query --entail` passes from a rule's predicate to the chains of a published graph.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hapax.engine.entailment.graph import Edge, store_edges
+from hapax.engine.entailment.lookup import StoredEdges
+from hapax.engine.expansion.propose import Proposal
+from hapax.engine.expansion.sheet import ACCEPT, REJECT, WAITING, ReviewedProposal, ReviewSheet
+from hapax.engine.inference.theory import Theory
+from hapax.engine.withdrawal import withdraw_facts
+from hapax.grammar.arguments import ArgumentRejected, checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import ExtraMissing, extras_named
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
+from hapax.grammar.words import counted
+from hapax.kb.records import content_id
+from hapax.kb.store import KnowledgeBase
+
+REVIEWED = 1.0
+"""Score of an entailment that a person has accepted."""
+
+_AUXILIARIES = frozenset({"be", "have", "do", "does"})
+"""Lemmas at the beginning of a name that say nothing of the event: `has_shopped_in`, `does_write`."""
+
+
+@checked
+@dataclass(frozen=True)
+class LinkOptions:
+    """Options of linking. `encoder`: a checkpoint such as `hf:all-MiniLM-L6-v2`; empty: by name and lemmas alone.
+
+    `at_least`: lowest cosine of the words of two names. `most`: links that an encoder proposes for a predicate.
+    """
+
+    encoder: str = ""
+    at_least: float = 0.6
+    most: int = 3
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise ArgumentRejected(f"most is {self.most}. Set it to a whole number from 1.")
+        kind, _, source = self.encoder.partition(":")
+        if self.encoder and (kind != "hf" or not source):
+            raise ArgumentRejected(f"There is no encoder {self.encoder}. Give hf:NAME_OR_PATH.")
+
+
+@dataclass(frozen=True)
+class PredicateLinks:
+    """Outcome of linking: rows of the sheet by decision, and the entailments that are stored and withdrawn by them."""
+
+    proposed: int
+    waiting: int
+    accepted: int
+    rejected: int
+    stored: int
+    withdrawn: int
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """All counts as a JSON object."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedLink:
+    """A predicate of the rules and a name among the stored entailments that may mean the same."""
+
+    signature: PredicateSignature
+    name: str
+    method: str
+    similarity: float
+
+    @property
+    def rules(self) -> str:
+        """The two entailments, a line each."""
+        arguments = ", ".join(
+            f"{data_type} {chr(ord('A') + number)}" for number, data_type in enumerate(self.signature.argument_types)
+        )
+        atoms = f"{self.signature.name}({arguments})", f"{self.name}({arguments})"
+        return f"{atoms[0]} -> {atoms[1]}\n{atoms[1]} -> {atoms[0]}"
+
+    @property
+    def proposal(self) -> Proposal:
+        """The link as a row of a sheet, the same for the same two names."""
+        columns = {"predicate": self.signature.name, "entailments": self.name, "method": self.method}
+        identity = content_id("predicate link", self.signature.indicator, self.name)[:12]
+        return Proposal(identity, "", "", Library(), columns={**columns, "similarity": f"{self.similarity:.3f}"})
+
+
+def link_in_sheet(kb: KnowledgeBase, library: Library, path: Path, options: LinkOptions) -> PredicateLinks:
+    """Propose links in a sheet, beside those that it has, and store those that are accepted there.
+
+    What an earlier run stored and is rejected now is withdrawn. Raises HapaxError for a sheet that cannot be read, with
+    the place of the faulty row.
+    """
+    sheet = ReviewSheet(path)
+    notes: list[str] = []
+    before = len(sheet.rows)
+    own = {signature.name: signature for signature in library.completed().signatures if _can_be_linked(signature)}
+    stored_names = StoredEdges(kb).names()
+    for link in _proposed(own, sorted(stored_names - own.keys()), options, notes):
+        sheet.add(link.proposal, "linked", link.rules, "")
+    accepted = [edge for row in sheet.decided(ACCEPT) for edge in _edges(row, path)]
+    rejected = [edge for row in sheet.decided(REJECT) for edge in _edges(row, path)]
+    sheet.write()
+    decided = {edge.fact.id: edge for edge in (*rejected, *accepted)}
+    stored = kb.facts_by_id(decided).keys()
+    added = [edge for edge in accepted if edge.fact.id not in stored]
+    store_edges(kb, added)
+    StoredEdges(kb).prepare()
+    gone = sorted(stored - {edge.fact.id for edge in accepted})
+    if gone:
+        withdraw_facts(Theory(library, kb), gone, f"its link is rejected in {path.name}")
+    same = len(own.keys() & stored_names)
+    if same:
+        notes.append(f"entailments under their own names: {counted(same, 'predicate')} of the rules")
+    return PredicateLinks(
+        len(sheet.rows) - before,
+        len(sheet.decided(WAITING)),
+        len(sheet.decided(ACCEPT)),
+        len(sheet.decided(REJECT)),
+        len(added),
+        len(gone),
+        tuple(notes),
+    )
+
+
+def _can_be_linked(signature: PredicateSignature) -> bool:
+    """Arithmetic decides what a computed predicate entails; graphs have predicates of two arguments."""
+    return signature.kind is not PredicateKind.COMPUTED and len(signature.argument_types) == 2
+
+
+def _edges(row: ReviewedProposal, path: Path) -> Iterator[Edge]:
+    for line in row.rules.splitlines():
+        if line.strip():
+            premise, arrow, hypothesis = line.partition("->")
+            if not arrow:
+                raise HapaxError(f"{path}: link {row.proposal}: {line[:60]!r} is no entailment. Write ATOM -> ATOM.")
+            yield Edge.of(premise.strip(), hypothesis.strip(), REVIEWED)
+
+
+# --- proposals --------------------------------------------------------------------------------------------------------
+
+
+def _proposed(
+    own: Mapping[str, PredicateSignature], names: Sequence[str], options: LinkOptions, notes: list[str]
+) -> Iterator[ProposedLink]:
+    """Names with the same lemmas as a predicate, then those whose words an encoder finds near."""
+    same = _by_lemmas(own, names, notes)
+    for predicate, alike in same.items():
+        for name in alike:
+            yield ProposedLink(own[predicate], name, "lemmas", 1.0)
+    if options.encoder and own and names:
+        for predicate, near in _by_encoder(list(own), names, options).items():
+            for name, cosine in near:
+                if name not in same.get(predicate, ()):
+                    yield ProposedLink(own[predicate], name, "encoder", cosine)
+
+
+def _by_lemmas(own: Iterable[str], names: Iterable[str], notes: list[str]) -> dict[str, list[str]]:
+    """Names with the lemmas of a predicate, by predicate."""
+    try:
+        with extras_named():
+            from lemminflect import getAllLemmas
+    except ExtraMissing as missing:
+        notes.append(f"names were not compared by lemmas: {missing}")
+        return {}
+
+    def lemmas(name: str) -> tuple[str, ...]:
+        words = [_lemma(word, getAllLemmas(word)) for word in name.split("_")]
+        while len(words) > 1 and words[0] in _AUXILIARIES:
+            del words[0]
+        return tuple(words)
+
+    by_lemmas: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name in names:
+        by_lemmas[lemmas(name)].append(name)
+    return {predicate: by_lemmas[lemmas(predicate)] for predicate in own if lemmas(predicate) in by_lemmas}
+
+
+def _lemma(word: str, forms: Mapping[str, Sequence[str]]) -> str:
+    """The lemma as a verb, else as a noun; the word itself if it is neither."""
+    return next((forms[kind][0] for kind in ("VERB", "NOUN") if forms.get(kind)), word)
+
+
+def _by_encoder(own: Sequence[str], names: Sequence[str], options: LinkOptions) -> dict[str, list[tuple[str, float]]]:
+    """The names nearest to each predicate, with their cosines."""
+    with extras_named():
+        from hapax.llm_oracle.backends.encoder import EncoderSimilarity
+    encoder = EncoderSimilarity.load(options.encoder.partition(":")[2])
+    nearest = encoder.nearest([_words(name) for name in own], [_words(name) for name in names], options.most)
+    found = {}
+    for predicate, candidates in zip(own, nearest, strict=True):
+        found[predicate] = [(names[place], cosine) for place, cosine in candidates if cosine >= options.at_least]
+    return found
+
+
+def _words(name: str) -> str:
+    return name.removeprefix("does_").replace("_", " ")
