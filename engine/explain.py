@@ -25,7 +25,7 @@ from hapax.engine.probability.answers import (
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
-from hapax.engine.search.certifying import ALL_FACTS, stored_certificates
+from hapax.engine.search.certifying import certificates_of
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty
@@ -377,12 +377,8 @@ def _fact_line(story: FactStory) -> str:
 
 def _certificate_stories(kb: KnowledgeBase, fact: FactRecord) -> Iterator[Story]:
     """The promise of the fact's run that covers it; none for a fact that a source states."""
-    if fact.source is Source.GIVEN or fact.basis or fact.run_id is None:
-        return
-    for certificate in stored_certificates(kb, [fact.run_id]):
-        group = certificate.record.fact_group
-        if group in (ALL_FACTS, f"{fact.predicate}/{len(fact.arguments)}"):
-            yield Story(f"certificate of {certificate.text}", "certificate")
+    for certificate in certificates_of(kb, [fact]):
+        yield Story(f"certificate of {certificate.text}", "certificate")
 
 
 def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:

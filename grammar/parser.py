@@ -151,9 +151,12 @@ def parse_addition(file: str, text: str, library: Library) -> Library:
     return parsed
 
 
-def parse_rule(text: str, library: Library | None = None) -> Rule:
-    """The single rule of the text, read with the types and signatures of `library`. Raises `RulesRejected`."""
-    parsed = parse_addition("<text>", text, library or Library())
+def parse_rule(text: str, library: Library | None = None, file: str = "<text>") -> Rule:
+    """The single rule of the text, read with the types and signatures of `library`. Raises `RulesRejected`.
+
+    `file`: name of the text in diagnostics.
+    """
+    parsed = parse_addition(file, text, library or Library())
     others = (parsed.facts, parsed.examples, parsed.signatures, parsed.subtypes, parsed.opposites, parsed.declarations)
     if len(parsed.rules) != 1 or any(others):
         raise HapaxError(

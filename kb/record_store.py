@@ -35,6 +35,8 @@ class RecordStore:
         """Names of the migrations that opening the file has applied."""
         self.database = open_database(self.path, read_only, self.applied_migrations)
         self._read_only = read_only
+        self.unreadable: dict[str, None] | None = None
+        """Faults of rows that were left out, each once; None: the first such row is an error."""
         self._identity = connection.identity(self.path) if self.path and not read_only else None
 
     def __enter__(self) -> Self:
@@ -110,7 +112,23 @@ class RecordStore:
     def select(self, table: TableSchema[R], condition: str = "", parameters: Sequence[object] = ()) -> list[R]:
         """Records in the order they were first written. `condition` begins with WHERE and contains no values."""
         sql = f"{table.select} {condition} ORDER BY {table.name}.rowid"
-        return [table.read(row) for row in self.query(sql, parameters)]
+        return list(self.read_rows(table, self.query(sql, parameters)))
+
+    def read_rows(self, table: TableSchema[R], rows: Iterable[tuple[Any, ...]]) -> Iterator[R]:
+        """The records of rows. Raises HapaxError for one that cannot be read, unless `unreadable` names it."""
+        for row in rows:
+            try:
+                record = table.read(row)
+            except HapaxError as fault:
+                self.leave_out(fault)
+            else:
+                yield record
+
+    def leave_out(self, fault: HapaxError, subject: str = "") -> None:
+        """Name the fault of a part that is left out in `unreadable`; raise the fault if that is None."""
+        if self.unreadable is None:
+            raise fault
+        self.unreadable[f"{subject}{fault}"] = None
 
     def select_in(self, table: TableSchema[R], column: str, wanted: Iterable[str]) -> list[R]:
         """Records whose `column` is one of the wanted texts."""

@@ -186,7 +186,7 @@ class TableSchema(Generic[R]):
             try:
                 fields[name] = None if cell is None else decode(cell)
             except (ValueError, TypeError, HapaxError) as error:
-                raise self._foreign_cell(name, cell, str(error)) from error
+                raise self._foreign_cell(name, cell, str(error), row) from error
         return self.record(**fields)
 
     @cached_property
@@ -201,11 +201,13 @@ class TableSchema(Generic[R]):
             table.row(record)
         for (name, compute), cell in zip(self.computed.items(), row[: len(self.computed)], strict=True):
             if compute(record) != cell:
-                raise self._foreign_cell(name, cell, "the identity belongs to other content")
+                raise self._foreign_cell(name, cell, "the identity belongs to other content", row)
 
-    def _foreign_cell(self, column: str, cell: object, fault: str) -> HapaxError:
+    def _foreign_cell(self, column: str, cell: object, fault: str, row: tuple[Any, ...]) -> HapaxError:
+        cells = dict(zip(self.all_columns, row, strict=False))
+        key = ", ".join(f"{name} {str(cells[name])[:60]!r}" for name in self.key)
         return HapaxError(
-            f"{self.name}.{column}: the cell {str(cell)[:60]!r} was not written by Hapax ({fault}). "
+            f"{self.name}.{column}: the cell {str(cell)[:60]!r} was not written by Hapax ({fault}; row with {key}). "
             "Restore the file from a copy, or delete the row."
         )
 

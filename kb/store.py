@@ -364,6 +364,8 @@ class KnowledgeBase(RecordStore):
     def fact_counts(self) -> dict[str, int]:
         """Number of facts by predicate indicator."""
         sql = "SELECT predicate, json_array_length(arguments), count(*) FROM facts GROUP BY 1, 2 ORDER BY 1, 2"
+        if self.unreadable is not None:
+            sql = sql.replace("FROM facts", "FROM facts WHERE json_valid(arguments)")
         return {f"{name}/{arity}": count for name, arity, count in self.query(sql)}
 
     def sourced_facts(self) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from cli_fixture import invoke
 from click.testing import Result
 
 import hapax
+from hapax.api.browser.pages import statement_page
 from hapax.engine.search.certifying import stored_certificates
 from hapax.engine.search.score_maps import ScoreMap, ScoreMaps, fact_probabilities
 from hapax.evaluation.calibration.fitting import (
@@ -289,6 +290,15 @@ def test_a_certificate_stands_in_page_card_and_story(gems: Path) -> None:
     for text in certified(gems):
         assert "at least 0.9 of the accepted are true, with confidence 0.8" in text
         assert "LAPSED" not in text
+
+
+def test_a_certificate_stands_on_the_page_of_a_statement(gems: Path) -> None:
+    """The browser's page of a statement states the promises on the facts of its proof, each once."""
+    certify_gems()
+
+    with hapax.KnowledgeBase(gems / "kb.db", read_only=True) as kb:
+        page = statement_page(kb, hapax.load_rules(gems / "gems.rules"), kb.statements()[0].id)
+        assert [item.record for item in page.certificates] == kb.certificates()
 
 
 def test_a_certificate_lapses_with_the_calibration(gems: Path) -> None:

@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import re
+import shutil
 import socket
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -33,6 +35,8 @@ PAGES = (
     "/predicates",
     "/predicate/uses_currency/2",
     "/entity?name=Norway",
+    "/search",
+    "/search?words=norw",
     "/map",
     "/ask",
     "/ask?goal=uses_currency(Country, Currency)",
@@ -105,6 +109,17 @@ def test_a_statement_unfolds_to_prompt_score_and_threshold(client: TestClient) -
     assert "threshold" in text
 
 
+def test_a_statement_names_its_near_misses(client: TestClient) -> None:
+    """The euro, which failed the critic where the krone passed, stands on the page and leads to the reason."""
+    found = client.get("/statements?words=Norwegian&format=json").json()
+    page = client.get(f"/statement/{found[0]['id']}").text
+    links = re.findall(r'href="(/why[^"]*euro[^"]*)"', page)
+
+    assert "Near misses" in page
+    assert "No promise on precision" in page
+    assert "critic gate" in shown(client, links[0])
+
+
 def test_a_rule_shows_its_search_and_both_ends(client: TestClient) -> None:
     """The page of a rule has its text, the account of each step, and statements of head and long tail beside it."""
     text = shown(client, "/rule/currency")
@@ -131,6 +146,19 @@ def test_statements_are_found_by_words_rule_and_end(client: TestClient) -> None:
         sql = re.search(r"SELECT .*?;", text)
         assert sql is not None
         assert len(kb.query(sql[0].rstrip(";"))) == len(found)
+
+
+def test_words_are_searched_in_values_and_sentences(client: TestClient) -> None:
+    """Beginnings of words find values and statements in any case; operators of the index are words like others."""
+    found = client.get("/search?words=norw&format=json").json()
+    text = shown(client, "/search?words=KRONE norwegian")
+
+    assert found["values"] == ["Norway", "Norwegian krone"]
+    assert all("Norw" in row["statement"] for row in found["statements"])
+    assert len(found["statements"]) == len({row["id"] for row in found["statements"]}) >= 1
+    assert "Norwegian krone" in text
+    for words in ("nothing of it", '"', "krone OR norw", "NEAR(", "text:krone", "*", "\x00", "\ud800"):
+        assert client.get(f"/search?{urlencode({'words': words}, errors='surrogatepass')}").status_code == 200
 
 
 def test_statements_are_ordered_and_paged(tmp_path: Path) -> None:
@@ -236,6 +264,42 @@ def test_hostile_texts_are_shown_and_never_run(tmp_path: Path) -> None:
             assert "U+202E" in text, address
         goal = urlencode({"goal": HOSTILE})
         assert "<script>alert" not in client.get(f"/ask?{goal}").text
+
+
+SPOILED = {
+    "rules.text": ("UPDATE rules SET text = 'this is (not a rule'", "rule currency:1"),
+    "rule_texts.text": ("UPDATE rule_texts SET text = '(((( bad'", "A kept rule file cannot be read"),
+    "predicates.kind": ("UPDATE predicates SET kind = 'x' WHERE rowid = 1", "The kind of the stored predicate"),
+    "predicates.argument_types": ("UPDATE predicates SET argument_types = 'x' WHERE rowid = 1", "argument_types"),
+    "facts.arguments": ("UPDATE facts SET arguments = 'spoiled' WHERE rowid = 1", "spoiled"),
+    "facts.types": ("UPDATE facts SET types = 'x'", "facts.types"),
+    "statements.substitution": ("UPDATE statements SET substitution = 'x' WHERE rowid = 2", "statements.substitution"),
+    "statements.distribution": ("UPDATE statements SET distribution = 'x' WHERE rowid = 2", "statements.distribution"),
+    "runs.settings": ("UPDATE runs SET settings = 'x'", "runs.settings"),
+    "runs.summary": ("UPDATE runs SET summary = '[1]'", "runs.summary"),
+    "candidates.value": ("UPDATE candidates SET value = 'x'", "candidates.value"),
+    "questions.patterns": ("UPDATE questions SET patterns = 'x'", "questions.patterns"),
+    "calls.request": ("UPDATE calls SET request = 'x'", "calls.request"),
+    "decisions.assessment_ids": ("UPDATE decisions SET assessment_ids = 'x'", "decisions.assessment_ids"),
+    "constants.constant": ("UPDATE constants SET constant = 'x'", "type_facts.constant"),
+}
+"""A change of a cell by another program, and the words by which a page names it."""
+
+
+@pytest.mark.parametrize("cell", SPOILED)
+def test_a_row_that_cannot_be_read_breaks_no_page(database: Path, tmp_path: Path, cell: str) -> None:
+    """Every page, judging too, is shown without the row that another program spoiled, and pages that need it name it."""
+    sql, words = SPOILED[cell]
+    shutil.copy(database, tmp_path / "kb.db")
+    with sqlite3.connect(tmp_path / "kb.db") as connection:
+        connection.execute(sql)
+    connection.close()
+    app = browser_app(Browser(tmp_path / "kb.db", judge=True))
+    with TestClient(app, base_url="http://localhost") as client:
+        texts = [shown(client, address) for address in (*PAGES, f"/statement/{first_statement(client)}")]
+
+    assert any(words in text for text in texts)
+    assert "judged" in texts[PAGES.index("/judge?voter=ann")]
 
 
 @pytest.mark.parametrize(

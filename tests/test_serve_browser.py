@@ -83,7 +83,14 @@ def addresses(database: Path) -> tuple[str, ...]:
         identity = kb.runs()[0].id
     return (
         *("/", "/statements", f"/statement/{of_search}", "/rules", "/rule/currency", "/predicates"),
-        *("/predicate/is_a_city_in/2", "/entity?name=Norway", "/map", "/runs", f"/run/{identity}"),
+        *(
+            "/predicate/is_a_city_in/2",
+            "/entity?name=Norway",
+            "/search?words=norw",
+            "/map",
+            "/runs",
+            f"/run/{identity}",
+        ),
         *("/ask?goal=uses_currency('Norway', X)", "/why?atom=uses_currency('Norway', euro)"),
         *("/judge", "/judge?voter=ann", "/nothing"),
         *(f"/statement/{hostile}", f"/entity?name={quote(HOSTILE, safe='')}"),

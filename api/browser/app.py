@@ -10,7 +10,8 @@ import csv
 import io
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -27,11 +28,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from hapax.api.browser import pages, tables
-from hapax.api.browser.judging import Judging
+from hapax.api.browser.judging import ItemToJudge, Judging
 from hapax.api.browser.mapping import rule_map
 from hapax.api.browser.pages import NotStored
 from hapax.api.browser.tables import Page, StoredTable, WantedStatements
-from hapax.api.kept_rules import kept_rules
+from hapax.api.kept_rules import read_kept
 from hapax.api.operations import load_rules, near_misses, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
 from hapax.engine.search.query_options import QueryOptions
@@ -39,6 +40,7 @@ from hapax.evaluation.report.page import page_environment, report_style
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.word_index import WordIndex
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -48,6 +50,8 @@ POLICY = (
 )
 TOKEN = "hapax_token"  # noqa: S105  the name of the cookie
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
+INDEX_SECONDS = 2.0
+"""How long a search waits for the index of words; a page that comes without it asks again."""
 
 Linker = Callable[[Sequence[Any]], str]
 
@@ -64,18 +68,32 @@ class Browser:
     rules: Sequence[str | Path] = ()
     token: str = ""
     judge: bool = False
-    _libraries: dict[Any, Library] = field(default_factory=dict)
+    _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
     _goals: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
 
     def open(self) -> KnowledgeBase:
-        return KnowledgeBase(self.database, read_only=True)
+        """The knowledge base; rows that cannot be read are left out and named."""
+        kb = KnowledgeBase(self.database, read_only=True)
+        kb.unreadable = {}
+        return kb
 
     def library(self, kb: KnowledgeBase) -> Library:
-        """The rules, read again only when the knowledge base keeps others."""
-        key = tuple((record.name, record.checksum) for record in kb.rule_texts())
+        """The rules, read again only when the knowledge base keeps others. Kept ones that cannot be read are named."""
+        key = tuple((record.name, record.text) for record in kb.rule_texts())
         if key not in self._libraries:
-            self._libraries = {key: load_rules(*self.rules) if self.rules else kept_rules(kb) or load_rules()}
-        return self._libraries[key]
+            self._libraries = {key: self._read(kb)}
+        library, faults = self._libraries[key]
+        for fault in faults:
+            kb.leave_out(fault, "A kept rule file cannot be read: ")
+        return library
+
+    def _read(self, kb: KnowledgeBase) -> tuple[Library, list[HapaxError]]:
+        if self.rules:
+            return load_rules(*self.rules), []
+        read = read_kept(kb)
+        if read is None:
+            return load_rules(), []
+        return read.library, [HapaxError(diagnostic.text) for diagnostic in read.diagnostics]
 
 
 def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
@@ -89,6 +107,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/rules", views.rules),
         Route("/predicates", views.predicates),
         Route("/predicate/{name:path}/{arity:int}", views.predicate),
+        Route("/search", views.search),
         Route("/entity", views.entity),
         Route("/map", views.map),
         Route("/ask", views.ask),
@@ -112,6 +131,7 @@ class _Views:
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._judging = Judging(browser.database)
+        self._words = WordIndex(browser.database)
         self._templates = page_environment(("hapax.api.browser", "templates"))
         self._templates.globals |= {
             "entity_url": _entity_url,
@@ -125,11 +145,20 @@ class _Views:
 
     # Answers
 
+    @contextmanager
+    def _open(self, request: Request) -> Iterator[KnowledgeBase]:
+        """The knowledge base for a request, whose page names the rows that could not be read."""
+        with self._browser.open() as kb:
+            request.state.unreadable = kb.unreadable
+            yield kb
+
     def _page(self, request: Request, template: str, **values: Any) -> Response:
         """The page, or a refusal where the token is missing."""
         if (refused := self._refused(request)) is not None:
             return refused
-        text = self._templates.get_template(f"{template}.html.jinja").render(request=request, **values)
+        unreadable = getattr(request.state, "unreadable", ())
+        page = self._templates.get_template(f"{template}.html.jinja")
+        text = page.render(request=request, unreadable=unreadable, **values)
         response = self._secured(Response(text, media_type="text/html"))
         if self._browser.token and request.query_params.get("token"):
             response.set_cookie(TOKEN, self._browser.token, httponly=True, samesite="strict")
@@ -165,7 +194,7 @@ class _Views:
             return refused
         form = request.query_params.get("format", "html")
         page = Page(_number(request.query_params, "page", 1), tables.ROWS if form == "html" else tables.MOST_ROWS)
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             table = read(kb, page)
         if form == "json":
             return self._secured(JSONResponse(table.to_json()))
@@ -197,7 +226,7 @@ class _Views:
     # Pages
 
     def front(self, request: Request) -> Response:
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             counts = kb.row_counts()
             rules, runs = tables.rules(kb), tables.runs(kb, Page(rows=5))
         return self._page(request, "front", title="Overview", counts=counts, rules=rules, runs=runs, linked=_LINKS)
@@ -207,13 +236,13 @@ class _Views:
         wanted = WantedStatements(
             asked.get("words", ""), asked.get("rule", ""), asked.get("end", ""), asked.get("order", "stored")
         )
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             names = [record.name for record in kb.rules()]
         filters = {"wanted": wanted, "rules": names, "orders": list(tables.ORDERS)}
         return self._table(request, "Statements", lambda kb, page: tables.statements(kb, wanted, page), filters=filters)
 
     def statement(self, request: Request) -> Response:
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             shown = pages.statement_page(kb, self._browser.library(kb), request.path_params["identity"])
         return self._page(request, "statement", title=shown.record.text, shown=shown)
 
@@ -221,7 +250,7 @@ class _Views:
         return self._table(request, "Rules", lambda kb, _: tables.rules(kb))
 
     def rule(self, request: Request) -> Response:
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             shown = pages.rule_page(kb, self._browser.library(kb), request.path_params["name"])
         return self._page(request, "rule", title=f"Rule {shown.record.name}", shown=shown)
 
@@ -237,7 +266,7 @@ class _Views:
         if request.query_params.get("format"):
             return self._table(request, indicator, lambda kb, page: tables.facts(kb, indicator, page))
         number = _number(request.query_params, "page", 1)
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             labels = pages.labels(kb, self._browser.library(kb))
             known = tables.facts(kb, indicator, Page(number))
             stopped = tables.rejected(kb, pages.FEW, predicate=name)
@@ -249,12 +278,23 @@ class _Views:
         return self._page(request, "predicate", title=indicator, **values)
 
     def entity(self, request: Request) -> Response:
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             shown = pages.entity_page(kb, request.query_params.get("name", ""))
         return self._page(request, "entity", title=shown.name, shown=shown)
 
+    def search(self, request: Request) -> Response:
+        """Values and sentences that contain all words, the best first."""
+        words = request.query_params.get("words", "").strip()
+        if not self._words.ready(INDEX_SECONDS):
+            return self._page(request, "search", title="Search", words=words, shown=None)
+        with self._open(request) as kb:
+            shown = pages.search_page(kb, self._words.search(words))
+        if request.query_params.get("format") == "json":
+            return self._refused(request) or self._secured(JSONResponse(shown.to_json()))
+        return self._page(request, "search", title="Search", words=words, shown=shown)
+
     def map(self, request: Request) -> Response:
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             drawn = rule_map(self._browser.library(kb))
         return self._page(request, "map", title="Map of predicates and rules", map=drawn)
 
@@ -262,7 +302,7 @@ class _Views:
         """A goal with its answers."""
         goal = request.query_params.get("goal", "").strip()
         answers, faults, near = None, "", list[str]()
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             library = self._browser.library(kb)
             names = sorted(pages.labels(kb, library))
             if goal:
@@ -280,7 +320,7 @@ class _Views:
     def why(self, request: Request) -> Response:
         """The story of an atom: why it holds, or why it does not."""
         atom = request.query_params.get("atom", "").strip()
-        with self._browser.open() as kb, self._browser._goals:
+        with self._open(request) as kb, self._browser._goals:
             library = self._browser.library(kb)
             try:
                 explanation = why(atom, library, kb)
@@ -293,7 +333,7 @@ class _Views:
         return self._table(request, "Runs", tables.runs)
 
     def run(self, request: Request) -> Response:
-        with self._browser.open() as kb:
+        with self._open(request) as kb:
             shown = pages.run_page(kb, request.path_params["identity"])
         return self._page(request, "run", title=f"Run {shown.run.id}", shown=shown)
 
@@ -315,8 +355,12 @@ class _Views:
                 await run_in_threadpool(self._judging.vote, voter, *cells)
             return self._secured(RedirectResponse(f"/judge?{urlencode({'voter': voter})}", 303))
         skip = _number(request.query_params, "skip", 0)
-        shown = await run_in_threadpool(self._judging.next, voter, skip) if voter else None
+        shown = await run_in_threadpool(self._next_to_judge, request, voter, skip) if voter else None
         return self._page(request, "judge", title="Judge", voter=voter, shown=shown)
+
+    def _next_to_judge(self, request: Request, voter: str, skip: int) -> ItemToJudge | None:
+        with self._open(request) as kb:
+            return self._judging.next(kb, voter, skip)
 
 
 def _number(asked: QueryParams, name: str, default: int) -> int:

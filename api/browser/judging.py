@@ -42,20 +42,19 @@ class Judging:
 
     database: Path
 
-    def next(self, voter: str, skip: int) -> ItemToJudge | None:
-        """The next statement that the voter has not judged; None when there is none left."""
+    def next(self, kb: KnowledgeBase, voter: str, skip: int) -> ItemToJudge | None:
+        """The next readable statement that the voter has not judged; None when there is none left."""
         check_voter_names((voter,))
-        with KnowledgeBase(self.database, read_only=True) as kb:
-            chosen = kb.query(_UNJUDGED, (voter, SOUNDNESS_QUESTION, skip))
-            ((judged,),) = kb.query(
-                "SELECT count(*) FROM votes WHERE voter = ? AND question = ?", (voter, SOUNDNESS_QUESTION)
-            )
-            ((statements,),) = kb.query("SELECT count(DISTINCT id) FROM statements")
-            if not chosen:
-                return None
-            stored = kb.select(STATEMENTS, "WHERE statements.rowid = ?", [chosen[0][0]])
-            (item,) = ItemSource(kb, SheetKind.SOUNDNESS).items(stored)
-        return ItemToJudge(item, judged, statements, skip)
+        ((judged,),) = kb.query(
+            "SELECT count(*) FROM votes WHERE voter = ? AND question = ?", (voter, SOUNDNESS_QUESTION)
+        )
+        ((statements,),) = kb.query("SELECT count(DISTINCT id) FROM statements")
+        while chosen := kb.query(_UNJUDGED, (voter, SOUNDNESS_QUESTION, skip)):
+            if stored := kb.select(STATEMENTS, "WHERE statements.rowid = ?", [chosen[0][0]]):
+                (item,) = ItemSource(kb, SheetKind.SOUNDNESS).items(stored)
+                return ItemToJudge(item, judged, statements, skip)
+            skip += 1
+        return None
 
     def vote(self, voter: str, item_id: str, answer: str, comment: str) -> None:
         """Store a vote; a second one of the same voter replaces it. Raises HapaxError for what is not on the sheet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from hapax.api.browser.tables import Page, StoredTable, WantedStatements
 from hapax.engine.explain import Story, why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
+from hapax.engine.search.certifying import StoredCertificate, certificates_of
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.report.drawing import Graph, Histogram, graph
 from hapax.evaluation.report.reading import statements_of
@@ -18,10 +19,12 @@ from hapax.evaluation.report.runs import RuleSummary, chosen_run, costs_in, run_
 from hapax.evaluation.report.sections import StoryLine, nested, score_histogram, tally_rules, vote_counts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import Distribution, RuleRecord, RunRecord, StatementRecord
-from hapax.kb.rows import STATEMENTS
+from hapax.kb.rows import CANDIDATES, QUESTIONS, STATEMENTS
 from hapax.kb.store import STANDING, KnowledgeBase
+from hapax.kb.word_index import WordMatches
 
 FEW = Page(rows=10)
 
@@ -56,15 +59,47 @@ def entity_page(kb: KnowledgeBase, name: str) -> EntityPage:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchPage:
+    """Values and statements (id and sentence) with some words, the best first; numbers of all of them."""
+
+    names: tuple[str, ...]
+    name_count: int
+    statements: list[tuple[str, str]]
+    statement_count: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The matches as the page lists them."""
+        statements = [{"id": identity, "statement": text} for identity, text in self.statements]
+        counts = {"value_count": self.name_count, "statement_count": self.statement_count}
+        return {"values": list(self.names), "statements": statements, **counts}
+
+
+def search_page(kb: KnowledgeBase, matches: WordMatches) -> SearchPage:
+    """The page of a search: each statement that stands once."""
+    marks = ",".join("?" * len(matches.rows))
+    text = "'If ' || premise || ', then ' || conclusion || '.'"
+    sql = f"SELECT rowid, id, {text} FROM statements WHERE {STANDING} AND statements.rowid IN ({marks})"  # noqa: S608
+    found = {row: (identity, sentence) for row, identity, sentence in kb.query(sql, matches.rows)}
+    # In the order of the matches; a statement at both ends has two rows.
+    statements = dict(found[row] for row in matches.rows if row in found)
+    return SearchPage(matches.names, matches.name_count, list(statements.items()), matches.row_count)
+
+
+@dataclass(frozen=True, slots=True)
 class StatementPage:
-    """A statement with its ends, values, votes and proof. `more`: lines of the proof that are left out."""
+    """A statement with its ends, values, votes and proof. `more`: lines of the proof that are left out.
+
+    `certificates`: promises on the facts of the proof; `misses`: claims that failed a gate where its facts passed.
+    """
 
     record: StatementRecord
-    ends: list[str]
+    ends: list[Distribution]
     values: list[tuple[str, str]]
     lines: list[StoryLine]
     more: int
     votes: tuple[tuple[str, str, int], ...]
+    certificates: list[StoredCertificate]
+    misses: list[NearMiss]
 
 
 def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> StatementPage:
@@ -77,7 +112,54 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
     lines, more = story_lines(why_statement(theory, record))
     values = [(name, str(value)) for name, value in record.substitution]
     votes = vote_counts(kb.votes(record.id))
-    return StatementPage(record, sorted({statement.distribution for statement in stored}), values, lines, more, votes)
+    ends = sorted({statement.distribution for statement in stored})
+    facts = kb.facts_by_id(text for (text,) in kb.query(_PROOF_FACTS, (record.id,))).values()
+    misses = near_misses(kb, [fact.candidate_id for fact in facts if fact.candidate_id])
+    return StatementPage(record, ends, values, lines, more, votes, certificates_of(kb, facts), misses)
+
+
+_PROOF_FACTS = "SELECT fact_id FROM statement_facts WHERE key IN (SELECT key FROM statements WHERE id = ?)"
+
+_RIVALS = """
+SELECT DISTINCT rivals.question_id, rivals.id, decisions.gate, decisions.score, decisions.threshold, decisions.reason
+FROM candidates JOIN candidates AS rivals ON rivals.question_id = candidates.question_id
+JOIN decisions ON decisions.subject = rivals.id
+WHERE candidates.id = ? AND decisions.accepted = 0 AND decisions.score < decisions.threshold
+AND rivals.value <> candidates.value
+ORDER BY decisions.threshold - decisions.score LIMIT ?
+"""
+"""Other answers to the question of a candidate that a gate rejected by their score, the closest first."""
+MISSES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """A claim that a gate rejected by its score, beside facts that passed it."""
+
+    atom: str
+    gate: str
+    score: float
+    threshold: float
+    reason: str
+
+
+def near_misses(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[NearMiss]:
+    """Rejected answers to the questions of these candidates that are not facts all the same, the closest first."""
+    closest: dict[str, NearMiss] = {}
+    for candidate_id in candidate_ids:
+        rivals = kb.query(_RIVALS, (candidate_id, 2 * MISSES))
+        questions = {
+            row.question.id: row.question for row in kb.select_in(QUESTIONS, "id", {rival[0] for rival in rivals})
+        }
+        candidates = {record.id: record for record in kb.select_in(CANDIDATES, "id", {rival[1] for rival in rivals})}
+        for question_id, rival_id, *decision in rivals:
+            if question_id in questions and rival_id in candidates:
+                pattern, value = questions[question_id].patterns[0], candidates[rival_id].value
+                arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
+                if kb.fact(pattern.predicate, arguments) is None:
+                    atom = str(Atom(pattern.predicate, tuple(map(Constant, arguments))))
+                    closest.setdefault(atom, NearMiss(atom, *decision))
+    return sorted(closest.values(), key=lambda miss: miss.threshold - miss.score)[:MISSES]
 
 
 def story_lines(story: Story) -> tuple[list[StoryLine], int]:

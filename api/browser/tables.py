@@ -139,7 +139,9 @@ def facts(kb: KnowledgeBase, indicator: str, page: Page, value: str = "") -> Sto
     if indicator:
         name, _, arity = indicator.rpartition("/")
         select.where("predicate = ?", name)
-        select.where("json_array_length(arguments) = ?", int(arity) if arity.isdecimal() else -1)
+        # A row that another program spoiled has no arity, and is shown as it is.
+        length = "CASE WHEN json_valid(arguments) THEN json_array_length(arguments) END"
+        select.where(f"coalesce({length} = ?, 1)", int(arity) if arity.isdecimal() else -1)
     if value:
         select.where("instr(arguments, ?) > 0", _encoded(value))
     select.order = "predicate, facts.rowid"
@@ -166,7 +168,7 @@ def rejected(kb: KnowledgeBase, page: Page, *, predicate: str = "", value: str =
     select.order = "decisions.rowid"
     columns = ("asked", "value", "gate", "score", "threshold", "reason")
     table = select.table(kb, columns, page)
-    rows = [(_asked(patterns), _text(json.loads(text)), *rest) for patterns, text, *rest in table.rows]
+    rows = [(_asked(patterns), _value(text), *rest) for patterns, text, *rest in table.rows]
     return StoredTable(columns, rows, table.sql, page, table.more)
 
 
@@ -201,19 +203,37 @@ def _encoded(value: str) -> str:
     return value if value.lstrip("-").isdecimal() else json.dumps(value, ensure_ascii=False)
 
 
+def _value(cell: str) -> str:
+    """The text of a value's cell; of one that another program spoiled, the cell itself."""
+    try:
+        return _text(json.loads(cell))
+    except ValueError:
+        return _unreadable(cell)
+
+
+def _unreadable(cell: str) -> str:
+    return f"{cell} (unreadable)"
+
+
 def _text(value: object) -> str:
     return str(value["decimal"]) if isinstance(value, dict) and "decimal" in value else str(value)
 
 
 def _texts(arguments: str) -> tuple[str, ...]:
-    """The arguments of a fact."""
-    return tuple(_text(value) for value in json.loads(arguments))
+    """The arguments of a fact; of a cell that another program spoiled, the cell itself."""
+    try:
+        return tuple(_text(value) for value in json.loads(arguments))
+    except (ValueError, TypeError):
+        return (_unreadable(arguments),)
 
 
 def _asked(patterns: str) -> str:
     """A question's patterns as goals with the place of the value as `?`."""
     goals = []
-    for predicate, arguments in json.loads(patterns):
-        cells = ["?" if argument is None else _text(argument) for argument in arguments]
-        goals.append(f"{predicate}({', '.join(cells)})")
+    try:
+        for predicate, arguments in json.loads(patterns):
+            cells = ["?" if argument is None else _text(argument) for argument in arguments]
+            goals.append(f"{predicate}({', '.join(cells)})")
+    except (ValueError, TypeError):
+        return _unreadable(patterns)
     return " & ".join(goals)

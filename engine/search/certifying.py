@@ -13,7 +13,7 @@ from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
-from hapax.kb.records import CertificateRecord, PredicateRecord, RunRecord, content_id
+from hapax.kb.records import CertificateRecord, FactRecord, PredicateRecord, RunRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.prompts import critic_prompt
 
@@ -200,6 +200,18 @@ def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[Store
                 reasons.append(f"the wording of {indicator} has changed since")
         stored.append(StoredCertificate(record, "; ".join(filter(None, reasons))))
     return stored
+
+
+def certificates_of(kb: KnowledgeBase, facts: Iterable[FactRecord]) -> list[StoredCertificate]:
+    """The certificates of the facts' runs that cover them, each once; a fact that a source states needs none."""
+    covered: dict[str, set[str]] = {}
+    for fact in facts:
+        if fact.source is not Source.GIVEN and not fact.basis and fact.run_id is not None:
+            covered.setdefault(fact.run_id, {ALL_FACTS}).add(f"{fact.predicate}/{len(fact.arguments)}")
+    stored = stored_certificates(kb, covered)
+    return [
+        certificate for certificate in stored if certificate.record.fact_group in covered[certificate.record.run_id]
+    ]
 
 
 def prompt_version() -> str:

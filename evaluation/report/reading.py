@@ -37,7 +37,7 @@ def streamed(kb: KnowledgeBase, sql: str, parameters: Sequence[object] = ()) -> 
 def statements_of(kb: KnowledgeBase, run_id: str) -> Iterator[StatementRecord]:
     """Statements of a run without their proofs, which take most of the space."""
     sql = f"{_WITHOUT_PROOFS.select} WHERE statements.run_id = ? AND {STANDING} ORDER BY statements.rowid"
-    return map(_WITHOUT_PROOFS.read, streamed(kb, sql, (run_id,)))
+    return kb.read_rows(_WITHOUT_PROOFS, streamed(kb, sql, (run_id,)))
 
 
 def proved(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> list[StatementRecord]:

@@ -95,9 +95,21 @@ def stored_library(kb: KnowledgeBase, rules: Container[str] | None = None) -> Li
         templates = None
         if predicate.affirmative:
             templates = Templates(predicate.affirmative, predicate.negated, predicate.question)
-        kind = PredicateKind(predicate.kind)
+        try:
+            kind = PredicateKind(predicate.kind)
+        except ValueError:
+            kinds = ", ".join(PredicateKind)
+            fault = HapaxError(f"{predicate.kind!r} is none of {kinds}. Search with its rules again.")
+            kb.leave_out(fault, f"The kind of the stored predicate {predicate.indicator} cannot be read: ")
+            continue
         signatures.append(PredicateSignature(predicate.name, predicate.argument_types, kind, templates))
     # Rules are parsed with the signatures, which say what kinds of predicates they use.
     library = Library(signatures=tuple(signatures))
-    records = [record for record in kb.rules() if rules is None or record.name in rules]
-    return replace(library, rules=tuple(parse_rule(record.text, library).named(record.name) for record in records))
+    parsed = []
+    for record in kb.rules():
+        if rules is None or record.name in rules:
+            try:
+                parsed.append(parse_rule(record.text, library, f"rule {record.name}").named(record.name))
+            except HapaxError as fault:
+                kb.leave_out(fault, "A stored rule cannot be read: ")
+    return replace(library, rules=tuple(parsed))

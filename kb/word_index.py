@@ -1,0 +1,166 @@
+"""Full-text search over the sentences and values of a knowledge base, by an index that is kept beside it.
+
+The index (SQLite's FTS5) lies in a temporary database of the process, not in the file: a reader needs no right to
+write, no writer pays for it, and files stay as small as they are.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hapax.kb.connection import reading_uri, translated
+from hapax.kb.values import refusal
+
+BEST = 100
+"""Sentences and values that a search returns, each."""
+MOST_RANKED = 20_000
+"""With more sentences than this, the first ones are taken instead of the best: ranking all of them takes seconds."""
+
+_TOKENS = "tokenize = \"unicode61 remove_diacritics 2\", prefix = '2 3'"
+_TABLES = f"""
+CREATE VIRTUAL TABLE sentences USING fts5(text, content = '', {_TOKENS});
+CREATE VIRTUAL TABLE names USING fts5(text, {_TOKENS});
+"""
+
+_SENTENCES = "SELECT rowid, premise || ' ' || conclusion FROM stored.statements WHERE rowid > ?"
+# Decimals are objects in cells; what another program spoiled has no values.
+_CELL = "CASE cell.type WHEN 'object' THEN json_extract(cell.value, '$.decimal') ELSE cell.value END"
+_NAMES = f"""
+SELECT {_CELL} AS name
+FROM stored.facts, json_each(CASE WHEN json_valid(facts.arguments) THEN facts.arguments ELSE '[]' END) AS cell
+WHERE facts.rowid > ?1
+UNION
+SELECT {_CELL}
+FROM stored.candidates, json_each(
+    CASE WHEN json_valid(candidates.value) THEN json_array(json(candidates.value)) ELSE '[]' END
+) AS cell
+WHERE candidates.rowid > ?2
+"""  # noqa: S608  ours
+_STATE = """
+SELECT (SELECT max(rowid) FROM stored.statements), (SELECT count(*) FROM stored.statements),
+    (SELECT total(length(premise) + length(conclusion)) FROM stored.statements),
+    (SELECT max(rowid) FROM stored.facts), (SELECT count(*) FROM stored.facts),
+    (SELECT max(rowid) FROM stored.candidates), (SELECT count(*) FROM stored.candidates)
+"""
+"""The last rows, their numbers and the length of the sentences, by which a change of older rows is noticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordMatches:
+    """Rows of `statements`, and values, that contain all words, the best first, with their numbers in all."""
+
+    rows: tuple[int, ...]
+    row_count: int
+    names: tuple[str, ...]
+    name_count: int
+
+
+class WordIndex:
+    """An index of one file, which follows its changes. Calls from different threads wait for each other."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        # An empty name: a temporary database, which SQLite deletes with its connection.
+        self._connection = sqlite3.connect("", uri=True, check_same_thread=False, isolation_level=None)
+        self._connection.executescript(_TABLES)
+        self._first: threading.Thread | None = None
+        self._stamp: tuple[tuple[int, int] | None, ...] = ()
+        self._state: tuple[float, ...] = (0,) * 7
+
+    def ready(self, seconds: float) -> bool:
+        """True if the index is there, for which at most `seconds` are waited; it is made in a thread if need be."""
+        if self._first is None:
+            self._first = threading.Thread(target=self._begin, daemon=True)
+            self._first.start()
+        self._first.join(seconds)
+        return not self._first.is_alive()
+
+    def _begin(self) -> None:
+        # A file that cannot be read is an error of the search that follows.
+        with self._lock, suppress(sqlite3.Error):
+            self._follow()
+
+    def close(self) -> None:
+        """Delete the index."""
+        with self._lock:
+            self._connection.close()
+
+    def search(self, words: str) -> WordMatches:
+        """Sentences and values with all words or words that begin with them, in any case, accents left aside.
+
+        Raises HapaxError for a file that cannot be read.
+        """
+        # Quoted each, no word is an operator of FTS5.
+        terms = [f'"{word.replace(chr(34), chr(34) * 2)}"*' for word in words.split() if any(map(str.isalnum, word))]
+        if not terms or refusal(words):
+            return WordMatches((), 0, (), 0)
+        with self._lock, translated(str(self._path)):
+            self._follow()
+            rows, row_count = self._matches("sentences", "rowid", " ".join(terms))
+            names, name_count = self._matches("names", "text", " ".join(terms))
+        return WordMatches(tuple(map(int, rows)), row_count, tuple(map(str, names)), name_count)
+
+    def _matches(self, table: str, column: str, terms: str) -> tuple[list[int | str], int]:
+        run = self._connection.execute
+        ((count,),) = run(f"SELECT count(*) FROM {table} WHERE {table} MATCH ?", (terms,))  # noqa: S608  ours
+        order = "rank, rowid" if count <= MOST_RANKED else "rowid"
+        sql = f"SELECT {column} FROM {table} WHERE {table} MATCH ? ORDER BY {order} LIMIT ?"  # noqa: S608  ours
+        return [cell for (cell,) in run(sql, (terms, BEST))], count
+
+    def _follow(self) -> None:
+        """Bring the index up to date: add new rows; if older ones have changed, index everything anew."""
+        stamp = tuple(_stamp(Path(f"{self._path}{end}")) for end in ("", "-wal"))
+        if stamp == self._stamp:
+            return
+        run = self._connection.execute
+        run("ATTACH DATABASE ? AS stored", (reading_uri(self._path),))
+        try:
+            run("BEGIN")
+            state = tuple(cell or 0 for cell in run(_STATE).fetchone())
+            if state != self._state:
+                self._add()
+            run("COMMIT")
+            self._stamp, self._state = stamp, state
+        finally:
+            if self._connection.in_transaction:
+                run("ROLLBACK")
+            run("DETACH DATABASE stored")
+
+    def _add(self) -> None:
+        """Index what is not indexed yet; everything, if older rows are not as they were."""
+        run = self._connection.execute
+        last, _, length, last_fact, facts, last_candidate, candidates = self._state
+        # The rows before the last indexed one, as they are now.
+        before = run(
+            "SELECT count(*), total(length(premise) + length(conclusion)), "
+            "(SELECT count(*) FROM stored.facts WHERE rowid <= ?2), "
+            "(SELECT count(*) FROM stored.candidates WHERE rowid <= ?3) FROM stored.statements WHERE rowid <= ?1",
+            (last, last_fact, last_candidate),
+        ).fetchone()
+        if tuple(before) != (self._state[1], length, facts, candidates):
+            run("INSERT INTO sentences (sentences) VALUES ('delete-all')")
+            run("DELETE FROM names")
+            last = last_fact = last_candidate = 0
+        run(f"INSERT INTO sentences (rowid, text) {_SENTENCES}", (last,))
+        run("CREATE TEMP TABLE IF NOT EXISTS known (name TEXT PRIMARY KEY) WITHOUT ROWID")
+        if not last_fact and not last_candidate:
+            run("DELETE FROM temp.known")
+        new = f"SELECT name FROM ({_NAMES}) WHERE name IS NOT NULL AND name NOT IN (SELECT name FROM temp.known)"  # noqa: S608
+        run(f"CREATE TEMP TABLE new_names AS {new}", (last_fact, last_candidate))
+        run("INSERT INTO names (text) SELECT name FROM temp.new_names")
+        run("INSERT OR IGNORE INTO temp.known SELECT name FROM temp.new_names")
+        run("DROP TABLE temp.new_names")
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Time of the last change and size of a file; None if there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
