@@ -163,6 +163,8 @@ class Rule:
     withdrawn: str | None = None
     by_declaration: bool = field(default=False, compare=False, repr=False)
     """A property's declaration stands for the rule, which proofs name (`Library.closure_rules`)."""
+    probability: float | None = field(default=None, compare=False, repr=False)
+    """The score of the entailment that the rule stands for; None for a rule that a person wrote."""
 
     @property
     def literals(self) -> tuple[Literal, ...]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -444,6 +447,51 @@ def test_remedies_of_rules_and_of_entailments_leave_the_conclusion() -> None:
     assert len(redundant) == 1
     assert "longer" in redundant[0]
     assert [fault.code for fault in entailment_faults(library, strong)] == []
+
+
+NAMES = "pqrst"
+
+
+@st.composite
+def rules_and_edges(draw: st.DrawFn) -> tuple[list[tuple[frozenset[str], str]], list[tuple[str, str]]]:
+    """Rules and entailments over predicates of one argument: premises with a conclusion, and pairs."""
+    name = st.sampled_from(NAMES)
+    rules = draw(st.lists(st.tuples(st.frozensets(name, min_size=1, max_size=3), name), min_size=1, max_size=6))
+    pairs = draw(st.lists(st.tuples(name, name), max_size=4))
+    return [(premise, head) for premise, head in rules if head not in premise], [
+        pair for pair in pairs if len(set(pair)) == 2
+    ]
+
+
+def closure(known: Iterable[str], rules: Sequence[tuple[frozenset[str], str]]) -> set[str]:
+    found, size = set(known), -1
+    while len(found) > size:
+        size = len(found)
+        found.update(head for premise, head in rules if premise <= found)
+    return found
+
+
+@given(rules_and_edges())
+def test_obeying_all_remedies_loses_no_conclusion(
+    generated: tuple[list[tuple[frozenset[str], str]], list[tuple[str, str]]],
+) -> None:
+    """Whatever rules are named for removal, by rules alone or by entailments, the others conclude the same without them."""
+    rules, pairs = generated
+    lines = [
+        f"@name r{number}\n{' & '.join(f'{name}(Thing X)' for name in sorted(premise))} -> {head}(Thing X)\n"
+        for number, (premise, head) in enumerate(rules)
+    ]
+    library = parse_library([("random.rules", "".join(lines))])
+    found = [edge(f"{first}(Thing X)", f"{second}(Thing X)", 0.9) for first, second in pairs]
+    faults = [*duplicate_and_subsumed_rules(library), *entailment_faults(library, found)]
+    # A remedy may offer a choice; the first is to remove.
+    removed = {int(number) for fault in faults for number in re.findall(r"^Remove rule r(\d+)", fault.remedy)}
+    stronger = [(frozenset({first}), second) for first, second in pairs]
+    kept = [rule for number, rule in enumerate(rules) if number not in removed]
+
+    for size in range(len(NAMES) + 1):
+        for known in combinations(NAMES, size):
+            assert closure(known, [*kept, *stronger]) == closure(known, [*rules, *stronger])
 
 
 def test_a_weak_way_back_does_not_silence_a_strong_direction() -> None:

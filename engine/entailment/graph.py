@@ -100,6 +100,7 @@ class Edge:
             principle=default_principle(polarity),
             polarity=polarity,
             place=Place(ENTAILS, 1, 1),
+            probability=self.score,
         )
 
     @property
@@ -200,9 +201,8 @@ def with_entailments(library: Library, found: Iterable[Edge]) -> Library:
 
 
 def entailment_scores(library: Library) -> dict[str, float]:
-    """The scores of the rules that stand for entailments, by the name of the rule, which shows them to four digits."""
-    names = [rule.name for rule in library.rules if rule.place.file == ENTAILS]
-    return {name: float(name.rpartition("(")[2].rstrip(")")) for name in names}
+    """The scores of the rules that stand for entailments, by the name of the rule."""
+    return {rule.name: rule.probability for rule in library.rules if rule.probability is not None}
 
 
 def _renamed(atom: Atom, names: dict[str, str]) -> Atom:

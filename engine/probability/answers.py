@@ -14,7 +14,7 @@ from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.probability.exact import MOST_NODES, TooLarge, exact
 from hapax.engine.probability.goals import GOAL, goal_rules, rule_of, with_rules
 from hapax.engine.probability.ground import GroundProgram
-from hapax.engine.probability.grounding import Chances, edge_scores, ground
+from hapax.engine.probability.grounding import Chances, ground
 from hapax.engine.probability.proofs import best_proof, best_proofs, bounds, supports
 from hapax.engine.search.score_maps import ScoreMaps, fact_probabilities
 from hapax.grammar.arguments import checked
@@ -99,8 +99,8 @@ class ProbableAnswers:
 
 
 def chances_of(kb: KnowledgeBase, together: Together = "") -> Chances:
-    """The chances of a knowledge base's facts and entailments, calibrated where it stores a calibration."""
-    return Chances(fact_probabilities(kb), edge_scores(kb), _groups(kb, together))
+    """The chances of a knowledge base's facts, calibrated where it stores a calibration."""
+    return Chances(fact_probabilities(kb), _groups(kb, together))
 
 
 def _groups(kb: KnowledgeBase, together: Together) -> Callable[[FactRecord], Hashable | None]:

@@ -7,9 +7,8 @@ worlds, so the instances are looked up without these negations, and the ground p
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from hapax.engine.entailment.graph import ENTAILS, edges
 from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, derivations, fact_key
 from hapax.engine.inference.session import PrologSession, QueryLimits
 from hapax.engine.inference.theory import Theory, open_session
@@ -21,24 +20,26 @@ from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable
 from hapax.kb.argument_index import one_state
 from hapax.kb.records import FactRecord
-from hapax.kb.store import KnowledgeBase
 
 
 @dataclass(frozen=True)
 class Chances:
-    """The probabilities of the random events: `of_fact` by stored fact, `of_edge` by the atoms of an entailment.
+    """The probabilities of stored facts; a fact without one is certain.
 
-    A fact without a probability is certain. `group_of`: the name of the random event that a fact shares with others.
+    `group_of`: the name of the random event that a fact shares with others.
     """
 
     of_fact: Callable[[FactRecord], float | None]
-    of_edge: Mapping[tuple[Atom, Atom], float] = field(default_factory=dict)
     group_of: Callable[[FactRecord], Hashable | None] = lambda _: None
 
 
-def edge_scores(kb: KnowledgeBase) -> dict[tuple[Atom, Atom], float]:
-    """The scores of the stored entailments by premise and hypothesis."""
-    return {(edge.premise, edge.hypothesis): edge.score for edge in edges(kb, 0.0)}
+def hidden_event(program: GroundProgram, rule: Rule) -> tuple[int, ...]:
+    """The random event on which a rule rests that stands for an entailment; none for other rules."""
+    if rule.probability is None:
+        return ()
+    node = program.node(("entailment", rule.literals[0].atom, rule.conclusion.atom))
+    program.weights[node] = rule.probability
+    return (node,)
 
 
 def relaxed(library: Library) -> Library:
@@ -133,11 +134,7 @@ class _Builder:
                 signed[literal.negated].append(self._node(atom))
                 if literal.negated:
                     self._negated.add(atom)
-        edge = (rule.literals[0].atom, rule.conclusion.atom) if rule.place.file == ENTAILS else None
-        if edge is not None and edge in self.chances.of_edge:
-            hidden = self.program.node(("entailment", *edge))
-            self.program.weights[hidden] = self.chances.of_edge[edge]
-            signed[False].append(hidden)
+        signed[False] += hidden_event(self.program, rule)
         self.program.add(self._node(head), signed[False], signed[True])
 
     def _node(self, atom: Atom) -> int:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 
-from hapax.engine.entailment.graph import ENTAILS
 from hapax.engine.inference.bulk_derivation import JoinedRows, joined_rows, read_statements
 from hapax.engine.inference.derive import BULK_LIMITS, relevant_library
 from hapax.engine.inference.theory import Theory
 from hapax.engine.probability.answers import Evaluator, Probability, ProbabilityOptions, chances_of, grounded
 from hapax.engine.probability.goals import GOAL, rule_of
 from hapax.engine.probability.ground import GroundProgram
-from hapax.engine.probability.grounding import Chances
+from hapax.engine.probability.grounding import Chances, hidden_event
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Value
@@ -58,8 +57,7 @@ def _by_rows(kb: KnowledgeBase, library: Library, joined: JoinedRows, options: P
     for key in joined.stated:
         program.weights[node(key)] = 1.0
     for rule, head, premises in joined.instances:
-        hidden = _edge(program, rule, chances)
-        program.add(node(head), (*map(node, premises), *hidden))
+        program.add(node(head), (*map(node, premises), *hidden_event(program, rule)))
     for group, members in groups.items():
         program.couple(group, members)
     top = len(layer_of) + 1
@@ -68,18 +66,6 @@ def _by_rows(kb: KnowledgeBase, library: Library, joined: JoinedRows, options: P
         program.add(root, map(node, premises))
     evaluator = Evaluator(program, options)
     return [evaluator.probability(root) for root in roots]
-
-
-def _edge(program: GroundProgram, rule: Rule, chances: Chances) -> tuple[int, ...]:
-    """The hidden event of an entailment that stands as a rule."""
-    if rule.place.file != ENTAILS:
-        return ()
-    atoms = (rule.literals[0].atom, rule.conclusion.atom)
-    if atoms not in chances.of_edge:
-        return ()
-    hidden = program.node(("entailment", *atoms))
-    program.weights[hidden] = chances.of_edge[atoms]
-    return (hidden,)
 
 
 def _leaf_rows(joined: JoinedRows) -> set[tuple[str, int]]:

@@ -81,6 +81,7 @@ class AuditSetting:
 
 
 WHOLE = "as given"
+HYPOTHESIS_ONLY = "hypothesis alone"
 RANDOM, RANDOM_TYPED = "random premise", "random premise, same types"
 RARE, FREQUENT = "rare entities", "frequent entities"
 ATTESTED_PAIRS, UNATTESTED_PAIRS = "hypothesis affirmed alone", "hypothesis not affirmed alone"
@@ -114,6 +115,8 @@ class _Audit:
     def run(self) -> BiasAudit:
         everything = range(len(self.pairs))
         self._add(WHOLE, everything)
+        if self.scorer.sees is VisibleSides.BOTH:
+            self._add_changed(HYPOTHESIS_ONLY, [pair.hypothesis_only for pair in self.pairs], labelled=True)
         # A file has the scores of its own pairs alone.
         if self.scorer.sees is VisibleSides.BOTH and not isinstance(self.scorer, FileScorer):
             self._random_premises()
