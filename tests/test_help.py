@@ -50,7 +50,8 @@ def test_a_command_has_examples_that_it_accepts(name: str) -> None:
     for line in examples(name):
         words = shlex.split(line, comments=True)
         words = words[: words.index(">")] if ">" in words else words
-        context = click.Context(command, info_name=name)
+        # With the settings of the program, since a command keeps the help option of its first context.
+        context = click.Context(command, info_name=name, parent=click.Context(main, **main.context_settings))
         _, left_over, _ = command.make_parser(context).parse_args(words)
         assert not left_over, line
 
