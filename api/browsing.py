@@ -6,8 +6,9 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named, missing_of
 from hapax.kb.store import KnowledgeBase
@@ -75,3 +76,12 @@ def browser_server(
     # Behind the token any name may lead here; without one, only the names of this machine.
     app = browser_app(Browser(Path(database), tuple(rules), token, judge), ["*"] if token else LOOPBACK)
     return BrowserServer(app, listening, host)
+
+
+@checked
+def datasette_metadata(database: str | Path) -> dict[str, Any]:
+    """Metadata with which Datasette opens a knowledge base: facets, hidden inner tables, queries with sentences."""
+    from hapax.kb.metadata import datasette_metadata as described
+
+    with KnowledgeBase(database, read_only=True) as kb:
+        return described(kb, Path(database).stem)

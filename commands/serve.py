@@ -1,13 +1,15 @@
-"""The command `serve`: a knowledge base in a web browser."""
+"""The commands `serve` and `datasette`: a knowledge base in a web browser."""
 
 from __future__ import annotations
 
+import json
 import secrets
 from pathlib import Path
 
 import click
 from rich.markup import escape
 
+import hapax
 from hapax.commands.console import err
 from hapax.commands.options import with_database, with_rules
 
@@ -41,3 +43,22 @@ def serve(paths: tuple[Path, ...], database: str, host: str, port: int, judge: b
     query = f"?token={token}" if token else ""
     err.print(f"{escape(str(database))}: {server.address}/{query} (Ctrl-C ends it)", soft_wrap=True)
     server.run()
+
+
+@click.command()
+@click.option("-o", "--output", default="-", show_default=True, help="JSON file to write; - for stdout.")
+@with_database
+def datasette(output: str, database: str) -> None:
+    """Write metadata with which Datasette opens the knowledge base: titles, facets, and queries with sentences.
+
+    Tables that only Hapax needs are hidden. The metadata names the knowledge base by its file, which is only read.
+
+    \b
+    hapax datasette -o metadata.json --db hapax.db
+    datasette hapax.db --metadata metadata.json
+    """
+    from hapax.api.whole_files import atomic_text_file
+
+    metadata = hapax.datasette_metadata(database)
+    with atomic_text_file(output) as stream:
+        stream.write(json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")
