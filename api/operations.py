@@ -133,10 +133,10 @@ FIX_ROUNDS = 10
 """A fix of one fault may let another be found; after this many rounds the rest is reported."""
 
 
-def fix_files(paths: Iterable[str | Path]) -> list[TextRepair]:
+def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[TextRepair]:
     """Mend the faults of rule files whose remedy leaves no choice, and return the replacements that were made.
 
-    Each file is replaced as a whole. LINK's JSON is left as it is.
+    Each file is replaced as a whole. LINK's JSON is left as it is. `names`: as for `check_files`.
     """
     from hapax.api.whole_files import atomic_path
     from hapax.grammar.checks import check_read
@@ -146,7 +146,8 @@ def fix_files(paths: Iterable[str | Path]) -> list[TextRepair]:
     paths, made = list(paths), list[TextRepair]()
     for _ in range(FIX_ROUNDS):
         by_file: dict[str, list[TextRepair]] = {}
-        for diagnostic in check_read(read_rules(paths)):
+        read = read_rules(paths)
+        for diagnostic in (*check_read(read), *_other_names(read.library, names)):
             for replacement in diagnostic.fix:
                 by_file.setdefault(replacement.place.file, []).append(replacement)
         before = len(made)
@@ -199,10 +200,12 @@ def check_files(
     paths: Iterable[str | Path] = (),
     kb: Callable[[], KnowledgeBase] | None = None,
     entailments: EntailmentLimits | None = None,
+    names: str | None = None,
 ) -> RuleCheck:
     """Check rule files as far as they can be read, as `check_rules` does; `kb` opens the knowledge base, if any.
 
-    Without paths these are the rules that the knowledge base keeps, or the shipped ones.
+    Without paths these are the rules that the knowledge base keeps, or the shipped ones. `names`: a reference such as
+    `reference:geo`, whose canonical names constants should have.
     """
     from hapax.grammar.checks import check_read
     from hapax.grammar.parser import read_rules
@@ -216,7 +219,7 @@ def check_files(
             read = read_kept(opened)
     if read is None:
         read = read_rules(rule_paths(paths))
-    diagnostics = check_read(read)
+    diagnostics = (*check_read(read), *_other_names(read.library, names))
     if kb is None or read.diagnostics:
         return RuleCheck(read.library, diagnostics)
     from hapax.engine.inference.session import PrologSession
@@ -225,6 +228,15 @@ def check_files(
     with kb() as opened, PrologSession() as session:
         findings = check_kb(read.library, opened, session, entailments)
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
+
+
+def _other_names(library: Library, names: str | None) -> Iterator[Diagnostic]:
+    if names is None:
+        return
+    from hapax.grammar.name_checks import other_names
+    from hapax.llm_oracle.backends.reference import open_names
+
+    yield from other_names(library, open_names(names, library).canonical, names)
 
 
 FORMS = ("prolog", "rules", "link-json")

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     help="Lead of an entailment over its way back from which on its direction counts.  [default: that of the "
     "last stored audit of entailments, else 0.2]",
 )
+@click.option("--names", help="Reference whose canonical names constants should have, such as reference:geo.")
 @click.option("--fix", is_flag=True, help="First mend in PATHS what has one remedy, and print what was changed.")
 @with_json
 def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: bool, **options: Any) -> None:
@@ -68,6 +69,7 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
     \b
     hapax check my.rules
     hapax check --db hapax.db
+    hapax check my.rules --names reference:geo --fix
     hapax check my.rules --db hapax.db --entailment-from 0.8 --entailment-margin 0.1
     """
     import hapax
@@ -77,11 +79,12 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
         raise click.UsageError("--entailment-from and --entailment-margin need the knowledge base of --db.")
     if options["fix"] and not paths:
         raise click.UsageError("--fix changes files. Name them as PATHS.")
-    for change in operations.fix_files(paths) if options["fix"] else ():
+    for change in operations.fix_files(paths, options["names"]) if options["fix"] else ():
         err.print(escape(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}"))
     opening = None if database is None else lambda: open_kb(database, read_only=True)
     # Only with a knowledge base are entailments loaded, which take libraries with them.
-    checked = operations.check_files(paths, opening, hapax.EntailmentLimits(**limits) if limits else None)
+    limited = hapax.EntailmentLimits(**limits) if limits else None
+    checked = operations.check_files(paths, opening, limited, options["names"])
     form = "json" if as_json else form
     if form == "sarif":
         click.echo(sarif_text(checked.diagnostics))

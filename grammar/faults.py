@@ -111,6 +111,10 @@ UNRELATED_TYPES: Final = RuleFault.note(
     "HPX421", "constants of unrelated types",
     "oracle orbits(Moon, Planet)\noracle is_alloyed_in(Metal, Alloy)",
 )  # fmt: skip
+OTHER_NAME: Final = RuleFault.warning(
+    "HPX422", "name that a reference spells otherwise",
+    'type Country < Location\ngiven lives_in(Person, Country)\nfact lives_in("Kofi", "Côte d\'Ivoire")',
+)  # fmt: skip
 
 KB_FAULTS: tuple[RuleFault, ...] = (
     BOTH_WAYS,
@@ -125,6 +129,7 @@ KB_FAULTS: tuple[RuleFault, ...] = (
     UNSOUND,
     ILL_FORMED,
     UNRELATED_TYPES,
+    OTHER_NAME,
 )
 
 # By a model's judgement (`engine/expansion/predicate_lint.py`). The examples are rules that a model may object to.
