@@ -27,7 +27,7 @@ from hapax.evaluation.link.likelihood.samples import reranked
 from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.kb.records import Assessment, Distribution, RunRecord, StatementRecord, VoteRecord
+from hapax.kb.records import Assessment, Distribution, RuleRecord, RunRecord, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, Models
 from hapax.llm_oracle.scripted import ScriptedModel
@@ -702,3 +702,16 @@ def test_an_ablation_switches_its_gates_itself() -> None:
 
     assert result.exit_code == 2
     assert "--no-critic" in result.stderr
+
+
+def test_rules_with_one_end_have_no_delta(tmp_path: Path) -> None:
+    """Where no rule has statements at both ends, the command prints its tables with no rule above 0, and succeeds."""
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.start_run(RunRecord("run", "search", {}, "f", "2026-01-01", status="done"))
+        kb.add_rules([RuleRecord("r", "p(A) -> q(A)", None, None, None)])
+        kb.add_statements([StatementRecord("r", HEAD, "run", (("A", "milk"),), "milk is p", "milk is q", "t", {})])
+
+    result = invoke("evaluate", "likelihood", "--evaluator", "frequency", "--db", tmp_path / "kb.db")
+
+    assert result.exit_code == 0, result.output
+    assert "0 of 0" in result.stdout

@@ -33,6 +33,8 @@ pytestmark = [
 ]
 
 PICTURES = Path(__file__).parent.parent / "docs" / "serve"
+MOST_BYTES = 300_000
+"""Size of a picture."""
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1100, "height": 800}
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 SERIOUS = ("serious", "critical")
@@ -207,3 +209,5 @@ def test_the_pictures_of_the_page_are_made(chromium: Any, address: str, addresse
         page.goto(address + place)
         page.screenshot(path=PICTURES / f"{name}.png")
         context.close()
+
+    assert all(picture.stat().st_size < MOST_BYTES for picture in PICTURES.glob("*.png"))

@@ -137,7 +137,9 @@ def _mean_deltas(report: LikelihoodReport) -> ResultTable:
     rows = []
     for mean in report.headlines:
         name = report.short_name(mean.evaluator) + "*" * mean.circular
-        positive = f"{round(mean.positive.value * mean.positive.count)} of {mean.positive.count}"
+        count = mean.positive.count
+        # Without a rule that has both ends there is no share.
+        positive = f"{round(mean.positive.value * count) if count else 0} of {count}"
         p_value = "<.001" if mean.p_value < 0.001 else f"{mean.p_value:.3f}"
         rows.append((mean.method, name, str(mean.delta), str(mean.auc), str(mean.effect), positive, p_value))
     columns = ("method", "evaluator", "delta", "AUC", "Cohen's d", "delta > 0", "p")
