@@ -79,12 +79,12 @@ class SentenceClassifier:
         torch.manual_seed(seed)
         try:
             tokenizer = AutoTokenizer.from_pretrained(source)
-            network = AutoModelForSequenceClassification.from_pretrained(source, num_labels=2)
+            network = AutoModelForSequenceClassification.from_pretrained(source, num_labels=2, use_safetensors=True)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
             reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
             raise HapaxError(
-                f"{source} cannot be loaded as a classifier: {reason} Give the folder of a checkpoint, or a name from "
-                "https://huggingface.co that is cached or can be downloaded."
+                f"{source} cannot be loaded as a classifier: {reason} Give the folder of a checkpoint with "
+                "weights as safetensors, or a name from https://huggingface.co that is cached or can be downloaded."
             ) from fault
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token or tokenizer.all_special_tokens[0]

@@ -128,13 +128,14 @@ def load_model(
         kind = AutoModel if headless else with_head
         tokenizer = AutoTokenizer.from_pretrained(source)
         torch_dtype = DTYPES[dtype] or _fastest(place, config, headless)
-        network = kind.from_pretrained(source, config=config, dtype=torch_dtype)
+        # A `pytorch_model.bin` is a pickle, and reading a pickle can run programs.
+        network = kind.from_pretrained(source, config=config, dtype=torch_dtype, use_safetensors=True)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
         reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
         raise HapaxError(
             f"The Hugging Face model {source} cannot be loaded: {reason} "
-            "Give the folder of a checkpoint, or a name from https://huggingface.co that is cached or can be "
-            "downloaded."
+            "Give the folder of a checkpoint with weights as safetensors, or a name from https://huggingface.co "
+            "that is cached or can be downloaded."
         ) from fault
     network.to(place)  # type: ignore[arg-type]  # typed for the class, not for its instances
     commit = getattr(config, "_commit_hash", None)

@@ -72,7 +72,7 @@ class Trainer:
         self.base = model.revision
         self.tokenizer = AutoTokenizer.from_pretrained(model.folder)
         torch.manual_seed(options.seed)  # so that all workers begin with the same adapter
-        self.network = AutoModelForCausalLM.from_pretrained(model.folder, dtype=torch.bfloat16)
+        self.network = AutoModelForCausalLM.from_pretrained(model.folder, dtype=torch.bfloat16, use_safetensors=True)
         self.adapted: dict[str, AdaptedLinear] = adapt(self.network, options.first_layer)
         weights = [weight for layer in self.adapted.values() for weight in (layer.down, layer.up)]
         self.weights = weights
