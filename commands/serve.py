@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
-import secrets
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.markup import escape
 
 import hapax
+from hapax.commands.agents import asking_models
 from hapax.commands.console import err
-from hapax.commands.options import with_database, with_rules
+from hapax.commands.options import (
+    with_budget,
+    with_database,
+    with_models,
+    with_profile,
+    with_rules,
+    with_thresholds,
+)
 
 
 @click.command()
@@ -27,20 +35,28 @@ from hapax.commands.options import with_database, with_rules
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."
 )
 @click.option("--judge", is_flag=True, help="Let people judge statements in the browser; their votes are stored.")
-def serve(paths: tuple[Path, ...], database: str, host: str, port: int, judge: bool) -> None:
+@click.option("--ask", is_flag=True, help="Let goals ask models, after a forecast; new facts are stored.")
+@with_models
+@with_thresholds
+@with_profile
+@with_budget
+def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
 
-    Nothing is written, except votes with --judge. Every table is there as JSON and CSV, with its SQL.
+    Nothing is written, except votes with --judge and facts with --ask, which takes a budget for all goals together.
+    Every table is there as JSON and CSV, with its SQL.
 
     \b
     hapax serve --db hapax.db
     hapax serve --db hapax.db --port 8080 --judge
+    hapax serve --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
     """
     from hapax.api import browsing
 
-    token = "" if host in browsing.LOOPBACK else secrets.token_urlsafe(24)
-    server = browsing.browser_server(database, paths, host=host, port=port, token=token, judge=judge)
-    query = f"?token={token}" if token else ""
+    asking = asking_models(paths, database, options) if options["ask"] else None
+    host, port = options["host"], options["port"]
+    server = browsing.browser_server(database, paths, host=host, port=port, judge=options["judge"], asking=asking)
+    query = f"?token={server.token}" if server.token else ""
     err.print(f"{escape(str(database))}: {server.address}/{query} (Ctrl-C ends it)", soft_wrap=True)
     server.run()
 
