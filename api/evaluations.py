@@ -386,9 +386,7 @@ def part_of(item: WinogradItem) -> str:
 
 
 @extras_named()
-def read_schemas(
-    *paths: str | Path, skip_faulty: bool = False, skip_leaked: bool = False
-) -> list[WinogradItem]:
+def read_schemas(*paths: str | Path, skip_faulty: bool = False, skip_leaked: bool = False) -> list[WinogradItem]:
     """The Winograd schemas of files, in the order of the files, in any of the supported formats.
 
     `skip_faulty`: faulty rows are left out. `skip_leaked`: so are pairs of another source word for word, and those that
