@@ -386,17 +386,19 @@ def part_of(item: WinogradItem) -> str:
 
 
 @extras_named()
-def read_schemas(*paths: str | Path, skip_faulty: bool = False) -> list[WinogradItem]:
+def read_schemas(*paths: str | Path, skip_faulty: bool = False, skip_leaked: bool = False) -> list[WinogradItem]:
     """The Winograd schemas of files, in the order of the files, in any of the supported formats.
 
-    `skip_faulty`: faulty rows are left out. Raises UnreadableItemsError.
+    `skip_faulty`: faulty rows are left out. `skip_leaked`: so are pairs of another source word for word, and those that
+    a prompt shows as its example. Raises UnreadableItemsError.
     """
     from hapax.evaluation.winograd.files import read_items
+    from hapax.evaluation.winograd.leaks import items_without_leaks
 
     items = []
     for path in paths:
         items += read_items(Path(path), skip_faulty=skip_faulty)
-    return items
+    return items_without_leaks(items) if skip_leaked else items
 
 
 @extras_named()

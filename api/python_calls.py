@@ -224,6 +224,7 @@ ARGUMENT_OF_OPTION = {
     "run": "runs",
     "seconds": "limits.seconds",
     "skip-faulty": "skip_faulty",
+    "skip-leaked": "skip_leaked",
     "table": "mapping.table",
     "undo": "hapax.restore",
     "temperature": "settings.temperature",

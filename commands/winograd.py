@@ -25,6 +25,7 @@ from hapax.commands.options import (
     with_json,
     with_opening,
     with_queue,
+    with_skip_leaked,
 )
 from hapax.grammar.words import counted
 
@@ -47,11 +48,6 @@ with_published = click.option(
 )
 with_skip_faulty = click.option(
     "--skip-faulty", is_flag=True, help="Leave out rows that cannot be read, instead of refusing the file."
-)
-with_skip_leaked = click.option(
-    "--skip-leaked",
-    is_flag=True,
-    help="Leave out pairs of another source word for word, and those that a prompt shows as its example.",
 )
 with_variant = click.option(
     "--variant",
@@ -267,6 +263,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     show_default=True,
     help="Maximum number of new pairs of each source pair.",
 )
+@with_skip_leaked
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of source pairs.")
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @with_opening

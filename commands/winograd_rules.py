@@ -20,6 +20,7 @@ from hapax.commands.options import (
     with_json,
     with_opening,
     with_queue,
+    with_skip_leaked,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ with_method = click.option(
     help="Use one half of the schemas, chosen by a hash of the schema: the reasoner was written with `read` in view.",
 )
 @click.option("--skip-faulty", is_flag=True, help="Leave out rows that cannot be read, instead of refusing the file.")
+@with_skip_leaked
 @with_method
 @with_theories
 @with_opening
@@ -73,7 +75,7 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     hapax evaluate winograd rules wsc_273_annotated_final.csv --source CR-WSC-H --item CR-WSC-H:14
     hapax evaluate winograd rules mine.jsonl --method reasoner
     """
-    items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"])
+    items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"], skip_leaked=options["skip_leaked"])
     items = [item for item in items if not sources or item.source in sources]
     items = [item for item in items if options["part"] in (None, part_of(item))]
     # Before any sentence is resolved, which may cost calls.

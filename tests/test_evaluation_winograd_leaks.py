@@ -12,6 +12,7 @@ from cli_fixture import run
 
 from hapax.evaluation.winograd.data import pairs_of
 from hapax.evaluation.winograd.files import read_items
+from hapax.kb.store import KnowledgeBase
 
 ANNOTATED = Path(__file__).parent.parent.parent / "shared" / "data" / "cr_wsc" / "wsc_273_annotated_final.csv"
 
@@ -72,6 +73,35 @@ def test_leaks_are_left_out_of_runs(files: tuple[Path, Path], tmp_path: Path) ->
     assert pairs("--skip-leaked", "--source", "partly") == {"partly": 3}
     tables = run("evaluate", "winograd", "tables", "--db", tmp_path / "w.db").stdout
     assert "without leaked pairs" in tables
+
+
+def test_leaks_are_left_out_of_proofs(files: tuple[Path, Path]) -> None:
+    """`rules --skip-leaked` answers no sentence of a leaked pair; with --source, a leak from another source counts."""
+
+    def answered(*more: str) -> list[str]:
+        output = json.loads(run("evaluate", "winograd", "rules", *files, "--json", *more).stdout)
+        return [answer["id"] for answer in output["answers"]]
+
+    leaked = {"partly:0", "partly:1", "partly:8", "partly:9"}
+    whole = answered()
+    assert leaked < set(whole)
+    assert answered("--skip-leaked") == [item for item in whole if item not in leaked]
+    assert answered("--skip-leaked", "--source", "partly") == [f"partly:{number}" for number in range(2, 8)]
+
+
+def test_leaks_are_no_sources_of_new_schemas(files: tuple[Path, Path], tmp_path: Path) -> None:
+    """`generate --skip-leaked` starts from the pairs that do not leak, in a run of its own."""
+    model = fixture.scripted(tmp_path / "m.json", {"defaults": {"generate": "I cannot say."}})
+    made = ("evaluate", "winograd", "generate", files[1], "-m", model, "--prompt", "1", "--db", tmp_path / "w.db")
+
+    def sources(*more: str) -> int:
+        output = json.loads(run(*made, "--out", tmp_path / "new.jsonl", "--json", *more).stdout)
+        return int(output["counts"]["source pairs"])
+
+    assert sources() == 5
+    assert sources("--skip-leaked") == 4  # alone in its file, the copy has no original
+    with KnowledgeBase(tmp_path / "w.db", read_only=True) as kb:
+        assert [record.settings.get("skip_leaked") for record in kb.runs()] == [None, True]
 
 
 @pytest.mark.skipif(not ANNOTATED.exists(), reason="the published data lies beside the repository, not in it")

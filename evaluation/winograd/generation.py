@@ -16,6 +16,7 @@ from hapax.evaluation.winograd.analogies import ANALOGIES, EntityPair, paper_pro
 from hapax.evaluation.winograd.asking import AskSettings, asking
 from hapax.evaluation.winograd.data import Pair, core, occurs_in, pairs_of, replaced
 from hapax.evaluation.winograd.files import read_file
+from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -43,7 +44,7 @@ class SchemaGenerationOptions:
 
     `base_method`: a single-prompt method, or `critic` for models that only judge claims, such as Flan-T5. `threshold`:
     minimum preference for the wrong answer, in nats. `share` and `most`: share and number of the passing pairs to keep
-    for each source pair, the most adversarial first.
+    for each source pair, the most adversarial first. `skip_leaked`: start from no pair whose answer is given away.
     """
 
     model: str
@@ -58,12 +59,13 @@ class SchemaGenerationOptions:
     temperature: float = 0.0
     limit: int | None = None
     seed: int = 0
+    skip_leaked: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
         """From the options of the command line."""
         model = options["model"]
-        same_names = ("source", "threshold", "share", "most", "temperature", "limit", "seed")
+        same_names = ("source", "threshold", "share", "most", "temperature", "limit", "seed", "skip_leaked")
         same = {name: options[name] for name in same_names}
         return cls(
             model,
@@ -80,6 +82,8 @@ class SchemaGenerationOptions:
         settings["prompts"] = list(self.prompts)
         for name in ("threshold", "share", "temperature"):
             settings[name] = str(settings[name])
+        if not self.skip_leaked:  # without the option the identities of runs stay what they were
+            del settings["skip_leaked"]
         return settings
 
 
@@ -198,6 +202,9 @@ class GenerateSession:
 
     def _source_pairs(self, path: Path) -> list[Pair]:
         pairs = pairs_of(read_file(path).items)
+        # Before a source is chosen: a pair may leak from another source of the file.
+        if self._options.skip_leaked:
+            pairs = without_leaks(pairs)
         source = self._options.source or pairs[0][0].source if pairs else ""
         chosen = [pair for pair in pairs if pair[0].source == source][: self._options.limit]
         if not chosen:

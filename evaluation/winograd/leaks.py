@@ -63,6 +63,12 @@ def without_leaks(pairs: Sequence[Pair]) -> list[Pair]:
     return [pair for pair in pairs if pair[0].pair not in leaked]
 
 
+def items_without_leaks(items: Sequence[WinogradItem]) -> list[WinogradItem]:
+    """The items less those of leaked pairs. Items without a partner stay."""
+    leaked = {leak.pair for leak in leaks_of(pairs_of(items))}
+    return [item for item in items if item.pair not in leaked]
+
+
 def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
@@ -82,7 +88,7 @@ def file_result(
     notes = [counted(len(faults), "fault")]
     if leaks:
         leaked = counted(len({leak.pair for leak in leaks}), "leaked pair")
-        notes.append(f"{leaked}; `hapax evaluate winograd ask --skip-leaked` leaves such pairs out.")
+        notes.append(f"{leaked}; `--skip-leaked` of `ask`, `rules`, `generate` and `export` leaves such pairs out.")
     return ExperimentResult(
         [ResultTable("", SourceCount._fields, counts)],
         {
