@@ -152,6 +152,18 @@ def test_sql_decides_all_but_averages(prolog: PrologSession) -> None:
         assert "an average may be no finite decimal" in report.rules[2].reason
 
 
+def test_sums_stay_in_sql_when_facts_change(prolog: PrologSession) -> None:
+    """A sum is filled again by SQL after a change, and the report says why it was not maintained."""
+    library = library_of(MENU)
+    with KnowledgeBase() as kb:
+        kb.add_facts(SOUPS)
+        derive_all(kb, library, [library.rule("often")], session=prolog)
+        kb.add_facts([fact("is_in", "leek", "pie")])
+        (changed,) = derive_all(kb, library, [library.rule("often")], session=prolog).rules
+        assert (changed.engine, changed.statements) == ("sql", 2)
+        assert changed.anew.endswith("was derived anew (it is an aggregate)")
+
+
 def test_an_empty_group_has_no_value(prolog: PrologSession) -> None:
     """Without facts there is no count of 0, for a group or for all."""
     library = library_of(MENU)

@@ -480,10 +480,11 @@ class _CompiledLibrary:
         maintainer = Maintainer(self.relations, changes, self.tables)
         self.is_maintained = True
         for layer in self.layers:
-            members = sorted(layer & self.derived)
+            members, extent = sorted(layer & self.derived), self.extent
             try:
                 self._maintain(members, maintainer)
             except (NotMaintained, NotCompiled) as reason:
+                self.extent = extent  # its clauses are compiled again
                 for indicator in members:
                     self.anew[indicator] = str(reason)
                     self.tables.pop(indicator, None)
@@ -618,7 +619,7 @@ class _CompiledLibrary:
             self.require(rule)
             if rule.aggregate is not None:
                 premise = join_order(rule).premise
-                compiled = compile_aggregate(rule.aggregate, premise, self.setting(), self.relations.highest)
+                compiled = compile_aggregate(rule.aggregate, premise, self.setting(), self.relations.row_count)
                 return _Clause(number, rule, compiled.premise, compiled.cells, compiled.select)
             body = compile_premise(join_order(rule).premise, self.setting())
             if recursive and (body.calculates or body.extent | self.extent != self.extent):

@@ -163,14 +163,14 @@ def compile_aggregate(
     aggregate: AggregateDeclaration,
     premise: Iterable[BodyLiteral],
     context: CompileContext,
-    highest: Callable[[str], int],
+    row_count: Callable[[str], int],
 ) -> CompiledAggregate:
-    """Compile an aggregate. `highest` gives a bound of the number of a table's rows. Raises NotCompiled."""
+    """Compile an aggregate. `row_count` gives the number of a table's rows. Raises NotCompiled."""
     if aggregate.function == "avg":
         raise NotCompiled("an average may be no finite decimal")
     compiler = _PremiseCompiler(context).read(premise)
     number = None if aggregate.function == "count" else compiler.number_of(aggregate.counted[0])
-    rows = prod(max(1, highest(table)) for table in compiler.tables)
+    rows = prod(max(1, row_count(table)) for table in compiler.tables)
     value = _value_of_group(aggregate.function, number, rows)
     columns = [f"{compiler.cell(variable).text} AS c{place}" for place, variable in enumerate(aggregate.counted, 1)]
     columns += [f"{number.text} AS v"] if number is not None else []
