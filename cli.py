@@ -85,6 +85,7 @@ for command in (
     reasoning.why_not,
     report.report,
     serve.serve,
+    serve.datasette,
     store.stats,
     spending.ledger,
     store.backup,

@@ -43,6 +43,22 @@ class AskingModels:
     settings: SearchSettings = field(default_factory=SearchSettings)
 
 
+@dataclass(frozen=True, slots=True)
+class AskForecast:
+    """The first questions of a goal to models, before anything is sent; later ones depend on the answers.
+
+    `questions`: goals with `?` at the value that is asked for; `atoms`: claims to be judged; `calls`: most requests to
+    the knowledge model for these questions; `left`: what the budget leaves.
+    """
+
+    questions: tuple[str, ...]
+    atoms: tuple[str, ...]
+    calls: int
+    knowledge: str
+    critic: str
+    left: Budget
+
+
 class AgentTools:
     """The tools. Each call opens the knowledge base anew, and so sees what other programs have stored since.
 
@@ -138,9 +154,7 @@ class AgentTools:
 
         New facts are stored if they pass the gates. `stopped` says why not everything was asked, such as the budget.
         """
-        if self._asking is None:
-            raise HapaxError("This server asks no model. Start it with `hapax mcp --ask` and a budget.")
-        asking = self._asking
+        asking = self._models_to_ask()
         # One call at a time, so that together they keep the budget.
         with self._lock, KnowledgeBase(self._database) as kb:
             journal = Journal(kb, _rest(asking.budget, self._used), price_table(asking.models))
@@ -151,6 +165,30 @@ class AgentTools:
             finally:
                 self._used += journal.used
         return {**answers.to_json(), "complete": answers.complete, "stopped": answers.stopped}
+
+    def forecast(self, goal: str) -> AskForecast:
+        """The first questions of `ask` for a goal; the knowledge base is only read, and no model is asked."""
+        from hapax.engine.inference.theory import Theory
+        from hapax.engine.search.demand import DemandBudget, run_demand
+
+        asking = self._models_to_ask()
+        most, calls, questions = asking.settings.calls_per_question, 0, list[str]()
+        with self._open() as kb:
+            missing = run_demand(Theory(self._rules(kb), kb), goal, None, DemandBudget(0, limits=self._limits)).missing
+            for need in missing.needs:
+                state = kb.question_state(need.question)
+                # A question that was asked in full before is answered from the knowledge base.
+                if not state.exhausted and state.calls < most:
+                    questions.append(str(need))
+                    calls += most - state.calls
+        names = (asking.models.knowledge.identity.name, asking.models.critic.identity.name)
+        left = _rest(asking.budget, self._used)
+        return AskForecast(tuple(questions), tuple(map(str, missing.atoms)), calls, *names, left)
+
+    def _models_to_ask(self) -> AskingModels:
+        if self._asking is None:
+            raise HapaxError("This server asks no model. Start it with --ask and a budget.")
+        return self._asking
 
     def _open(self) -> KnowledgeBase:
         return KnowledgeBase(self._database, read_only=True)

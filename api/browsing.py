@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named, missing_of
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+
+    from hapax.api.agent_tools import AskingModels
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Hosts that only this machine can reach."""
@@ -26,6 +30,7 @@ class BrowserServer:
     app: Starlette
     socket: socket.socket
     host: str
+    token: str = ""
 
     @property
     def address(self) -> str:
@@ -48,20 +53,21 @@ def browser_server(
     *,
     host: str = "127.0.0.1",
     port: int = 8001,
-    token: str = "",
     judge: bool = False,
+    asking: AskingModels | None = None,
 ) -> BrowserServer:
     """A server for the pages of a knowledge base, which it has begun to listen for.
 
-    `rules`, `token` and `judge` as `Browser` has them. Raises HapaxError for a knowledge base that cannot be opened, an
+    `rules` and `judge` as `Browser` has them; `asking`: models that goals may ask, with their budget. Where another
+    machine can reach `host`, the server has a token. Raises HapaxError for a knowledge base that cannot be opened, an
     address that is taken, and where the extra `serve` is not installed.
     """
     if missing := missing_of("serve"):
         raise HapaxError(missing)
+    from hapax.api.agent_tools import AgentTools
     from hapax.api.browser.app import Browser, browser_app
 
-    if host not in LOOPBACK and not token:
-        raise HapaxError(f"{host} can be reached from other machines, so that a token is needed.")
+    token = "" if host in LOOPBACK else secrets.token_urlsafe(24)
     KnowledgeBase(database, read_only=True).close()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -73,5 +79,15 @@ def browser_server(
         reason = fault.strerror or str(fault)
         raise HapaxError(f"{host}:{port} cannot be listened at: {reason}. Choose another --port.") from None
     # Behind the token any name may lead here; without one, only the names of this machine.
-    app = browser_app(Browser(Path(database), tuple(rules), token, judge), ["*"] if token else LOOPBACK)
-    return BrowserServer(app, listening, host)
+    tools = None if asking is None else AgentTools(database, rules, asking=asking)
+    browser = Browser(Path(database), tuple(rules), token, judge, tools)
+    return BrowserServer(browser_app(browser, ["*"] if token else LOOPBACK), listening, host, token)
+
+
+@checked
+def datasette_metadata(database: str | Path) -> dict[str, Any]:
+    """Metadata with which Datasette opens a knowledge base: facets, hidden inner tables, queries with sentences."""
+    from hapax.kb.metadata import datasette_metadata as described
+
+    with KnowledgeBase(database, read_only=True) as kb:
+        return described(kb, Path(database).stem)

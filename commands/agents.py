@@ -57,11 +57,12 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
 
     if missing := missing_of("agents"):
         raise HapaxError(missing)
-    asking = _asking_models(paths, database, options) if options["ask"] else None
+    asking = asking_models(paths, database, options) if options["ask"] else None
     mcp_server(AgentTools(database, paths, limits=query_limits(options), asking=asking)).run("stdio")
 
 
-def _asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any]) -> AskingModels:
+def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any]) -> AskingModels:
+    """The models that a server asks by these options. Raises UsageError without a budget."""
     from hapax.api.agent_tools import AskingModels
 
     if all(options[name] is None for name in ("max_calls", "max_tokens", "max_cost")):

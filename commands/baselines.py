@@ -49,7 +49,12 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
     "--count", type=click.IntRange(1), default=200, show_default=True, help="Statements per rule and distribution."
 )
 @click.option(
-    "--values", "values_per_call", type=click.IntRange(1), default=50, show_default=True, help="Statements per call."
+    "--values",
+    "values_per_call",
+    type=click.IntRange(1, 9_999),
+    default=50,
+    show_default=True,
+    help="Statements per call.",
 )
 @click.option(
     "--calls", type=click.IntRange(1), default=8, show_default=True, help="Most calls per rule and distribution."

@@ -191,6 +191,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
     out.print(table)
 
 
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON; paths as texts."""
+    click.echo(json.dumps(value, ensure_ascii=False, default=str))
+
+
 def print_result(result: ExperimentResult, as_json: bool) -> None:
     """Print an experiment's result: its figures as JSON, or its tables and details as text; its notes to stderr."""
     from hapax.evaluation.shared.results import json_value

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hapax.api import entailments
-from hapax.commands.console import err, out, print_result, print_table
+from hapax.commands.console import err, out, print_json, print_result, print_table
 from hapax.commands.options import (
     F,
     Finite,
@@ -354,7 +354,8 @@ class _ShownProgress:
 @with_files
 @with_rules
 @with_database
-def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> None:
+@with_json
+def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str, as_json: bool) -> None:
     """Store entailments between predicates as facts `entails(P, Q, Score)`, for `check`, `query --entail` and `why`.
 
     Lines are `premise TAB hypothesis TAB score`; a premise is an atom such as shopped_in(Person X, Shop Y). Types that
@@ -368,6 +369,9 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
     with open_kb(database) as kb:
         stored = entailments.store_entailments(kb, edges)
     trivial = len(edges) - stored
+    if as_json:
+        print_json({"stored": stored, "skipped": trivial})
+        return
     remark = f"; skipped {counted(trivial, 'line')}, since every atom entails itself" if trivial else ""
     err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
 
@@ -498,7 +502,8 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 @with_patterns
 @click.option("--device", default="auto", show_default=True, help="Device to train on.")
 @click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
-def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: Any) -> None:
+@with_json
+def train(train_file: Path, dev_file: Path, as_json: bool, **options: Any) -> None:
     """Fine-tune an encoder or decoder on the prompts of Schmitt and Schütze, by the paper's protocol.
 
     Hyperparameters are drawn at random, each draw is trained and measured on DEV, and the weights of the draw with the
@@ -509,8 +514,12 @@ def train(train_file: Path, dev_file: Path, out: Path, device: str, **options: A
     hapax evaluate entailment train train.txt dev.txt --base roberta-base --out alone --hypothesis-only
     hapax evaluate entailment test gauge test.txt
     """
+    out, device = options.pop("out"), options.pop("device")
     training = entailments.TrainingOptions(**options)
     draws = entailments.train_entailment(train_file, dev_file, out, training, device=device, progress=_print_progress)
+    if as_json:
+        print_json([result.to_json() for result in draws])
+        return
     rows = []
     for result in draws[:DRAWS_SHOWN]:
         draw = result.draw

@@ -532,7 +532,7 @@ with_search_settings = together(
     click.option(
         "--values",
         "values_per_call",
-        type=click.IntRange(1),
+        type=click.IntRange(1, 9_999),
         help="Values asked for in one call.  [default: 50; 10 of smollm2 and gguf models; with --compat 50]",
     ),
     click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),

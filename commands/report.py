@@ -11,8 +11,8 @@ from rich.markup import escape
 import hapax
 from hapax.api import outputs
 from hapax.api.whole_files import atomic_text_file
-from hapax.commands.console import err
-from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_rules
+from hapax.commands.console import err, print_json
+from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_rules
 from hapax.grammar.words import counted
 
 
@@ -34,6 +34,7 @@ from hapax.grammar.words import counted
 )
 @with_rules
 @with_database
+@with_json
 def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Write a run as one HTML page: rules, statements with their proofs, distributions, gates, rejected values, cost.
 
@@ -44,6 +45,8 @@ def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], databa
     hapax report -o report.html
     hapax report --rule allergy --statements 50 -o allergy.html
     """
+    if options["as_json"] and output == "-":
+        raise click.UsageError("--json prints to stdout, where -o - writes the page. Name a file with -o.")
     report_options = hapax.ReportOptions(
         database, options["run_id"], chosen, options["statements"], options["rejected"]
     )
@@ -53,6 +56,10 @@ def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], databa
     with atomic_text_file(output) as stream:
         stream.write(page.html)
     content = page.content
+    if options["as_json"]:
+        size = len(page.html.encode())
+        print_json({"file": output, "run": content.heading.run_id, "rules": len(content.rules), "bytes": size})
+        return
     if content.heading.state:
         err.print(f"[yellow]note:[/] {escape(content.heading.state)}", soft_wrap=True)
     err.print(

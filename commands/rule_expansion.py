@@ -15,7 +15,7 @@ from rich.markup import escape
 import hapax
 from hapax.api import expansion, mining
 from hapax.api.expansion import ACCEPT, REJECT, WAITING
-from hapax.commands.console import err, number_text, out, print_diagnostics, print_table
+from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
 from hapax.commands.options import (
     Finite,
     open_journal,
@@ -176,7 +176,8 @@ def lint(paths: tuple[Path, ...], **options: Any) -> None:
 @with_budget
 @with_queue
 @with_database
-def verbalise(paths: tuple[Path, ...], **options: Any) -> None:
+@with_json
+def verbalise(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Print declarations with all three sentences for predicates that lack some.
 
     Sentences that grammar rules cannot form are written by the model, in up to five tries until every slot is there.
@@ -187,7 +188,11 @@ def verbalise(paths: tuple[Path, ...], **options: Any) -> None:
     library = read_library(paths)
     with open_kb(options["database"]) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
-        for name, declaration, notes in expansion.verbalise_rules(library, kb, options["model"], opening):
+        worded = expansion.verbalise_rules(library, kb, options["model"], opening)
+        if as_json:
+            print_json([dict(zip(("predicate", "declaration", "notes"), row, strict=True)) for row in worded])
+            return
+        for name, declaration, notes in worded:
             click.echo(declaration)
             for note in notes:
                 err.print(f"[yellow]look at[/] {escape(f'{name}: {note}')}", soft_wrap=True)

@@ -1,15 +1,25 @@
-"""The command `serve`: a knowledge base in a web browser."""
+"""The commands `serve` and `datasette`: a knowledge base in a web browser."""
 
 from __future__ import annotations
 
-import secrets
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.markup import escape
 
+import hapax
+from hapax.commands.agents import asking_models
 from hapax.commands.console import err
-from hapax.commands.options import with_database, with_rules
+from hapax.commands.options import (
+    with_budget,
+    with_database,
+    with_models,
+    with_profile,
+    with_rules,
+    with_thresholds,
+)
 
 
 @click.command()
@@ -25,19 +35,46 @@ from hapax.commands.options import with_database, with_rules
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."
 )
 @click.option("--judge", is_flag=True, help="Let people judge statements in the browser; their votes are stored.")
-def serve(paths: tuple[Path, ...], database: str, host: str, port: int, judge: bool) -> None:
+@click.option("--ask", is_flag=True, help="Let goals ask models, after a forecast; new facts are stored.")
+@with_models
+@with_thresholds
+@with_profile
+@with_budget
+def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
 
-    Nothing is written, except votes with --judge. Every table is there as JSON and CSV, with its SQL.
+    Nothing is written, except votes with --judge and facts with --ask, which takes a budget for all goals together.
+    Every table is there as JSON and CSV, with its SQL.
 
     \b
     hapax serve --db hapax.db
     hapax serve --db hapax.db --port 8080 --judge
+    hapax serve --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
     """
     from hapax.api import browsing
 
-    token = "" if host in browsing.LOOPBACK else secrets.token_urlsafe(24)
-    server = browsing.browser_server(database, paths, host=host, port=port, token=token, judge=judge)
-    query = f"?token={token}" if token else ""
+    asking = asking_models(paths, database, options) if options["ask"] else None
+    host, port = options["host"], options["port"]
+    server = browsing.browser_server(database, paths, host=host, port=port, judge=options["judge"], asking=asking)
+    query = f"?token={server.token}" if server.token else ""
     err.print(f"{escape(str(database))}: {server.address}/{query} (Ctrl-C ends it)", soft_wrap=True)
     server.run()
+
+
+@click.command()
+@click.option("-o", "--output", default="-", show_default=True, help="JSON file to write; - for stdout.")
+@with_database
+def datasette(output: str, database: str) -> None:
+    """Write metadata with which Datasette opens the knowledge base: titles, facets, and queries with sentences.
+
+    Tables that only Hapax needs are hidden. The metadata names the knowledge base by its file, which is only read.
+
+    \b
+    hapax datasette -o metadata.json --db hapax.db
+    datasette hapax.db --metadata metadata.json
+    """
+    from hapax.api.whole_files import atomic_text_file
+
+    metadata = hapax.datasette_metadata(database)
+    with atomic_text_file(output) as stream:
+        stream.write(json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from rich.markup import escape
 import hapax
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_text_file
-from hapax.commands.console import counts_text, err, out, print_table
+from hapax.commands.console import counts_text, err, out, print_json, print_table
 from hapax.commands.options import keep_rules, open_kb, with_database, with_json
 from hapax.grammar.words import counted
 
@@ -85,7 +86,8 @@ def verify(database: str, as_json: bool) -> None:
 @click.command()
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @with_database
-def backup(target: Path, database: str) -> None:
+@with_json
+def backup(target: Path, database: str, as_json: bool) -> None:
     """Copy the knowledge base into the new file TARGET, also while others write to it, and verify the copy.
 
     The copy takes its name when it is whole, verified and on disk. An existing file is never overwritten.
@@ -94,13 +96,17 @@ def backup(target: Path, database: str) -> None:
     hapax backup hapax-monday.db --db hapax.db
     """
     rows = hapax.backup(database, target)
+    if as_json:
+        print_json({"copy": target, "rows": rows})
+        return
     click.echo(f"{target}: {counted(rows, 'row')} copied and verified.")
 
 
 @click.command()
 @click.argument("copy", type=click.Path(path_type=Path, dir_okay=False))
 @with_database
-def restore(copy: Path, database: str) -> None:
+@with_json
+def restore(copy: Path, database: str, as_json: bool) -> None:
     """Let the backup COPY take the place of the knowledge base; what was there is kept in a file beside it.
 
     The backup is verified first, and stays. A run that uses the replaced file ends with a copy of its answers.
@@ -109,6 +115,9 @@ def restore(copy: Path, database: str) -> None:
     hapax restore hapax-monday.db --db hapax.db
     """
     kept = hapax.restore_backup(copy, database)
+    if as_json:
+        print_json({"database": database, "backup": copy, "earlier": kept})
+        return
     click.echo(f"{database} is {copy} now." + (f" The earlier one is {kept}." if kept else ""))
 
 
@@ -211,7 +220,8 @@ def export(database: str, form: str, predicate: str | None, output: str) -> None
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), metavar="OTHER")
 @with_database
-def merge(path: Path, database: str) -> None:
+@with_json
+def merge(path: Path, database: str, as_json: bool) -> None:
     """Add everything from another knowledge base to this one.
 
     \b
@@ -219,6 +229,9 @@ def merge(path: Path, database: str) -> None:
     """
     with open_kb(database) as kb:
         report = operations.merge(kb, path)
+    if as_json:
+        print_json(asdict(report))
+        return
     for name, count in report.added.items():
         click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
     for conflict in report.conflicts:

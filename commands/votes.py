@@ -9,7 +9,7 @@ import click
 from rich.markup import escape
 
 from hapax.api import evaluations, sheets
-from hapax.commands.console import err, print_result
+from hapax.commands.console import err, print_json, print_result
 from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
 
@@ -72,7 +72,8 @@ def votes() -> None:
     help="Folder for the sheets.",
 )
 @with_database
-def export(kind: str, database: str, **options: Any) -> None:
+@with_json
+def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
     """Write sheets on which people judge statements or the facts behind them, or answer LINK's questions.
 
     \b
@@ -86,6 +87,10 @@ def export(kind: str, database: str, **options: Any) -> None:
     # An export records nothing, so that the same draw can be exported again.
     with open_kb(database, read_only=True) as kb:
         report = sheets.export_sheets(kb, sheets.options_of(kind, options), options["out"])
+    if as_json:
+        counts = {distribution.value: count for distribution, count in report.drawn.counts.items()}
+        print_json({"files": report.paths, "sheets": report.sheets, "items": len(report.drawn.items), "drawn": counts})
+        return
     for path in report.paths:
         click.echo(path)
     err.print(escape(str(report)))
@@ -95,7 +100,8 @@ def export(kind: str, database: str, **options: Any) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @with_database
 @click.option("--skip-faulty", is_flag=True, help="Skip faulty rows instead of rejecting all files.")
-def import_(files: tuple[Path, ...], database: str, skip_faulty: bool) -> None:
+@with_json
+def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, as_json: bool) -> None:
     """Import filled-in sheets: CSV files, and the JSON files that the page saves.
 
     \b
@@ -103,6 +109,10 @@ def import_(files: tuple[Path, ...], database: str, skip_faulty: bool) -> None:
     """
     with open_kb(database, existing=True) as kb:
         report = sheets.import_sheets(kb, files, skip_faulty=skip_faulty)
+    if as_json:
+        counts = {"votes": len(report.votes), "voters": report.voters, "new": report.added, "known": report.known}
+        print_json({**counts, "replaced": list(map(str, report.replaced)), "faults": list(map(str, report.faults))})
+        return
     for fault in report.faults:
         err.print(escape(str(fault)))
     for vote in report.replaced[:REPLACED_SHOWN]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from rich.markup import escape
 
 from hapax.api import schemas
-from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
+from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json, print_result
 from hapax.commands.options import (
     Finite,
     dry_run,
@@ -353,7 +354,8 @@ def association(path: Path, model: str, database: str, as_json: bool, **options:
     help="Folder to write the sheets to.",
 )
 @with_database
-def sheets(path: Path, folder: Path, database: str, **options: Any) -> None:
+@with_json
+def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: Any) -> None:
     """Write sheets on which annotators say what each pronoun means and if the schema is usable.
 
     \b
@@ -368,8 +370,7 @@ def sheets(path: Path, folder: Path, database: str, **options: Any) -> None:
     # Only --disputed reads votes; other sheets need no knowledge base with an import.
     with open_kb(database, read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "") as kb:
         written = schemas.export_schema_sheets(kb, path, hapax.SchemaSheetOptions(forms=forms, **options), folder)
-    for written_path in written:
-        click.echo(written_path)
+    _print_files(written, as_json)
 
 
 @winograd.command("import")
@@ -377,7 +378,8 @@ def sheets(path: Path, folder: Path, database: str, **options: Any) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing all files.")
 @with_database
-def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: str) -> None:
+@with_json
+def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: str, as_json: bool) -> None:
     """Import filled-in sheets about the schemas of a file.
 
     \b
@@ -385,6 +387,10 @@ def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: st
     """
     with open_kb(database) as kb:
         report = schemas.import_schema_sheets(kb, path, files, skip_faulty=skip_faulty)
+    if as_json:
+        counts = {"votes": len(report.votes), "annotators": report.voters, "new": report.added}
+        print_json({**counts, "faults": list(map(str, report.faults))})
+        return
     for fault in report.faults:
         err.print(escape(str(fault)))
     err.print(f"{counted(len(report.votes), 'vote')} of {counted(report.voters, 'annotator')}; {report.added} new")
@@ -436,7 +442,8 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     show_default=True,
     help="Folder to write the tasks to.",
 )
-def export(paths: tuple[Path, ...], folder: Path, **options: Any) -> None:
+@with_json
+def export(paths: tuple[Path, ...], folder: Path, as_json: bool, **options: Any) -> None:
     """Write pairs as tasks for lm-evaluation-harness and Inspect, with single, pair and consistency scores.
 
     \b
@@ -444,5 +451,13 @@ def export(paths: tuple[Path, ...], folder: Path, **options: Any) -> None:
     """
     import hapax
 
-    for written_path in schemas.export_schemas(paths, folder, hapax.SchemaExportOptions.of(options)):
-        click.echo(written_path)
+    _print_files(schemas.export_schemas(paths, folder, hapax.SchemaExportOptions.of(options)), as_json)
+
+
+def _print_files(paths: Iterable[Path], as_json: bool) -> None:
+    """The written files, one a line or as JSON."""
+    if as_json:
+        print_json({"files": list(paths)})
+        return
+    for path in paths:
+        click.echo(path)

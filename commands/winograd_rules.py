@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from hapax.api import evaluations
 from hapax.api.evaluations import PARTS, part_of
-from hapax.commands.console import out, print_result
+from hapax.commands.console import out, print_json, print_result
 from hapax.commands.options import (
     open_journal,
     open_kb,
@@ -144,7 +144,8 @@ def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[
 @click.option("--pronoun", default="", help="The pronoun to resolve, if the sentence has more than one.")
 @with_method
 @with_theories
-def prove(sentence: str, options: tuple[str, ...], pronoun: str, method: str, folder: Path | None) -> None:
+@with_json
+def prove(sentence: str, options: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     """Resolve the pronoun of a sentence and print the proof.
 
     \b
@@ -152,9 +153,14 @@ def prove(sentence: str, options: tuple[str, ...], pronoun: str, method: str, fo
     """
     if len(options) != 2:
         raise click.UsageError("Give two options: -o ant -o crumb.")
+    method, folder = chosen["method"], chosen["folder"]
     if method == "reasoner" and folder is not None:
         raise click.UsageError("--method reasoner does not take --theories.")
     pair = (options[0], options[1])
-    resolution = evaluations.resolve_pronoun(sentence, pair, pronoun=pronoun, theories=folder, method=method)
+    resolution = evaluations.resolve_pronoun(sentence, pair, pronoun=chosen["pronoun"], theories=folder, method=method)
+    if as_json:
+        answer = None if resolution.answer is None else pair[resolution.answer]
+        print_json({"answer": answer, "lack": resolution.lack, "lines": resolution.lines(pair)})
+        return
     for line in resolution.lines(pair):
         out.print(escape(line), soft_wrap=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hapax.api.browsing import datasette_metadata
     from hapax.api.calibration import calibrate
     from hapax.api.entailments import (
         EntailmentChains,
@@ -296,6 +297,7 @@ _HOMES = {
         "write_tables",
     ),
     "hapax.api.spending": ("Reconciliation", "SpendingLedger", "ledger", "reconcile"),
+    "hapax.api.browsing": ("datasette_metadata",),
     "hapax.api.verifying": ("Verification", "backup", "restore_backup", "verify"),
     "hapax.api.results": (
         "Answers",
@@ -484,6 +486,7 @@ __all__ = [
     "compile_rules",
     "count_entailment_candidates",
     "count_schemas",
+    "datasette_metadata",
     "derive",
     "doctor",
     "draw_audit",

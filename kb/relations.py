@@ -500,8 +500,9 @@ class Relations:
             yield batch
 
     def rows(self, select: str) -> Iterator[tuple[Any, ...]]:
-        """Rows of a SELECT of ours."""
-        return iter(self._conn.execute(select))
+        """Rows of a SELECT of ours. Decimals that it calculates are stored once all rows are read."""
+        yield from self._conn.execute(select)
+        self._store_numbers()
 
     def table(self, name: str) -> tuple[list[str], Iterator[list[tuple[Any, ...]]]]:
         """Column names of one of these tables, and its rows in batches."""

@@ -21,8 +21,8 @@ LONGEST_VALUE = 64
 LONGEST_LINE = 400
 """Characters of a line that are read and kept as `raw`. A longer line cannot be one short value."""
 
-MOST_LINES = 1000
-"""Lines of a reply that are read: twenty times the number that a call asks for."""
+MOST_LINES = 9_999
+"""Lines of a reply that are read, and most values that a call may ask for: list numbers have up to four digits."""
 
 _NUMBERING = re.compile(r"\(?\d{1,4}[.)]\s*(?=[^\d\s])|\(?\d{1,4}[.)]\s+(?=\d)|[-*•]\s+(?=\S)")
 _BARE_NUMBER = re.compile(r"\d{1,4}[.)]")

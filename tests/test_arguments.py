@@ -132,6 +132,7 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
         "export_schema_sheets.options": hapax.SchemaSheetOptions(("ann",)),
         "restore_backup.copy": "copy.db",
         "backup.database": "kb.db",
+        "datasette_metadata.database": "kb.db",
         "write_rewordings.evaluation": hapax.resolve_schemas([]),
         "write_schemas.evaluation": hapax.resolve_schemas([]),
     }

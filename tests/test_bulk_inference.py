@@ -18,6 +18,7 @@ from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import hapax
 from hapax.engine.inference.bulk_derivation import RUN_ID, Engine, derive_all, read_statements
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
 from hapax.engine.inference.session import PrologSession
@@ -760,6 +761,21 @@ def test_derive_tells_its_findings_as_json(routes_file: tuple[Path, Path]) -> No
 
     assert shown["atoms"] == {"reaches/2": 9}
     assert [(rule["rule"], rule["statements"], rule["engine"]) for rule in shown["rules"]] == [("onward", 6, "sql")]
+
+
+def test_a_proof_shows_a_decimal_that_nothing_stores() -> None:
+    """A quotient inside a rule, which is in no fact and no conclusion, is in the proof of a derived statement."""
+    rules = hapax.parse_rules(
+        "given weighs(Thing, Number)\n"
+        "@name half\n@generic none\nweighs(Thing X, Number W) & Number K = W / 2 & K > 1 -> is_heavy(Thing X).\n"
+        "@name lift\n@generic none\nis_heavy(Thing X) & weighs(Thing X, Number W) -> needs_two(Thing X, Number W).\n"
+    )
+    with KnowledgeBase() as kb:
+        hapax.add_facts(kb, "weighs", [("piano", 7), ("pen", 1)], rules)
+        (statement,) = hapax.derive(rules, kb).statements
+
+        assert "Decimal('3.5')" in repr(statement.proof)
+        assert "3.5 = 7 / 2" in str(hapax.why("needs_two(piano, 7)", rules, kb))
 
 
 def test_derive_refuses_what_it_cannot_do(routes_file: tuple[Path, Path], tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ SEARCHED = (
     ("why-not", "possesses('Ann', crane)", *RULE_FILE, *DB),
     ("retract", "runs_alone('Bob', mill)", *RULE_FILE, *DB, "--reason", "sold"),
     ("report", *DB, "-o", "report.html"),
+    ("datasette", *DB, "-o", "metadata.json"),
     ("dataset", "dataset", *DB, "--in-both", "keep", "--format", "jsonl", "--format", "lint", "--format", "lm-eval"),
     ("leaderboard", "dataset", *DB, *SCRIPTED, "--html", "board.html"),
     ("votes", "export", "statements", *DB, "--voter", "ann", "--format", "csv", "--out", "sheets"),

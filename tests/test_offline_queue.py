@@ -62,6 +62,7 @@ UNQUEUED = {
     ("evaluate", "entailment", "bias"),
     ("evaluate", "entailment", "consistency"),
     ("mcp",),
+    ("serve",),
 }
 """They ask step by step: about one word after the other, under one condition after the other, as an agent wants it."""
 

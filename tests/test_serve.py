@@ -19,10 +19,11 @@ from cli_fixture import EVERY_END, invoke, run
 from money_fixture import RULES, WORLD
 from starlette.testclient import TestClient
 
+import hapax
+from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser.app import POLICY, Browser, browser_app
 from hapax.api.browsing import browser_server
 from hapax.engine.soundness import SOUNDNESS_QUESTION
-from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -192,6 +193,44 @@ def test_goals_are_answered_and_faults_are_told(client: TestClient) -> None:
     ]
 
 
+def test_a_goal_asks_models_after_a_forecast(tmp_path: Path) -> None:
+    """The page says what would be asked and what the budget leaves; the button asks, and the facts are stored."""
+    (tmp_path / "money.rules").write_text(RULES, "utf-8")
+    (tmp_path / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    KnowledgeBase(tmp_path / "kb.db").close()
+    models = hapax.open_models(f"scripted:{tmp_path / 'script.json'}")
+    asking = AskingModels(models, hapax.Budget(max_calls=30))
+    tools = AgentTools(tmp_path / "kb.db", [tmp_path / "money.rules"], asking=asking)
+    browser = Browser(tmp_path / "kb.db", (tmp_path / "money.rules",), asking=tools)
+    goal = "uses_currency('Norway', Currency)"
+    with TestClient(browser_app(browser), base_url="http://localhost:8001") as client:
+        before = shown(client, f"/ask?{urlencode({'goal': goal})}")
+        foreign = client.post("/ask", data={"goal": goal}, headers={"Origin": "http://evil.example"})
+        with KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+            assert kb.row_counts()["facts"] == 0
+        asked = client.post("/ask", data={"goal": goal}, headers={"Origin": "http://localhost:8001"})
+        after = shown(client, f"/ask?{urlencode({'goal': goal})}")
+
+    assert "First 1 question to scripted" in before
+    assert "at most 4 calls" in before
+    assert "leaves 30 calls in all" in before
+    assert 'uses_currency("Norway", ?)' in before
+    assert foreign.status_code == 403
+    assert "Norwegian krone" in asked.text
+    assert "1 answer" in after
+    assert "The models were asked" in after
+    assert "Nothing is left to ask" in after
+
+
+def test_no_model_is_asked_without_permission(client: TestClient) -> None:
+    """Without --ask there is no forecast, and a form that asks is answered with the way to allow it."""
+    refused = client.post("/ask", data={"goal": "x"}, headers={"Origin": "http://localhost:8001"})
+
+    assert "Ask the models" not in client.get("/ask?goal=uses_currency(A, B)").text
+    assert refused.status_code == 404
+    assert "--ask" in refused.text
+
+
 def test_votes_are_stored_at_once_and_each_statement_comes_once(database: Path) -> None:
     """A vote is in the knowledge base when the next statement is shown; a voter sees no statement twice."""
     seen = []
@@ -338,8 +377,11 @@ def test_a_token_is_needed_where_other_machines_can_ask(database: Path) -> None:
         assert {"httponly", "samesite=strict"} <= set(first.headers["set-cookie"].lower().split("; "))
         assert client.get("/statements?format=json").status_code == 200
 
-    with pytest.raises(HapaxError, match="a token is needed"):
-        browser_server(database, host="0.0.0.0", port=0)  # noqa: S104
+    server = browser_server(database, host="0.0.0.0", port=0)  # noqa: S104
+    server.socket.close()
+    with TestClient(server.app, base_url="http://host") as client:
+        assert client.get("/").status_code == 403
+        assert client.get(f"/?token={server.token}").status_code == 200
 
 
 def test_a_taken_port_and_a_missing_file_are_told(database: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from hapax.api.agent_tools import AgentTools
 from hapax.api.browser import pages, tables
 from hapax.api.browser.judging import ItemToJudge, Judging
 from hapax.api.browser.mapping import rule_map
@@ -62,12 +63,14 @@ class Browser:
 
     `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `token`: what
     every request must bring, as `?token=` at first and then by a cookie; none: no token. `judge`: votes are stored.
+    `asking`: asks models what a goal lacks, after a forecast; None: no model is asked.
     """
 
     database: Path
     rules: Sequence[str | Path] = ()
     token: str = ""
     judge: bool = False
+    asking: AgentTools | None = None
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
     _goals: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
 
@@ -110,7 +113,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/search", views.search),
         Route("/entity", views.entity),
         Route("/map", views.map),
-        Route("/ask", views.ask),
+        Route("/ask", views.ask, methods=["GET", "POST"]),
         Route("/why", views.why),
         Route("/runs", views.runs),
         Route("/run/{identity:path}", views.run),
@@ -131,6 +134,7 @@ class _Views:
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._judging = Judging(browser.database)
+        self._outcomes: dict[str, str] = {}
         self._words = WordIndex(browser.database)
         self._templates = page_environment(("hapax.api.browser", "templates"))
         self._templates.globals |= {
@@ -140,6 +144,7 @@ class _Views:
             "predicate_url": _predicate_url,
             "run_url": lambda identity: f"/run/{quote(str(identity), safe='')}",
             "judges": browser.judge,
+            "asks": browser.asking is not None,
             "database": str(browser.database),
         }
 
@@ -169,6 +174,12 @@ class _Views:
         brought = request.query_params.get("token") or request.cookies.get(TOKEN, "")
         if token and not secrets.compare_digest(brought.encode(), token.encode()):
             return self._secured(PlainTextResponse("Open the address with the token that `hapax serve` prints.", 403))
+        return None
+
+    def _foreign(self, request: Request) -> Response | None:
+        """The refusal of a form that another site has sent: it could send one, but not with this origin."""
+        if urlsplit(request.headers.get("origin", "")).netloc != request.headers.get("host"):
+            return self._secured(PlainTextResponse("A form comes from the page of this server.", 403))
         return None
 
     @staticmethod
@@ -298,9 +309,28 @@ class _Views:
             drawn = rule_map(self._browser.library(kb))
         return self._page(request, "map", title="Map of predicates and rules", map=drawn)
 
-    def ask(self, request: Request) -> Response:
-        """A goal with its answers."""
+    async def ask(self, request: Request) -> Response:
+        """A goal with its answers; a POST asks models for what it lacks."""
+        if request.method != "POST":
+            return await run_in_threadpool(self._goal, request)
+        if (refused := self._refused(request) or self._foreign(request)) is not None:
+            return refused
+        async with request.form() as form:
+            goal = str(form.get("goal", ""))
+        await run_in_threadpool(self._ask_models, goal)
+        return self._secured(RedirectResponse(f"/ask?{urlencode({'goal': goal})}", 303))
+
+    def _ask_models(self, goal: str) -> None:
+        """Ask models, and keep in memory how that ended, for the page that follows."""
+        if self._browser.asking is None:
+            raise NotStored("This server asks no model. Start it with --ask and a budget.")
+        outcome = self._browser.asking.ask(goal)
+        self._outcomes = {goal: outcome["stopped"] or "The models were asked; all that the goal needs is known now."}
+
+    def _goal(self, request: Request) -> Response:
+        """The page of a goal: its answers, and the forecast of what models would be asked."""
         goal = request.query_params.get("goal", "").strip()
+        forecast = None
         answers, faults, near = None, "", list[str]()
         with self._open(request) as kb:
             library = self._browser.library(kb)
@@ -310,11 +340,14 @@ class _Views:
                     with self._browser._goals:
                         answers = query(goal, library, kb, options=GOAL_OPTIONS)
                     near = [] if answers or answers.holds else near_misses(goal, library, kb)
+                    if self._browser.asking is not None:
+                        forecast = self._browser.asking.forecast(goal)
                 except HapaxError as fault:
                     faults = str(fault)
         if answers is not None and request.query_params.get("format") == "json":
             return self._refused(request) or self._secured(JSONResponse(answers.to_json()))
-        values = {"goal": goal, "answers": answers, "faults": faults, "near": near, "names": names}
+        values: dict[str, Any] = {"goal": goal, "answers": answers, "faults": faults, "near": near, "names": names}
+        values |= {"forecast": forecast, "outcome": self._outcomes.get(goal, "")}
         return self._page(request, "ask", title="Ask", **values)
 
     def why(self, request: Request) -> Response:
@@ -345,9 +378,8 @@ class _Views:
             raise NotStored("This server stores no votes. Start it with --judge.")
         voter = request.query_params.get("voter", "")
         if request.method == "POST":
-            # Another site could send this form, but not with this origin.
-            if urlsplit(request.headers.get("origin", "")).netloc != request.headers.get("host"):
-                return self._secured(PlainTextResponse("A vote comes from the page of this server.", 403))
+            if (foreign := self._foreign(request)) is not None:
+                return foreign
             async with request.form() as form:
                 voter = str(form.get("voter", ""))
                 cells = (str(form.get(name, "")) for name in ("item", "answer", "comment"))

@@ -52,6 +52,11 @@ class Need:
     pattern: AtomPattern
     question: Question
 
+    def __str__(self) -> str:
+        """The pattern as a goal with `?` at each free argument."""
+        cells = ("?" if value is None else str(Constant(value)) for value in self.pattern.arguments)
+        return f"{self.pattern.predicate}({', '.join(cells)})"
+
     @property
     def is_opening(self) -> bool:
         """True with more than one free argument: then a value makes no ground atom, and nothing is claimed."""
@@ -160,12 +165,15 @@ def missing_questions(
 def run_demand(
     theory: Theory,
     goal_text: str,
-    oracle: DemandOracle,
+    oracle: DemandOracle | None,
     budget: DemandBudget | None = None,
     *,
     session: PrologSession | None = None,
 ) -> DemandResult:
-    """Ask what the goal needs, round by round, then answer it. The oracle stores facts; assumptions are not stored."""
+    """Ask what the goal needs, round by round, then answer it. The oracle stores facts; assumptions are not stored.
+
+    Without an oracle the result says what the first round would ask: give a budget of no rounds.
+    """
     goal = theory.goal(goal_text)
     part = theory.relevant_to(goals=called_indicators(goal, theory.library))
     patterns = part.patterns()
@@ -182,7 +190,7 @@ class _Loop:
     session: PrologSession
     theory: Theory
     goal: Goal
-    oracle: DemandOracle
+    oracle: DemandOracle | None
     budget: DemandBudget
     patterns: CallPatterns
     asked: dict[Need, None] = field(default_factory=dict)
@@ -263,6 +271,8 @@ class _Loop:
 
     def _ask(self, missing: Missing) -> None:
         """Ask one batch, within the limits."""
+        if self.oracle is None:
+            raise ValueError("a demand loop of one round and more needs an oracle")
         # Slices, not a check: a batch is cut to what the limits leave.
         needs = missing.needs[: self.budget.questions - len(self.asked)]
         atoms = missing.atoms[: self.budget.verifications - len(self.verdicts)]

@@ -20,6 +20,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
+from hapax.llm_oracle.answers import MOST_LINES
 from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters
@@ -105,6 +106,11 @@ class SearchSettings:
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise HapaxError(f"{name} is {number!r}. Set it to a whole number from 1.")
+        if self.values_per_call > MOST_LINES:
+            raise HapaxError(
+                f"values_per_call is {self.values_per_call}, but no more than {MOST_LINES} values of a reply are read. "
+                "Set it to at most that, and ask in more calls."
+            )
         if not 0.0 <= self.temperature < math.inf:  # refuses nan, too
             raise HapaxError(f"temperature is {self.temperature:g}. Set it to a number from 0.")
         if not 0.0 < self.share <= 1.0:

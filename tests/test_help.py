@@ -1,0 +1,63 @@
+"""Help texts: each command has an example that it would accept, and prints JSON where it reports."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from hapax.cli import main
+
+WITHOUT_JSON = {
+    "compile": "prints Prolog, rules or LINK's JSON",
+    "datasette": "prints JSON anyway",
+    "export": "prints facts in a format of --format",
+    "fmt": "prints or writes rule text",
+    "lsp": "speaks a protocol",
+    "mcp": "speaks a protocol",
+    "serve": "serves pages, each table of which is there as JSON",
+}
+"""Commands without --json, each with its reason."""
+
+
+def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """All commands that are no groups, by the words that call them."""
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+COMMANDS = dict(commands())
+
+
+def examples(name: str) -> list[str]:
+    """The lines in the help of a command that call it, without its name."""
+    text = COMMANDS[name].help or ""
+    return re.findall(rf"^ *(?:\\S+=\\S+ )?hapax {re.escape(name)}(?: (.*))?$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_examples_that_it_accepts(name: str) -> None:
+    """The help shows the command at work, with options and arguments that it has."""
+    command = COMMANDS[name]
+
+    assert examples(name)
+    for line in examples(name):
+        words = shlex.split(line, comments=True)
+        words = words[: words.index(">")] if ">" in words else words
+        # With the settings of the program, since a command keeps the help option of its first context.
+        context = click.Context(command, info_name=name, parent=click.Context(main, **main.context_settings))
+        _, left_over, _ = command.make_parser(context).parse_args(words)
+        assert not left_over, line
+
+
+def test_a_command_that_reports_prints_json() -> None:
+    """--json is everywhere, except where the output is itself data, text or a conversation."""
+    without = {name for name, command in COMMANDS.items() if not any("--json" in item.opts for item in command.params)}
+
+    assert without == {*WITHOUT_JSON}
