@@ -471,6 +471,8 @@ def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
         yield from lines
     elif signature.kind is PredicateKind.COMPUTED:
         yield Story(_computed(atom, signature), "computed")
+    elif atom.indicator in library.aggregated:
+        yield Story("the aggregate has another value, or its group is empty; `hapax query` prints its values", "given")
     elif signature.kind is PredicateKind.GIVEN:
         yield Story("it is not among the given facts; add it to a rule file, or import it", "given")
     elif is_asked(library, signature):

@@ -24,6 +24,7 @@ from hapax.grammar.attributes import (
 )
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
+    AggregateDeclaration,
     ClosedDeclaration,
     Constraint,
     Declaration,
@@ -37,6 +38,7 @@ from hapax.grammar.prolog_text import UNSTORABLE
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
 from hapax.grammar.syntax import (
     MISSPELT,
+    AggregateLine,
     AttributeLine,
     BrokenLine,
     ClosedLine,
@@ -84,7 +86,7 @@ COMPARISONS = {
     "=\\=": "\\=",
 }
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
-_DECLARING = (*PredicateKind, "file", MISSPELT)
+_DECLARING = (*PredicateKind, "aggregate", "file", MISSPELT)
 """Kinds of broken lines that may have declared predicates; see `syntax.BrokenLine.kind`."""
 _RULES = ("", "file")
 """Kinds of broken lines that may have been rules."""
@@ -198,6 +200,9 @@ class _Assembly:
         for line in lines:
             if isinstance(line, DeclarationLine):
                 self._declare(line)
+            elif isinstance(line, AggregateLine):
+                # A given predicate, of which the aggregate's rule concludes the facts.
+                self._declare(DeclarationLine("given", line.atom, line.templates, None, line.at))
             elif isinstance(line, OppositeLine):
                 self.opposites.append(line.names)
                 self.pair_places.setdefault(line.names, Place(file, *line.at))
@@ -324,8 +329,7 @@ class _Assembly:
                 continue
             if isinstance(line, BrokenLine) and line.kind == "@":
                 continue  # the attributes before it still wait for their rule
-            if isinstance(line, NeverLine):
-                self._constraint(line)
+            self._premised(line)
             if isinstance(line, RuleLine):
                 position += 1
                 self._rule(line, waiting, position)
@@ -350,11 +354,30 @@ class _Assembly:
             self.rules.append(self._with_attributes(rule, attributes, position))
             self.places.setdefault(self.rules[-1].name, rule.place)
 
+    def _premised(self, line: SourceLine) -> None:
+        """Read a declaration with a premise."""
+        if isinstance(line, NeverLine):
+            self._constraint(line)
+        elif isinstance(line, AggregateLine):
+            self._aggregate(line)
+
     def _constraint(self, line: NeverLine) -> None:
         count = len(self.diagnostics)
         premise = self._premise(line.premise, self._scope(line.premise))
         if count == len(self.diagnostics):
             self.declarations.append(Constraint(tuple(premise), place=Place(self.file, *line.at)))
+
+    def _aggregate(self, line: AggregateLine) -> None:
+        count = len(self.diagnostics)
+        # As an atom, the counted variables may give types that no premise writes.
+        counted = RawAtom(WordSequence((line.function,), line.at), line.counted, line.at)
+        scope = self._scope(line.premise, line.atom, counted)
+        premise = tuple(self._premise(line.premise, scope))
+        atom, variables = self._atom(line.atom, scope), self._atom(counted, scope).variables
+        function = line.function if COMPARISONS.get(line.operator, line.operator) == "=" else line.operator
+        if count == len(self.diagnostics):
+            place = Place(self.file, *line.at)
+            self.declarations.append(AggregateDeclaration(atom, line.result, function, variables, premise, place))
 
     def _premise(self, items: Sequence[RawItem], scope: _Scope) -> list[BodyLiteral]:
         premise: list[BodyLiteral] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hapax.grammar.aggregate_checks import AGGREGATE_CHECKS
 from hapax.grammar.declaration_checks import DECLARATION_CHECKS
 from hapax.grammar.errors import Diagnostic, Severity
 from hapax.grammar.faults import Check, RuleFault
@@ -29,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     *PREDICATE_CHECKS,
     *PAIR_CHECKS,
     *DECLARATION_CHECKS,
+    *AGGREGATE_CHECKS,
 )
 
 FAULTS: tuple[RuleFault, ...] = tuple(

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.errors import Place
-from hapax.grammar.terms import BodyLiteral
+from hapax.grammar.terms import Atom, BodyLiteral, Variable, variable_names
 
 
 class Property(StrEnum):
@@ -76,4 +76,39 @@ class Constraint:
         return f"never {' & '.join(map(str, self.premise))}"
 
 
-Declaration: TypeAlias = PropertyDeclaration | ClosedDeclaration | DisjointTypes | Constraint
+AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg")
+"""The functions of aggregates. All but `count` are of the first counted variable, whose values are numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateDeclaration:
+    """`aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))`.
+
+    The atom holds for each group of bindings of the premise that agree in the atom's other variables, with the
+    function's value over the distinct values of the `counted` variables as `result`.
+    """
+
+    atom: Atom
+    result: str
+    function: str
+    counted: tuple[Variable, ...]
+    premise: tuple[BodyLiteral, ...]
+    place: Place = field(default=Place(), compare=False, repr=False)
+
+    @property
+    def group(self) -> tuple[Variable, ...]:
+        """The variables of the atom without the result."""
+        return tuple(variable for variable in self.atom.variables if variable.name != self.result)
+
+    @property
+    def is_evaluable(self) -> bool:
+        """True if the function is known and the result is a variable of the atom alone; `check` reports the rest."""
+        is_own = self.result in variable_names([self.atom]) and self.result not in variable_names(self.premise)
+        return self.function in AGGREGATE_FUNCTIONS and is_own
+
+    def __str__(self) -> str:
+        counted, premise = ", ".join(map(str, self.counted)), " & ".join(map(str, self.premise))
+        return f"aggregate {self.atom} := {self.result} = {self.function}({counted}: {premise})"
+
+
+Declaration: TypeAlias = PropertyDeclaration | ClosedDeclaration | DisjointTypes | Constraint | AggregateDeclaration

@@ -461,7 +461,10 @@ def replaced_expression(expression: Expression, values: Mapping[str, Term]) -> E
 
 
 def predicate_graph(library: Library) -> PredicateGraph:
-    """Predicates, with edges from those of a premise to the conclusion's; `negative` if a rule negates the former."""
+    """Predicates, with edges from those of a premise to the conclusion's.
+
+    An edge is `negative` if a rule negates the former, or if the latter is an aggregate: both need all of the former.
+    """
     import networkx as nx
 
     graph: PredicateGraph = nx.DiGraph()
@@ -471,8 +474,10 @@ def predicate_graph(library: Library) -> PredicateGraph:
         for literal in rule.literals:
             below = literal.atom.indicator
             # Two predicates have one edge: a single negation between them makes it negative.
-            negative = literal.negated or bool(
-                graph.has_edge(below, conclusion) and graph[below][conclusion]["negative"]
+            negative = (
+                literal.negated
+                or rule.aggregate is not None
+                or bool(graph.has_edge(below, conclusion) and graph[below][conclusion]["negative"])
             )
             graph.add_edge(below, conclusion, negative=negative)
     return graph
@@ -491,9 +496,14 @@ def recursive_predicates(library: Library) -> frozenset[str]:
 
 
 def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
-    """Cycles of predicates that contain a negation, at most one per strongly connected component."""
-    negated = {literal.atom.indicator for rule in library.rules for literal in rule.literals if literal.negated}
-    if not negated & library.derived:
+    """Cycles of predicates that contain a negation or aggregate, at most one per strongly connected component."""
+    needed = {
+        literal.atom.indicator
+        for rule in library.rules
+        for literal in rule.literals
+        if literal.negated or rule.aggregate is not None
+    }
+    if not needed & library.derived:
         return ()
     import networkx as nx
 
@@ -512,8 +522,13 @@ def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
 
 
 def refuse_negative_cycles(library: Library) -> None:
-    """Raise HapaxError for a predicate that depends on its own negation."""
+    """Raise HapaxError for a predicate that depends on its own negation, or an aggregate on itself."""
     for cycle in negative_cycles(library):
+        if set(cycle) & library.aggregated:
+            raise HapaxError(
+                f"An aggregate depends on itself ({' <- '.join(cycle)}), so it has no value. "
+                "Remove the aggregate from the cycle."
+            )
         raise HapaxError(
             f"{cycle[0]} depends on its own negation ({' <- '.join(cycle)}), so it has no truth value. "
             "Remove the negation from the cycle."

@@ -119,6 +119,15 @@ MENDED: Final[Mapping[str, str]] = {
     "HPX124": 'functional was_built_in(Tower, Year)\nfact was_built_in("Eiffel Tower", 1889)',
     "HPX125": "lived(Person X, Year A) & built(Tower B, Year C) & A / C > 1 -> saw(Person X, Tower B)",
     "HPX126": "eats(Person X, Food A) & is_served_with(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    "HPX127": "given is_in(Ingredient, Dish)\n"
+    "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
+    "HPX128": "given is_in(Ingredient, Dish)\n"
+    "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
+    "HPX129": "given has_price(Dish, Number)\n"
+    "aggregate price_of_all(Number K) := K = sum(Number P, Dish D: has_price(Dish D, Number P))",
+    "HPX130": "given sells(Town, Town)\naggregate size(Town A, Number K) := K = count(Town B: sells(Town A, Town B))",
+    "HPX131": "oracle is_in(Ingredient, Dish)\nclosed is_in/2\n"
+    "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
     "HPX201": (
         'oracle eats(Person, Food): "[1] eats [2]" / "[1] does not eat [2]" / "does [1] eat [2]?"\n'
         'oracle is_in(Food, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"\n'

@@ -10,7 +10,7 @@ from hapax.grammar.assemble import is_variable_name
 from hapax.grammar.errors import Place
 from hapax.grammar.parser import SourceToken, statement_tokens
 
-DECLARING = frozenset(("oracle", "functional", "given", "computed"))
+DECLARING = frozenset(("oracle", "functional", "given", "computed", "aggregate"))
 """Words that begin the declaration of a predicate."""
 
 _OF_VALUES = frozenset(("fact", "@example"))
@@ -88,7 +88,9 @@ class _Statement:
         declares = first in DECLARING and self._follows(1, "WORD")
         index = 0
         while index < len(self.tokens):
-            if self.tokens[index].type == "WORD" and self._follows(index + 1, "LPAR"):
+            if first == "aggregate" and self.tokens[index].type == "COMPARE" and self._follows(index + 2, "LPAR"):
+                index += 3  # the function is no predicate
+            elif self.tokens[index].type == "WORD" and self._follows(index + 1, "LPAR"):
                 arguments, end = self._arguments(index + 2)
                 name = self.tokens[index]
                 yield Occurrence(NameKind.PREDICATE, str(name), self._place([name]), len(arguments), declares)

@@ -45,7 +45,7 @@ MAXIMUM_GOAL = 100_000
 """Characters per goal."""
 
 KEYWORDS = (
-    *("type", "oracle", "functional", "given", "computed", "opposite", "fact"),
+    *("type", "oracle", "functional", "given", "computed", "aggregate", "opposite", "fact"),
     *("symmetric", "asymmetric", "irreflexive", "transitive", "closed", "disjoint", "never"),
 )
 GOES_ON_AFTER = frozenset(
@@ -209,7 +209,7 @@ def _missing(sources: Sequence[_Source], diagnostics: Sequence[Diagnostic], libr
     """`ReadRules.missing`; the diagnostics are those of assembling."""
     lines = list(chain.from_iterable(source.lines for source in sources))
     broken = {line.kind for line in lines if isinstance(line, syntax.BrokenLine)}
-    declared = sum(isinstance(line, syntax.DeclarationLine) for line in lines)
+    declared = sum(isinstance(line, syntax.DeclarationLine | syntax.AggregateLine) for line in lines)
     if broken - _DECLARE_NOTHING or len(library.signatures) < declared:
         return "declarations"
     if broken or any(diagnostic.code != NAME_TWICE for diagnostic in diagnostics):
@@ -496,6 +496,14 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
     def computed(self, parts: list[Any]) -> syntax.DeclarationLine:
         keyword, atom, _, definition, _, templates = parts
         return syntax.DeclarationLine(str(keyword), atom, templates or (), definition, _span(keyword, atom))
+
+    def aggregate(self, parts: list[Any]) -> syntax.AggregateLine:
+        keyword, atom, _, result, operator, function, _, counted, _, premise, closing, _, templates = parts
+        words = (str(result), str(operator), str(function))
+        return syntax.AggregateLine(atom, *words, counted, premise, templates or (), _span(keyword, closing))
+
+    def counted(self, parts: list[Any]) -> tuple[syntax.WordSequence, ...]:
+        return tuple(part for part in parts if isinstance(part, syntax.WordSequence))
 
     def opposite(self, parts: list[Token]) -> syntax.OppositeLine:
         keyword, first, second = parts

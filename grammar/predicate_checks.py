@@ -146,7 +146,7 @@ DIFFERENT_USES: Final = RuleFault.warning(
 def uses_of_predicates(library: Library) -> Iterator[Diagnostic]:
     """Atoms with the wrong number or types of arguments, by the declaration or else by the predicate's first use."""
     reported: set[tuple[str, int, str]] = set()
-    for rule in library.rules:
+    for rule in library.rules_and_aggregates:
         for atom in rule.atoms:
             if intended := intended_declaration(atom, library):
                 yield CLASHING_USE.at(

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.dependencies import recursive_predicates
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
@@ -100,6 +102,8 @@ def clause_text(rule: Rule, library: Library) -> str:
         raise HapaxError(
             f"Rule {rule.name} concludes a negation, which Prolog does not allow. Conclude the opposite predicate."
         )
+    if rule.aggregate is not None:
+        return _aggregate_text(rule, rule.aggregate, library)
     goals: list[str] = []
     bound: set[str] = set()
     for item in evaluation_order(rule.premise, library):
@@ -110,6 +114,40 @@ def clause_text(rule: Rule, library: Library) -> str:
         bound.update(variable.name for variable in item.variables)
     body = ",\n    ".join(goals) or "true"
     return f"{atom_goal(rule.conclusion.atom)} :-\n    {body}."
+
+
+_FUNCTION_GOALS = {
+    "count": "length(Hapax_rows, Hapax_value)",
+    "sum": "lists:sum_list(Hapax_values, Hapax_value)",
+    "min": "lists:min_list(Hapax_values, Hapax_value)",
+    "max": "lists:max_list(Hapax_values, Hapax_value)",
+    "avg": "lists:sum_list(Hapax_values, Hapax_sum), length(Hapax_values, Hapax_size), "
+    "Hapax_value is Hapax_sum rdiv Hapax_size",
+}
+"""Goals that compute an aggregate's value from the sorted rows or the first cells of these."""
+
+
+def _aggregate_text(rule: Rule, aggregate: AggregateDeclaration, library: Library) -> str:
+    """The clauses of an aggregate: one for the rows, which `setof/3` sorts and groups, and one for the value."""
+    name = f"hapax_rows {aggregate}"  # a predicate may have more than one aggregates
+    rows = Atom(name, (*aggregate.group, *aggregate.counted))
+    goals = [f"setof(row({', '.join(map(term_text, aggregate.counted))}), {atom_goal(rows)}, Hapax_rows)"]
+    if aggregate.function != "count":
+        cells = "lists:member(Hapax_row, Hapax_rows), arg(1, Hapax_row, Hapax_cell)"
+        goals.append(f"findall(Hapax_cell, ({cells}), Hapax_values)")
+    goals += [_FUNCTION_GOALS[aggregate.function], f"{aggregate.result} = Hapax_value"]
+    clause = rows_text(replace(rule, conclusion=Literal(rows)), library)
+    body = ",\n    ".join(goals)
+    return f"{clause}\n{atom_goal(aggregate.atom)} :-\n    {body}."
+
+
+def rows_text(rule: Rule, library: Library) -> str:
+    """The clause of an aggregate's rows: of the rule's conclusion, without the aggregate."""
+    clause = clause_text(replace(rule, aggregate=None), library)
+    if rule.aggregate is None or rule.aggregate.function == "count":
+        return clause
+    # A text has no value, and a row with one is no row.
+    return f"{clause.removesuffix('.')},\n    number({term_text(rule.aggregate.counted[0])})."
 
 
 def negation_goal(atom: Atom, library: Library) -> str:
@@ -176,6 +214,7 @@ def program_text(library: Library, module: str = MODULE) -> str:
         f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).\n"
         # Variables keep the rule's names, even one that occurs once, of which Prolog would warn.
         ":- style_check(-singleton).",
+        ":- use_module(library(lists))." if library.aggregates else "",
         _directives("dynamic", [*asserted, *map(_denials_of, sorted(library.open_negations))]),
         # Clauses follow the order of the facts and rules, so those of a predicate may lie apart.
         _directives("discontiguous", indicators.values()),

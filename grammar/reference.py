@@ -26,6 +26,7 @@ functional was_invented_in(Invention, Year): "[1] was invented in [2]"        # 
 functional has_height(Mountain, Height) within 2%: "[1] is [2] metres high"   # two answers agree within 2 percent
 computed is_earlier_than(Year A, Year B) := A < B                             # arithmetic; no model is asked
 given was_born_in(Person, Year)                                               # your facts; no model is asked
+aggregate births(Year A, Number K) := K = count(Person X: was_born_in(Person X, Year A))
 opposite can_plant cannot_plant
 symmetric shares_a_border_with/2                # also: asymmetric, irreflexive, transitive
 closed has_official_language/2 by 1             # complete for each country of which a language is known
@@ -97,6 +98,35 @@ Whether `not p(...)` holds where `p(...)` cannot be proved depends on the predic
 
 A model's facts are never all there are, so that elsewhere an absent fact is unknown: no statement is made, and
 `hapax why-not` names the unknown fact. A goal of `hapax query` is Prolog: its own `\\+` is failure to prove.
+
+## Aggregates
+
+An aggregate is a predicate whose last step is a calculation over all that holds:
+
+```
+given is_in(Ingredient, Dish)
+given has_price(Dish, Number)
+aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))
+aggregate cost(Ingredient Z, Number K) :=
+  K = sum(Number P, Dish D: is_in(Ingredient Z, Dish D) & has_price(Dish D, Number P))
+dishes_with(Ingredient Z, Number K) & cost(Ingredient Z, Number C) & C > 10 * K -> is_dear(Ingredient Z)
+```
+
+The atom has the result and the variables of the group; without the latter there is one group of everything. Behind the
+colon stands a premise as in a rule, and before it the counted variables. Each group has the distinct values of these,
+together, as its rows: `count` is their number, and `sum`, `min`, `max` and `avg` are over the first variable of each
+row. So `sum(Number P: ...)` adds every price once, and `sum(Number P, Dish D: ...)` the price of every dish. A row
+whose first value is a text counts for `count` only. The premise's other variables only have to have some value.
+
+- A group without rows has no value: there is no count of 0. `not is_in(...)` says that there is none.
+- Numbers are exact. SQL derives `count`, `sum`, `min` and `max`; Prolog derives averages, which may be no finite
+  decimals, and what could need more than 60 bits. The values are the same.
+- An aggregate may use other aggregates, negation and derived predicates, but not depend on itself.
+- Its premise needs all facts of its predicates, so that they are given, closed, or derived from such: an oracle
+  predicate without `closed` is an error. A search asks no model for it.
+- A proof of the atom has the proofs of all rows of the group as its premises.
+- `derive` fills an aggregate, and what rests on it, anew when facts below it change. There are no probabilities of what
+  rests on aggregates.
 
 ## Attributes
 

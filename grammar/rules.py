@@ -19,6 +19,7 @@ from hapax.grammar.attributes import GenericBy, Polarity, Principle, StatementCa
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
     GENERATING,
+    AggregateDeclaration,
     ClosedDeclaration,
     Constraint,
     Declaration,
@@ -163,6 +164,8 @@ class Rule:
     withdrawn: str | None = None
     by_declaration: bool = field(default=False, compare=False, repr=False)
     """A property's declaration stands for the rule, which proofs name (`Library.closure_rules`)."""
+    aggregate: AggregateDeclaration | None = field(default=None, compare=False, repr=False)
+    """The aggregate that the rule stands for: its conclusion holds once for each group of the premise's bindings."""
     probability: float | None = field(default=None, compare=False, repr=False)
     """The score of the entailment that the rule stands for; None for a rule that a person wrote."""
 
@@ -220,6 +223,8 @@ class Rule:
     @property
     def sentence(self) -> str:
         """The rule without its attributes, on one line."""
+        if self.aggregate is not None:
+            return str(self.aggregate)
         return f"{' & '.join(map(str, self.premise))} -> {self.conclusion}"
 
     def text(self, default_name: str | None = None, inferred_generic: tuple[str, ...] | None = None) -> str:
@@ -298,7 +303,7 @@ class Library:
         uses = [(atom, rule.at(atom.place)) for rule in self.rules for atom in rule.atoms]
         uses += [(atom, atom.place or Place()) for atom in (*self.facts, *self.examples)]
         for declaration in self.declarations:
-            if isinstance(declaration, Constraint):
+            if isinstance(declaration, Constraint | AggregateDeclaration):
                 literals = [item for item in declaration.premise if isinstance(item, Literal)]
                 uses += [(literal.atom, literal.atom.place or declaration.place) for literal in literals]
         for atom, place in uses:
@@ -412,7 +417,7 @@ class Library:
     @cached_property
     def open_negations(self) -> frozenset[str]:
         """Indicators of the open predicates that rules or constraints negate."""
-        items = [item for rule in self.rules for item in rule.premise]
+        items = [item for rule in self.rules_and_aggregates for item in rule.premise]
         items += [item for constraint in self.constraints for item in constraint.premise]
         negated = {item.atom.indicator for item in items if isinstance(item, Literal) and item.negated}
         return frozenset(indicator for indicator in negated if self.is_open(indicator))
@@ -423,9 +428,37 @@ class Library:
         return frozenset(item.indicator for item in self.properties if item.property in GENERATING)
 
     @cached_property
-    def closure_rules(self) -> tuple[Rule, ...]:
-        """The rules that symmetric and transitive predicates stand for, named after their declarations."""
+    def aggregates(self) -> tuple[AggregateDeclaration, ...]:
+        """The declared aggregates, each once."""
+        return tuple(dict.fromkeys(item for item in self.declarations if isinstance(item, AggregateDeclaration)))
+
+    @cached_property
+    def rules_and_aggregates(self) -> tuple[Rule, ...]:
+        return (*self.rules, *(rule for rule in self.aggregate_rules if rule not in self.rules))
+
+    @cached_property
+    def aggregated(self) -> frozenset[str]:
+        """Indicators of the predicates that aggregates define."""
+        return frozenset(item.atom.indicator for item in self.aggregates)
+
+    @cached_property
+    def aggregate_rules(self) -> tuple[Rule, ...]:
+        """A rule for each aggregate that can be evaluated, from its premise to its atom."""
         rules = []
+        for item in self.aggregates:
+            if item.is_evaluable:
+                name, conclusion = f"aggregate {item.atom.indicator}", Literal(item.atom)
+                rule = Rule(name, item.premise, conclusion, place=item.place, by_declaration=True, aggregate=item)
+                rules.append(rule)
+        return tuple(rules)
+
+    @cached_property
+    def closure_rules(self) -> tuple[Rule, ...]:
+        """The rules that symmetric and transitive predicates and aggregates stand for, named after their declarations.
+
+        The conclusion of an aggregate's rule has a variable that its premise lacks: `Rule.aggregate` gives the value.
+        """
+        rules = list(self.aggregate_rules)
         for item in self.properties:
             types = self._types_of_two(item)
             if item.property in GENERATING and types is not None:
@@ -473,7 +506,7 @@ class Library:
     @cached_property
     def in_premises(self) -> frozenset[str]:
         """Indicators of the predicates used in premises."""
-        return frozenset(literal.atom.indicator for rule in self.rules for literal in rule.literals)
+        return frozenset(literal.atom.indicator for rule in self.rules_and_aggregates for literal in rule.literals)
 
     def is_definition(self, rule: Rule) -> bool:
         """True if the rule only defines a predicate: it has no generic variable, and premises use its conclusion."""

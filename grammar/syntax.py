@@ -108,6 +108,23 @@ class DeclarationLine:
 
 
 @dataclass(frozen=True, slots=True)
+class AggregateLine:
+    """`aggregate atom := K = count(Dish D: premise)`. `counted`: the variables before the colon.
+
+    `result` is the variable before the sign `operator`, `function` the word behind it.
+    """
+
+    atom: RawAtom
+    result: str
+    operator: str
+    function: str
+    counted: tuple[WordSequence, ...]
+    premise: tuple[RawItem, ...]
+    templates: tuple[RawText, ...]
+    at: Spot
+
+
+@dataclass(frozen=True, slots=True)
 class OppositeLine:
     """`opposite first second`."""
 
@@ -205,6 +222,7 @@ class BrokenLine:
 SourceLine: TypeAlias = (
     SubtypeLine
     | DeclarationLine
+    | AggregateLine
     | OppositeLine
     | PropertyLine
     | ClosedLine

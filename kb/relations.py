@@ -366,6 +366,10 @@ class Relations:
         """Greatest `ref` in a table of atoms, 0 if empty."""
         return int(self._conn.execute(f"SELECT coalesce(max(ref), 0) FROM {table}").fetchone()[0])  # noqa: S608
 
+    def row_count(self, table: str) -> int:
+        """Number of rows of a relation or of a table of atoms."""
+        return int(self._conn.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608  ours
+
     def derivations(self) -> dict[str, StoredDerivation]:
         """Stored derivations by rule."""
         sql = "SELECT rule, number, engine, fingerprint, statements, stale FROM derivations ORDER BY rowid"

@@ -169,12 +169,33 @@ BASE = ("first", "second", "marked")
 
 
 @st.composite
+def aggregates(draw: st.DrawFn) -> str:
+    """An aggregate over facts or deduced atoms, with a group or without."""
+    function = draw(st.sampled_from(("count", "count", "sum", "min", "max", "avg")))
+    counted = draw(st.sampled_from(("Number N", "Number N, Thing Y")))
+    items = [
+        draw(st.sampled_from(("first(Thing X, Number N)", "second(Number N, Thing X)", "deduced(Thing X, Number N)")))
+    ]
+    items += ["second(Thing X, Thing Y)"] if "Y" in counted or draw(st.booleans()) else []
+    items += draw(
+        st.lists(
+            st.sampled_from(("not marked(Thing X)", "N > 1", "N \\= 2.5", "not deduced(Number N, Thing X)")), max_size=2
+        )
+    )
+    premise = " & ".join(draw(st.permutations(items)))
+    group = draw(st.sampled_from(("Thing X", "Thing X", "Number G")))
+    premise += " & G = 2" if group == "Number G" else ""
+    return f"aggregate tallied({group}, Number K) := K = {function}({counted}: {premise})."
+
+
+@st.composite
 def programs(draw: st.DrawFn) -> str:
     parts = [
+        draw(aggregates()),
         draw(rules("d1", "deduced", BASE, BASE)),
-        draw(rules("r1", "reached", (*BASE, "deduced"), (*BASE, "deduced"))),
+        draw(rules("r1", "reached", (*BASE, "deduced", "tallied"), (*BASE, "deduced", "tallied"))),
         draw(rules("r2", "reached", (*BASE, "deduced", "reached", "reached"), (*BASE, "deduced"))),
-        draw(rules("told", "told", (*BASE, "deduced", "reached"), (*BASE, "deduced", "reached"))),
+        draw(rules("told", "told", (*BASE, "deduced", "reached", "tallied"), (*BASE, "deduced", "reached"))),
     ]
     if draw(st.booleans()):
         parts.append('fact first("a", 2).')
@@ -195,7 +216,7 @@ def facts(draw: st.DrawFn) -> list[FactRecord]:
 def test_sql_gives_what_prolog_gives(
     program: str, earlier: list[FactRecord], later: list[FactRecord], prolog: PrologSession
 ) -> None:
-    """Random joins, tests, negation, chains and recursion: equal statements and proofs, also after facts changed."""
+    """Random joins, tests, negation, aggregates, chains and recursion: equal statements and proofs, also after facts changed."""
     library = library_of(program)
     with KnowledgeBase() as kb:
         for change in (earlier, later):

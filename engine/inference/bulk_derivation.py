@@ -45,7 +45,14 @@ from hapax.engine.inference.session import (
     PrologTerm,
     QueryLimits,
 )
-from hapax.engine.inference.sql import CompileContext, CompiledPremise, NotCompiled, compile_premise, conclusion_cells
+from hapax.engine.inference.sql import (
+    CompileContext,
+    CompiledPremise,
+    NotCompiled,
+    compile_aggregate,
+    compile_premise,
+    conclusion_cells,
+)
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers, strata
@@ -125,7 +132,7 @@ def derive_all(
     """
     deadline = _Deadline(seconds)
     defined = [rule.conclusion.atom.indicator for rule in library.rules if library.is_definition(rule)]
-    part = relevant_library(library, *rules, goals=[*defined, *sorted(library.generating)])
+    part = relevant_library(library, *rules, goals=[*defined, *sorted(library.generating | library.aggregated)])
     strata(part)  # raises for negation in a cycle
     relations = Relations(kb)
     # In one transaction: a run that is killed leaves the results of the last one.
@@ -398,6 +405,8 @@ class _Clause:
     rule: Rule
     body: CompiledPremise
     head: tuple[str, ...]
+    grouped: str = ""
+    """The SELECT of an aggregate's atoms; its head and body are those of a row `h` of them."""
 
 
 @dataclass
@@ -471,10 +480,11 @@ class _CompiledLibrary:
         maintainer = Maintainer(self.relations, changes, self.tables)
         self.is_maintained = True
         for layer in self.layers:
-            members = sorted(layer & self.derived)
+            members, extent = sorted(layer & self.derived), self.extent
             try:
                 self._maintain(members, maintainer)
             except (NotMaintained, NotCompiled) as reason:
+                self.extent = extent  # its clauses are compiled again
                 for indicator in members:
                     self.anew[indicator] = str(reason)
                     self.tables.pop(indicator, None)
@@ -497,6 +507,8 @@ class _CompiledLibrary:
         ):
             return
         for clause in clauses:
+            if clause.grouped:
+                raise NotMaintained("it is an aggregate")
             require_known_items(clause.rule)
             self._index(clause.body.tables, ())
         maintainer.open(stored)
@@ -605,6 +617,10 @@ class _CompiledLibrary:
         indicator = rule.conclusion.atom.indicator
         try:
             self.require(rule)
+            if rule.aggregate is not None:
+                premise = join_order(rule).premise
+                compiled = compile_aggregate(rule.aggregate, premise, self.setting(), self.relations.row_count)
+                return _Clause(number, rule, compiled.premise, compiled.cells, compiled.select)
             body = compile_premise(join_order(rule).premise, self.setting())
             if recursive and (body.calculates or body.extent | self.extent != self.extent):
                 raise NotCompiled("it calculates in a recursion, which may never end")
@@ -623,7 +639,7 @@ class _CompiledLibrary:
         for clause in clauses:
             self._index(clause.body.tables, members)
             if clause not in recursive:
-                self._add(clause, clause.body.select(clause.head))
+                self._add(clause, clause.grouped or clause.body.select(clause.head))
         step = _transitive_step(recursive[0]) if len(recursive) == 1 else None
         if step is not None:
             self._close(recursive[0], step)
@@ -863,17 +879,17 @@ class _RuleDeriver:
         # Without the substitution's number, in an order that does not depend on the process.
         rows = sorted((row[1:] for row in answers.rows), key=repr)
         computed = _computed_columns(rule, theory.library)
-        values = ([_exact(cell, place) for cell, place in zip(row, computed, strict=True)] for row in rows)
+        values = (tuple(_exact(cell, place) for cell, place in zip(row, computed, strict=True)) for row in rows)
         derivation = self.relations.new_instances(
             rule.name, "prolog", _fingerprint(self.kb, self.library, rule), _columns(rule)
         )
-        return self.relations.fill_rows(derivation, values)
+        return self.relations.fill_rows(derivation, dict.fromkeys(values))
 
 
 def _computed_columns(rule: Rule, library: Library) -> tuple[bool, ...]:
-    """For each searched variable: only arithmetic gives it its value."""
+    """For each searched variable: no fact gives it its value, so that arithmetic may, here or below."""
     joined = [item for item in rule.literals if not item.negated and definition_of(item, library) is None]
-    given = variable_names(joined)
+    given = variable_names(item for item in joined if item.atom.indicator not in library.derived)
     return tuple(variable.name not in given for variable in rule.searched)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
+from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, Rule
@@ -201,10 +202,14 @@ def _cells(
 
 @dataclass(frozen=True, slots=True)
 class RuleInstance:
-    """A rule with values for its variables under which its premise holds."""
+    """A rule with values for its variables under which its premise holds.
+
+    `others`: of an aggregate, the values of the other rows of the group.
+    """
 
     rule: Rule
     substitution: Substitution
+    others: tuple[Substitution, ...] = ()
 
 
 def derivations(
@@ -279,9 +284,10 @@ class Prover:
     def _unproved_premises(self, instance: RuleInstance) -> set[Atom]:
         """Derived atoms in an instance's premise that are not facts as well."""
         found: set[Atom] = set()
-        for literal in instance.rule.literals:
-            if not literal.negated and literal.atom.indicator in self.library.derived:
-                found.add(instance.substitution.apply(literal.atom))
+        derived = self.library.derived
+        atoms = [item.atom for item in instance.rule.literals if not item.negated and item.atom.indicator in derived]
+        for substitution in (instance.substitution, *instance.others):
+            found.update(map(substitution.apply, atoms))
         return {atom for atom in found if self.facts.leaf(atom) is None}
 
     def _prove_upwards(self, instances: Mapping[Atom, Sequence[RuleInstance]]) -> None:
@@ -291,7 +297,7 @@ class Prover:
         conclusions: list[Atom] = []
         ready: deque[tuple[Atom, RuleInstance]] = deque()
         for conclusion, group in instances.items():
-            for instance in group:
+            for instance in _with_whole_groups(group):
                 missing = self._unproved_premises(instance)
                 for atom in missing:
                     users.setdefault(atom, []).append((len(open_premises), instance))
@@ -304,14 +310,34 @@ class Prover:
             # Another instance proved it first; that proof is kept.
             if conclusion in self._proofs:
                 continue
-            rule, substitution = instance.rule, instance.substitution
-            children = tuple(self.item(instantiated(item, substitution)) for item in rule.premise)
+            rule, children = instance.rule, self._premises(instance)
             by = By.DECLARATION if rule.by_declaration else By.RULE
             self._proofs[conclusion] = Proof(Literal(conclusion), by, rule.name, children)
             for number, user in users.get(conclusion, ()):
                 open_premises[number] -= 1
                 if open_premises[number] == 0:
                     ready.append((conclusions[number], user))
+
+    def _premises(self, instance: RuleInstance) -> tuple[Proof, ...]:
+        """The proofs of an instance's premise; of an aggregate, those of all rows of the group, each goal once."""
+        goals: dict[BodyLiteral, None] = {}
+        if not instance.others:
+            return tuple(self.item(instantiated(item, instance.substitution)) for item in instance.rule.premise)
+        for substitution in (instance.substitution, *instance.others):
+            goals |= dict.fromkeys(instantiated(item, substitution) for item in instance.rule.premise)
+        return tuple(map(self.item, goals))
+
+
+def _with_whole_groups(instances: Iterable[RuleInstance]) -> Iterator[RuleInstance]:
+    """The instances of one conclusion, in which those of an aggregate are a single one."""
+    groups: dict[AggregateDeclaration, list[RuleInstance]] = {}
+    for instance in instances:
+        if instance.rule.aggregate is None:
+            yield instance
+        else:
+            groups.setdefault(instance.rule.aggregate, []).append(instance)
+    for first, *others in groups.values():
+        yield replace(first, others=tuple(instance.substitution for instance in others))
 
 
 # --- records --------------------------------------------------------------------------------------------------------

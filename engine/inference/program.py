@@ -21,6 +21,7 @@ from hapax.grammar.prolog_text import (
     denial_name,
     prolog_atom,
     prolog_value,
+    rows_text,
 )
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, type_key
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
@@ -294,7 +295,10 @@ class _Writer:
         yield self._clause(index, rule)
         # The body again under a name of its own: a proof needs all variables, not only those of the conclusion.
         known = {variable.name for variable in rule.conclusion.variables} if self.supply.predicates else ()
-        yield clause_text(replace(join_order(rule, known), conclusion=Literal(body)), self.library)
+        ordered = join_order(rule, known)
+        if rule.aggregate is not None:  # each row of the group, and the value
+            ordered = replace(ordered, premise=(*ordered.premise, rule.conclusion))
+        yield rows_text(replace(ordered, conclusion=Literal(body)), self.library)
         names = ", ".join(variable.name for variable in rule.variables)
         head, premises = atom_goal(rule.conclusion.atom), ", ".join(derived)
         yield f"hapax_rule({index}, {head}, [{names}], {atom_goal(body)}, [{premises}])."
@@ -302,6 +306,8 @@ class _Writer:
     def _clause(self, index: int, rule: Rule) -> str:
         """The rule as a clause, whose atoms are joined in an order that suits the variables that a call binds."""
         clause = clause_text(join_order(rule), self.library)
+        if rule.aggregate is not None:
+            return clause
         head, turnstile, body = clause.removesuffix(".").partition(" :-\n    ")
         branches: dict[str, str] = {}
         for names in sorted(self.supply.bound.get(index, ()), key=len, reverse=True):

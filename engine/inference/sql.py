@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import lcm
+from math import lcm, prod
 
 from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order, is_numeric
 from hapax.grammar.rules import Library, PredicateSignature
@@ -146,19 +147,57 @@ def _select(columns: Sequence[str], joined: str, conditions: Sequence[str]) -> s
 
 def compile_premise(premise: Iterable[BodyLiteral], context: CompileContext) -> CompiledPremise:
     """Compile a premise, item by item in the order of the generated Prolog. Raises NotCompiled."""
-    compiler = _PremiseCompiler(context)
-    for item in evaluation_order(premise, context.library):
-        compiler.item(item)
-    if len(compiler.tables) > MAX_JOINED:
-        raise NotCompiled(f"it joins more than {MAX_JOINED} atoms")
-    if len(compiler.conditions) > MAX_CONDITIONS:
-        raise NotCompiled(f"it sets more than {MAX_CONDITIONS} conditions")
-    cells = compiler.values.values()
-    largest, places = (max((getattr(cell, name) for cell in cells), default=0) for name in ("largest", "places"))
-    conditions, extent = tuple(dict.fromkeys(compiler.conditions)), NumberExtent(largest, places=places)
-    return CompiledPremise(
-        tuple(compiler.tables), conditions, compiler.values, extent, compiler.calculates, tuple(compiler.absent)
-    )
+    return _PremiseCompiler(context).read(premise).compiled()
+
+
+@dataclass(frozen=True)
+class CompiledAggregate:
+    """An aggregate as SQL: the SELECT of its atoms; and its premise and the atom's cells for a row `h` of these."""
+
+    select: str
+    premise: CompiledPremise
+    cells: tuple[str, ...]
+
+
+def compile_aggregate(
+    aggregate: AggregateDeclaration,
+    premise: Iterable[BodyLiteral],
+    context: CompileContext,
+    row_count: Callable[[str], int],
+) -> CompiledAggregate:
+    """Compile an aggregate. `row_count` gives the number of a table's rows. Raises NotCompiled."""
+    if aggregate.function == "avg":
+        raise NotCompiled("an average may be no finite decimal")
+    compiler = _PremiseCompiler(context).read(premise)
+    number = None if aggregate.function == "count" else compiler.number_of(aggregate.counted[0])
+    rows = prod(max(1, row_count(table)) for table in compiler.tables)
+    value = _value_of_group(aggregate.function, number, rows)
+    columns = [f"{compiler.cell(variable).text} AS c{place}" for place, variable in enumerate(aggregate.counted, 1)]
+    columns += [f"{number.text} AS v"] if number is not None else []
+    names: dict[str, str] = {}
+    for place, variable in enumerate(aggregate.group, 1):
+        names[variable.name] = f"g{place}"
+        columns.append(f"{compiler.cell(variable).text} AS g{place}")
+    inner = compiler.compiled()
+    distinct = inner.select(columns).replace("SELECT ", "SELECT DISTINCT ", 1)
+    result = compiler.tag_of(value)
+    terms = [term for term in aggregate.atom.arguments if isinstance(term, Variable)]
+    cells = [names.get(term.name, result.text) for term in terms]
+    # Without groups there is one, unless it is empty.
+    grouping = f"GROUP BY {', '.join(names.values())}" if names else "HAVING count(*) > 0"
+    select = f"SELECT {', '.join(cells)} FROM ({distinct}) {grouping}"  # noqa: S608  ours
+    position = 1 + [term.name for term in terms].index(aggregate.result)
+    compiler.values[aggregate.result] = replace(result, text=f"h.a{position}")
+    premise_with_result = compiler.compiled()
+    return CompiledAggregate(select, premise_with_result, tuple(compiler.cell(term).text for term in terms))
+
+
+def _value_of_group(function: str, number: _NumberExpression | None, rows: int) -> _NumberExpression:
+    """SQL for the value of an aggregate over a group of at most so many rows, in which `v` is `number`."""
+    if number is None:
+        return _NumberExpression("count(*)", rows)
+    largest = number.largest * rows if function == "sum" else number.largest
+    return _NumberExpression(f"{function}(v)", largest, number.over)
 
 
 def conclusion_cells(atom: Atom, body: CompiledPremise, context: CompileContext) -> tuple[str, ...]:
@@ -218,6 +257,23 @@ class _PremiseCompiler:
     calculates: bool = False
     absent: list[AbsentAtom] = field(default_factory=list)
 
+    def read(self, premise: Iterable[BodyLiteral]) -> _PremiseCompiler:
+        """Compile the items in the order of the generated Prolog; returns this compiler."""
+        for item in evaluation_order(premise, self.context.library):
+            self.item(item)
+        return self
+
+    def compiled(self) -> CompiledPremise:
+        """The result. Raises NotCompiled if SQLite would refuse it."""
+        if len(self.tables) > MAX_JOINED:
+            raise NotCompiled(f"it joins more than {MAX_JOINED} atoms")
+        if len(self.conditions) > MAX_CONDITIONS:
+            raise NotCompiled(f"it sets more than {MAX_CONDITIONS} conditions")
+        cells = self.values.values()
+        largest, places = (max((getattr(cell, name) for cell in cells), default=0) for name in ("largest", "places"))
+        conditions, extent = tuple(dict.fromkeys(self.conditions)), NumberExtent(largest, places=places)
+        return CompiledPremise(tuple(self.tables), conditions, self.values, extent, self.calculates, tuple(self.absent))
+
     def item(self, item: BodyLiteral) -> None:
         if isinstance(item, Comparison):
             self._comparison(item)
@@ -238,11 +294,11 @@ class _PremiseCompiler:
             if isinstance(term, Variable) and term.name not in self.values:
                 self.values[term.name] = cell
             else:
-                self.conditions.append(f"{cell.text} = {self._cell(term).text}")
+                self.conditions.append(f"{cell.text} = {self.cell(term).text}")
 
     def _absent(self, literal: Literal, signature: PredicateSignature | None) -> None:
         """Compile a negated literal: there is no such row, or the computed predicate is false."""
-        cells = [self._cell(term) for term in literal.atom.arguments]
+        cells = [self.cell(term) for term in literal.atom.arguments]
         if signature is None:
             closedness = self.context.library.closedness(literal.atom.indicator)
             if self.context.library.is_open(literal.atom.indicator):
@@ -260,7 +316,7 @@ class _PremiseCompiler:
         inner._computed(literal.atom, signature)
         self.conditions.append(f"NOT ({' AND '.join(inner.conditions) or '1 = 1'})")
 
-    def _cell(self, term: Term) -> TagExpression:
+    def cell(self, term: Term) -> TagExpression:
         """The tag of a constant, or of a variable that has a value by now."""
         if isinstance(term, Constant):
             tag = self.context.tag(term.value)
@@ -282,7 +338,7 @@ class _PremiseCompiler:
         for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
             given[parameter.name] = term
             if parameter.name != target:
-                inner.values[parameter.name] = self._cell(term)
+                inner.values[parameter.name] = self.cell(term)
                 if isinstance(term, Variable) and term.name in self.numbers:
                     inner.numbers[parameter.name] = self.numbers[term.name]
         inner._comparison(definition)
@@ -296,7 +352,7 @@ class _PremiseCompiler:
             if target in inner.numbers:
                 self.numbers[term.name] = inner.numbers[target]
         else:
-            self.conditions.append(f"{inner.values[target].text} = {self._cell(term).text}")
+            self.conditions.append(f"{inner.values[target].text} = {self.cell(term).text}")
 
     def _comparison(self, comparison: Comparison) -> None:
         target = assignment(comparison, set(self.values))
@@ -315,14 +371,12 @@ class _PremiseCompiler:
         left_number, right_number = _over_same(left_number, right_number)
         self.conditions.append(f"{left_number.text} {_SQL_OPERATORS[comparison.operator]} {right_number.text}")
 
-    def _assigned(self, target: str, source: Expression, numeric: bool) -> TagExpression:
-        if not isinstance(source, Arithmetic):
-            if numeric and isinstance(source, Variable):
-                self._number(source)  # adds the condition that it is a number
-            if isinstance(source, Variable) and source.name in self.numbers:
-                self.numbers[target] = self.numbers[source.name]
-            return self._cell(source)
-        number = self.numbers[target] = self._number(source)
+    def number_of(self, variable: Variable) -> _NumberExpression:
+        """The number that a variable has. Adds the condition that it is one."""
+        return self._number(variable)
+
+    def tag_of(self, number: _NumberExpression) -> TagExpression:
+        """The tag of a calculated number. Raises NotCompiled if it may be too long for one."""
         places, largest = _decimal_places(number.over), number.largest // number.over + 1
         if places is None or largest >= 1 << TAGGED_BITS:
             raise NotCompiled("it calculates a value that may not be a decimal, or a number of 60 bits")
@@ -334,11 +388,21 @@ class _PremiseCompiler:
             text = f"decimal_tag({number.text}, {number.over})"
         return TagExpression(text, largest, places)
 
+    def _assigned(self, target: str, source: Expression, numeric: bool) -> TagExpression:
+        if not isinstance(source, Arithmetic):
+            if numeric and isinstance(source, Variable):
+                self._number(source)  # adds the condition that it is a number
+            if isinstance(source, Variable) and source.name in self.numbers:
+                self.numbers[target] = self.numbers[source.name]
+            return self.cell(source)
+        number = self.numbers[target] = self._number(source)
+        return self.tag_of(number)
+
     def _same(self, expression: Expression) -> TagExpression:
         """A side of an equation between terms: terms are equal if their tags are."""
         if isinstance(expression, Arithmetic):
             raise NotCompiled("it compares a calculation with a term that need not be a number")
-        return self._cell(expression)
+        return self.cell(expression)
 
     def _number(self, expression: Expression) -> _NumberExpression:
         """A side of a comparison of numbers. Adds the condition that it is a number."""
@@ -349,7 +413,7 @@ class _PremiseCompiler:
         if isinstance(expression, Arithmetic):
             return self._calculated(expression)
         if isinstance(expression, Variable):
-            return self.numbers.get(expression.name) or self._value(self._cell(expression))
+            return self.numbers.get(expression.name) or self._value(self.cell(expression))
         if isinstance(expression.value, str):
             self.conditions.append("1 = 0")  # a text has no order, so the comparison is false
             return _NumberExpression("0", 0)

@@ -157,7 +157,7 @@ class _Miner:
         self._sampled: dict[str, tuple[int, int]] = {}
         self._hubs: Counter[str] = Counter()
         self._matcher = Matcher(tables.library)
-        self._stated = (*tables.library.rules, *tables.library.closure_rules)
+        self._stated = tuple(rule for rule in tables.library.with_closure().rules if rule.aggregate is None)
         self._perfect: dict[tuple[int, int], list[Rule]] = {}
         self._pruned = 0
         self._uncompared = 0

@@ -58,6 +58,16 @@ def is_dropped(item: BodyLiteral, library: Library) -> bool:
     return library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
 
 
+def refuse_aggregates(library: Library) -> None:
+    """Raise HapaxError if a rule of the library is an aggregate, whose value differs from world to world."""
+    for rule in library.rules:
+        if rule.aggregate is not None:
+            raise HapaxError(
+                f"{rule.place}: {rule.aggregate.atom.indicator} is an aggregate, of which there are no probabilities. "
+                "Ask without them."
+            )
+
+
 def ground(
     theory: Theory,
     goal: str,
@@ -72,6 +82,7 @@ def ground(
     part = theory.relevant_to(goals=[goal])
     refuse_negative_cycles(part.library)
     original = part.library.with_closure()
+    refuse_aggregates(original)
     part = replace(part, library=relaxed(original))
     called = part.patterns(proofs=True)
     root = called.library.concluding[goal][0].conclusion.atom

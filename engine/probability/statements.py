@@ -15,7 +15,7 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.probability.answers import Evaluator, Probability, ProbabilityOptions, chances_of, grounded
 from hapax.engine.probability.goals import GOAL, rule_of
 from hapax.engine.probability.ground import GroundProgram
-from hapax.engine.probability.grounding import Chances, hidden_event
+from hapax.engine.probability.grounding import Chances, hidden_event, refuse_aggregates
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Value
@@ -28,7 +28,9 @@ def statement_probabilities(
     kb: KnowledgeBase, library: Library, rule: Rule, options: ProbabilityOptions
 ) -> list[Probability]:
     """The probabilities of a rule's stored statements, in the order of `read_statements`. Raises as that does."""
-    rules = (rule, *relevant_library(library, rule).rules)
+    needed = relevant_library(library, rule)
+    refuse_aggregates(needed)
+    rules = (rule, *needed.rules)
     negates = any(literal.negated for defining in rules for literal in defining.literals)
     joined = None if negates else joined_rows(kb, library, rule)
     if joined is None:
