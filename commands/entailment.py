@@ -101,6 +101,12 @@ with_patterns = click.option(
 )
 
 
+def _scorer_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `hapax.EntailmentOptions` that all commands with scorers have as options."""
+    same = {name: options[name] for name in ("model", "patterns", "skip_faulty", "instances")}
+    return {**same, "training": options["train"], "scorers": options["named"]}
+
+
 @click.group()
 def entailment() -> None:
     """Measure directional predicate entailment on LevyHolt, SherLIiC and similar data sets.
@@ -170,15 +176,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     import hapax
 
     scoring = hapax.EntailmentOptions(
-        options["model"],
-        options["patterns"],
-        options["train"],
-        scorers=options["named"],
-        sides=options["shown"],
-        twin=not options["no_twin"],
-        released=options["release"],
-        skip_faulty=options["skip_faulty"],
-        instances=options["instances"],
+        **_scorer_options(options), sides=options["shown"], twin=not options["no_twin"], released=options["release"]
     )
     if options["dry_run"]:
         with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
@@ -217,14 +215,7 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
     """
     import hapax
 
-    auditing = hapax.EntailmentOptions(
-        options["model"],
-        options["patterns"],
-        options["train"],
-        scorers=options["named"],
-        skip_faulty=options["skip_faulty"],
-        instances=options["instances"],
-    )
+    auditing = hapax.EntailmentOptions(**_scorer_options(options))
     with open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
@@ -272,14 +263,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
     if store and len(set(options["named"])) > 1:
         raise click.UsageError("--store keeps the probabilities of a single scorer. Name one with --scorer.")
     auditing = hapax.ConsistencyOptions(
-        options["model"],
-        options["patterns"],
-        options["train"],
-        scorers=options["named"],
-        skip_faulty=options["skip_faulty"],
-        instances=options["instances"],
-        threshold=options["threshold"],
-        completed=options["completed"],
+        **_scorer_options(options), threshold=options["threshold"], completed=options["completed"]
     )
     with open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))

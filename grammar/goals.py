@@ -100,6 +100,9 @@ AGGREGATES = {"sum/1": "e", "max/1": "e", "min/1": "e", "bag/1": "d", "set/1": "
 
 ARITHMETIC = frozenset(("+/2", "-/2", "*/2", "rdiv/2", "///2", "mod/2", "-/1", "abs/1", "min/2", "max/2"))
 
+LARGEST_EXPONENT = 1000
+"""Largest exponent of `**` in a goal, which is written in digits."""
+
 INFIX = frozenset(
     (
         ",",
@@ -124,6 +127,7 @@ INFIX = frozenset(
         "mod",
         "rdiv",
         "^",
+        "**",
     )
 )
 
@@ -203,12 +207,23 @@ class _GoalChecker:
             if term.functor == "/":
                 # Prolog's own division would round to a float.
                 term = Compound("rdiv", term.arguments, term.place)
+            if term.indicator in ("**/2", "^/2"):
+                return self._power(term)
             if term.indicator in ARITHMETIC:
                 return self._arguments(term, "e" * len(term.arguments))
         elif isinstance(term, GoalVariable) or (isinstance(term, Constant) and term.is_number):
             return term
         self._refuse("not a number", _place(term), found=_text(term))
         return term
+
+    def _power(self, term: Compound) -> GoalTerm:
+        """The power, with a written exponent: a calculated one could make a number that no memory holds."""
+        base, exponent = term.arguments
+        value = exponent.value if isinstance(exponent, Constant) else None
+        if not isinstance(value, int) or not 0 <= value <= LARGEST_EXPONENT:
+            self._refuse("not a number", _place(term), found=_text(term))
+        # Exact for decimals as well, which are rationals in Prolog.
+        return Compound("^", (self._expression(base), exponent), term.place)
 
     def _simple(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound) and term.indicator == "-/1" and isinstance(term.arguments[0], Constant):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm, QueryLimits
@@ -128,6 +130,16 @@ def test_faulty_assumptions_are_told(library: Library, assumption: str) -> None:
 def test_atoms_may_hold_negative_numbers(library: Library) -> None:
     """A year before our era is a number in an atom."""
     assert parse_atom("was_invented_in(wheel, -3500)", library).arguments[1] == Constant(-3500)
+
+
+def test_powers_are_exact(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
+    """`**` of decimals is exact, and its exponent is written in digits, so that no goal makes a number beyond memory."""
+    result = run_query(Theory(library, kb), "K is 1.1 ** 3, 2 ** 10 =:= 1024, L is 10 ** 30", session=prolog)
+
+    assert result.rows == [(Decimal("1.331"), 10**30)]
+    for goal in ("K is 2 ** 1001", "K is 2 ** -1", "X = 3, K is 2 ** X", "K is 2 ** 2 ** 2", "K is 2 ** 0.5"):
+        with pytest.raises(RulesRejected, match="exponent from 0 to 1000"):
+            run_query(Theory(library, kb), goal, session=prolog)
 
 
 @pytest.mark.parametrize(

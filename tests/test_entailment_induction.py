@@ -132,6 +132,17 @@ def test_premises_without_instances_are_counted(typed: Path) -> None:
     assert "no instance was found for 2 of 2 premises" in " ".join(result.output.split())
 
 
+def test_the_embedded_model_may_have_no_instance(typed: Path) -> None:
+    """The default model is asked in the words that it is trained on, and knows few predicates."""
+    result = invoke(
+        *("evaluate", "entailment", "score", str(typed), "--scorer", "induce", "--no-twin"),
+        *("--db", str(typed.parent / "kb.db")),
+    )
+
+    assert result.exit_code == 0, result.output
+    assert "no instance was found" in " ".join(result.output.split())
+
+
 def test_one_end_can_be_asked_for(typed: Path) -> None:
     """`induce:head` and `induce:long_tail` are scorers of one end; another name is refused with these."""
     both = score(typed, "--scorer", "induce:head", "--scorer", "induce:long_tail", "--instances", "2")

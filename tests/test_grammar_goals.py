@@ -24,6 +24,7 @@ TWO = parse_library([("test.rules", 'fact likes("a", "b")\nfact p("a")')])
         ("not(p(X))", "(\\+ p(X))"),
         ('p("Ada"), p(-3), p(1.5)', "(p('Ada') , p((-3)) , p(3r2))"),
         ("X is -3 + abs(Y) mod 2 / 4", "(X is ((-3) + ((abs(Y) mod 2) rdiv 4)))"),
+        ("X is 2 * 1.5 ** 2", "(X is (2 * (3r2 ^ 2)))"),
         ("aggregate_all(max(X, Y), likes(X, Y), max(A, B))", "aggregate_all(max(X, Y), likes(X, Y), max(A, B))"),
         ("setof(X-Y, Z^(p(X), likes(Y, Z)), [H|T])", "setof((X - Y), (Z ^ (p(X) , likes(Y, Z))), [H|T])"),
         ("findall(X, p(X), L), length(L, N), nth1(1, L, E)", "(findall(X, p(X), L) , length(L, N) , nth1(1, L, E))"),

@@ -23,6 +23,7 @@ from hapax.grammar.terms import Atom, Constant, Literal, Variable
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.profiles import FEW_SHOT
 from hapax.llm_oracle.protocols import Models
 
 INSTANCES = 10
@@ -99,7 +100,6 @@ class SearchedInstances:
     journal: Journal
     most: int = INSTANCES
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
-    profile: str = "few-shot"
     seed: int = 0
 
     def __call__(self, premises: Sequence[Triple]) -> dict[Triple, list[Arguments]]:
@@ -135,7 +135,8 @@ class SearchedInstances:
             values_per_call=self.most,
             max_statements=self.most,
             seed=self.seed,
-            profile=self.profile,
+            # A model that was trained on the words of one profile takes no examples.
+            profile=FEW_SHOT.name if self.models.knowledge.identity.knows is None else None,
         )
         with KnowledgeBase() as kb:
             report = search(SearchJob(library, library.rules, kb, self.models, settings, self.journal))
