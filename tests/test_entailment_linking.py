@@ -65,10 +65,9 @@ def accept_all(row: dict[str, str]) -> None:
     row["decision"] = "accept"
 
 
+@pytest.mark.english
 def test_an_accepted_link_leads_into_the_graph(folder: Path) -> None:
     """Names with the same lemmas are proposed; once accepted, `query --entail` passes over the link, once withdrawn not."""
-    pytest.importorskip("lemminflect")
-
     assert (link()["proposed"], visited()) == (1, [])
     (row,) = ReviewSheet(folder / "links.csv").rows
     assert row.additional == {
@@ -85,9 +84,9 @@ def test_an_accepted_link_leads_into_the_graph(folder: Path) -> None:
     assert (link()["withdrawn"], link()["withdrawn"], visited()) == (2, 0, [])
 
 
+@pytest.mark.english
 def test_a_person_may_change_the_entailments_of_a_link(folder: Path) -> None:
     """Only the directions that stand in the sheet are stored, in the order of arguments that stands there."""
-    pytest.importorskip("lemminflect")
     link()
 
     change(
