@@ -26,8 +26,8 @@ from hapax.engine.search.gates import ROSE, QuestionGates
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
 from hapax.evaluation.report.build import ReportOptions, build
-from hapax.evaluation.report.drawing import BINS, LARGEST, histogram
-from hapax.evaluation.report.page import SHORT, page, pieces
+from hapax.evaluation.report.drawing import BINS, DOTS, LARGEST, Dot, dot_plot, histogram
+from hapax.evaluation.report.page import SHORT, page, pieces, plot_script, plotted
 from hapax.evaluation.report.sections import MOST_DEPTH, MOST_LINES, nested
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
@@ -272,7 +272,8 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
     }
     assert policy.startswith("default-src 'none'; ")
     assert all(f"{name}-src 'sha256-{digest}'" in policy for name, digest in hashes.items())
-    assert "://" not in text.replace("http-equiv", "")
+    # The plot library names the namespaces of SVG and XML, which no browser opens.
+    assert "://" not in text.replace(plot_script(), "")
     assert [
         element.tag for element in tree.iter() if any(element.get(name) for name in ("src", "style", "onclick"))
     ] == []
@@ -282,16 +283,15 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
 
 
 def test_the_page_can_be_used_without_eyes_and_without_script(tmp_path: Path) -> None:
-    """Headers have a scope, drawings a text, folded things a summary, and tools that need the script are hidden."""
+    """Headers have a scope, plots a title and words, folded things a summary, and tools that need the script are hidden."""
     _, database, _ = searched(tmp_path)
     _, tree = reported(database)
 
     assert tree.find("head/..").get("lang") == "en"
     assert {element.get("scope") for element in tree.iter("th")} == {"col", "row"}
     assert all(
-        element.get("aria-label") and element.get("role") == "img"
-        for element in tree.iter()
-        if element.tag.endswith("svg")
+        element.get("data-title") and element.get("data-desc") and words(next(element.iter("figcaption"))).strip()
+        for element in tree.iter("figure")
     )
     assert all(element[0].tag == "summary" and words(element[0]).strip() for element in tree.iter("details"))
     assert all(element.get("hidden") is not None for element in of_class(tree, "tools"))
@@ -720,12 +720,36 @@ def test_hidden_characters_are_named_and_all_others_stay(text: str) -> None:
 
 @given(st.lists(st.floats(allow_nan=False), max_size=30), st.lists(st.floats(-50, 0), max_size=30))
 def test_a_histogram_holds_every_value_once(head: list[float], long_tail: list[float]) -> None:
-    """Each series counts its values, those beyond the axis are told, and ticks stand inside the plot."""
+    """The bars of a series count its values, and those beyond the axis are counted apart."""
     drawn = histogram({"head": head, "long_tail": long_tail}, {"head": "head", "long_tail": "long tail"})
     inside = [value for value in (*head, *long_tail) if abs(value) <= LARGEST]
 
     assert (drawn is None) == (not inside)
     if drawn is not None:
         assert sum(series.count for series in drawn.series) + drawn.left_out == len(head) + len(long_tail)
-        assert all(series.outline.count("H") in (0, BINS) for series in drawn.series)
-        assert all(0 <= at <= drawn.width for at, _ in drawn.ticks)
+        assert all(len(series.counts) in (0, BINS) for series in drawn.series)
+        assert all(sum(series.counts) == series.count for series in drawn.series)
+        assert drawn.low < drawn.high
+
+
+def test_dots_are_spread_over_the_ranks() -> None:
+    """Of many statements, dots show the first, the last and some between; without a score there is no plot."""
+    scored = [Dot("head", -number / 7, f"statement {number}", "/") for number in range(5 * DOTS)]
+    drawn = dot_plot([*scored, Dot("long_tail", -3.0, "rare", "/"), Dot("long_tail", float("-inf"), "never", "/")])
+
+    assert drawn is not None
+    assert drawn.count == 5 * DOTS + 1
+    assert sorted({dot.score for dot in drawn.dots if dot.kind == "head"})[0] == scored[-1].score
+    assert sum(dot.kind == "head" for dot in drawn.dots) == len({*drawn.dots}) - 1 == DOTS
+    assert scored[0] in drawn.dots
+    assert dot_plot([]) is None
+
+
+def test_a_plot_shows_hidden_characters_by_name(hostile: KnowledgeBase) -> None:
+    """Texts in a plot's values are those of the page: nothing invisible and no end of a tag."""
+    tree = parsed(page(build(hostile, Library(), ReportOptions("kb.db"))))
+
+    plots = [json.loads(element.get("data-plot")) for element in tree.iter("figure")]
+    assert {plot["form"] for plot in plots} == {"histogram"}
+    assert plotted({"text": HOSTILE}).count("[U+202E]") == 1
+    assert not {"<", ">", "'"} & {*plotted({"text": HOSTILE})}

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -126,21 +126,99 @@ def test_pages_are_clean_in_a_browser(
     chromium: Any, address: str, addresses: tuple[str, ...], axe: str, scheme: str
 ) -> None:
     """No page logs an error, asks another server, runs a hostile text, or has a serious fault of accessibility."""
+    faults = faults_of(chromium, [address + place for place in addresses], axe, scheme)
+
+    assert [fault for fault in faults if "404 (Not Found)" not in fault] == []
+
+
+def faults_of(chromium: Any, addresses: Sequence[str], axe: str, scheme: str) -> list[str]:
+    """Errors, requests to other places, and serious faults of accessibility of these pages."""
     context = chromium.new_context(color_scheme=scheme, viewport=DESK)
     page = context.new_page()
     faults: list[str] = []
+    origin = addresses[0].split("/", 3)[:3]
     page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}") or dialog.dismiss())
-    page.on("request", lambda asked: None if asked.url.startswith((address, "data:")) else faults.append(asked.url))
+    page.on(
+        "request",
+        lambda asked: (
+            None if asked.url.startswith("data:") or asked.url.split("/", 3)[:3] == origin else faults.append(asked.url)
+        ),
+    )
     for place in addresses:
-        page.goto(address + place)
+        page.goto(place)
         page.evaluate(axe)
-        found = page.evaluate("() => axe.run()")["violations"]
-        faults += [f"{place}: {each['id']} {each['nodes'][0]['html']}" for each in found if each["impact"] in SERIOUS]
+        violations = page.evaluate("() => axe.run()")["violations"]
+        for violation in violations:
+            if violation["impact"] in SERIOUS:
+                faults.append(f"{place}: {violation['id']} {violation['nodes'][0]['html']}")
+    context.close()
+    return faults
+
+
+@pytest.fixture(scope="module")
+def report(database: Path) -> Path:
+    """The report of the same knowledge base."""
+    target = database.with_suffix(".html")
+    run("report", "-o", target, "--db", database)
+    return target
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_is_clean_in_a_browser(chromium: Any, report: Path, axe: str, scheme: str) -> None:
+    """The report obeys its own policy, which allows no other page, script or style, and has no serious fault."""
+    assert faults_of(chromium, [report.as_uri()], axe, scheme) == []
+
+
+def test_plots_are_drawn_with_titles_in_both_colour_schemes(
+    chromium: Any, address: str, addresses: tuple[str, ...], report: Path
+) -> None:
+    """Each figure has a drawing with a title and a description, whose colours are those of the light or dark page."""
+    run_page = next(place for place in addresses if place.startswith("/run/"))
+    inks = {}
+    for scheme in ("light", "dark"):
+        context = chromium.new_context(color_scheme=scheme, viewport=PHONE)
+        page = context.new_page()
+        for place, forms in (
+            (report.as_uri(), {"graph", "histogram"}),
+            (f"{address}/rule/currency", {"graph", "histogram", "dots"}),
+            (f"{address}/map", {"graph"}),
+            (address + run_page, {"funnel"}),
+        ):
+            page.goto(place)
+            drawn = page.evaluate(DRAWN)
+            assert {form for form, *_ in drawn} == forms, place
+            assert all(title and words and marks for _, title, words, marks in drawn), place
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"], place
+        inks[scheme] = page.evaluate("() => getComputedStyle(document.querySelector('.drawn rect')).fill")
+        context.close()
+
+    assert inks["light"] != inks["dark"]
+
+
+DRAWN = """() => Array.from(document.querySelectorAll("[data-plot]"), figure => {
+  const drawing = figure.querySelector("svg");
+  const named = name => document.getElementById(drawing.getAttribute(name)).textContent;
+  const marks = drawing.querySelectorAll("rect, circle, path").length;
+  return [JSON.parse(figure.dataset.plot).form, named("aria-labelledby"), named("aria-describedby"), marks];
+})"""
+"""The form, title, description and number of shapes of each figure of a page."""
+
+
+def test_a_dot_leads_to_its_statement(chromium: Any, address: str) -> None:
+    """A dot of the plot of likelihoods shows its sentence and opens the page of the statement."""
+    context = chromium.new_context(viewport=DESK)
+    page = context.new_page()
+    page.goto(f"{address}/rule/currency")
+    dot = page.locator("figure.plot svg a").first
+    sentence = dot.locator("title").text_content() or ""
+    dot.click()
+    heading = page.locator("h1").inner_text()
     context.close()
 
-    assert [fault for fault in faults if "404 (Not Found)" not in fault] == []
+    assert sentence.startswith(heading)
+    assert "PersonX" in heading
 
 
 def test_no_page_scrolls_sideways_on_a_phone(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:

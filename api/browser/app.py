@@ -1,7 +1,7 @@
 """The web application of `hapax serve`: pages of one knowledge base, with tables as JSON and CSV, and judging.
 
 The knowledge base is opened anew for each request, read-only unless a vote is stored. No page loads anything from
-elsewhere or runs a script but the one of this folder, and every text of a model or person is escaped.
+elsewhere or runs a script but that of this folder and the report's plots, and texts of models and people are escaped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hapax.api.kept_rules import read_kept
 from hapax.api.operations import load_rules, near_misses, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
 from hapax.engine.search.query_options import QueryOptions
-from hapax.evaluation.report.page import page_environment, report_style
+from hapax.evaluation.report.page import page_environment, plot_script, report_style
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.store import KnowledgeBase
@@ -120,6 +120,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/judge", views.judge, methods=["GET", "POST"]),
         Route("/style.css", views.style),
         Route("/script.js", views.script),
+        Route("/plots.js", views.plots),
     ]
     guard = Middleware(TrustedHostMiddleware, allowed_hosts=[*hosts, "testserver"] if "*" not in hosts else ["*"])
     handlers: Mapping[Any, Any] = {HapaxError: views.fault, 404: views.absent}
@@ -139,10 +140,10 @@ class _Views:
         self._templates = page_environment(("hapax.api.browser", "templates"))
         self._templates.globals |= {
             "entity_url": _entity_url,
-            "statement_url": lambda identity: f"/statement/{quote(str(identity), safe='')}",
-            "rule_url": lambda name: f"/rule/{quote(str(name), safe='')}",
+            "statement_url": _statement_url,
+            "rule_url": _rule_url,
             "predicate_url": _predicate_url,
-            "run_url": lambda identity: f"/run/{quote(str(identity), safe='')}",
+            "run_url": _run_url,
             "judges": browser.judge,
             "asks": browser.asking is not None,
             "database": str(browser.database),
@@ -222,6 +223,9 @@ class _Views:
         text = resources.files("hapax.api.browser").joinpath("static/script.js").read_text("utf-8")
         return self._secured(Response(text, media_type="text/javascript"))
 
+    def plots(self, _: Request) -> Response:
+        return self._secured(Response(plot_script(), media_type="text/javascript"))
+
     def fault(self, request: Request, fault: Exception) -> Response:
         """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
         response = self._page(request, "fault", title="Error", message=str(fault))
@@ -262,7 +266,7 @@ class _Views:
 
     def rule(self, request: Request) -> Response:
         with self._open(request) as kb:
-            shown = pages.rule_page(kb, self._browser.library(kb), request.path_params["name"])
+            shown = pages.rule_page(kb, self._browser.library(kb), request.path_params["name"], _statement_url)
         return self._page(request, "rule", title=f"Rule {shown.record.name}", shown=shown)
 
     def predicates(self, request: Request) -> Response:
@@ -306,7 +310,7 @@ class _Views:
 
     def map(self, request: Request) -> Response:
         with self._open(request) as kb:
-            drawn = rule_map(self._browser.library(kb))
+            drawn = rule_map(self._browser.library(kb), _rule_url, _predicate_url)
         return self._page(request, "map", title="Map of predicates and rules", map=drawn)
 
     async def ask(self, request: Request) -> Response:
@@ -418,16 +422,28 @@ def _entity_url(name: object) -> str:
     return f"/entity?{urlencode({'name': str(name)})}"
 
 
+def _statement_url(identity: object) -> str:
+    return f"/statement/{quote(str(identity), safe='')}"
+
+
+def _rule_url(name: object) -> str:
+    return f"/rule/{quote(str(name), safe='')}"
+
+
+def _run_url(identity: object) -> str:
+    return f"/run/{quote(str(identity), safe='')}"
+
+
 def _predicate_url(indicator: object) -> str:
     name, _, arity = str(indicator).rpartition("/")
     return f"/predicate/{quote(name, safe='')}/{arity}"
 
 
 _LINKS: Mapping[str, tuple[str, Callable[[object], str]]] = {
-    "statement": ("id", lambda identity: f"/statement/{quote(str(identity), safe='')}"),
-    "rule": ("rule", lambda name: f"/rule/{quote(str(name), safe='')}"),
+    "statement": ("id", _statement_url),
+    "rule": ("rule", _rule_url),
     "predicate": ("predicate", _predicate_url),
-    "id": ("id", lambda identity: f"/run/{quote(str(identity), safe='')}"),
+    "id": ("id", _run_url),
 }
 """Columns that lead to a page, by the column that names it."""
 

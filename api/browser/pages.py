@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,9 @@ from hapax.engine.explain import Story, why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, certificates_of
+from hapax.engine.search.gates import gates_in_order
 from hapax.evaluation.dataset.frequency import rarest_word
-from hapax.evaluation.report.drawing import Graph, Histogram, graph
+from hapax.evaluation.report.drawing import Dot, DotPlot, Funnel, Graph, Histogram, dot_plot, graph
 from hapax.evaluation.report.reading import statements_of
 from hapax.evaluation.report.runs import RuleSummary, chosen_run, costs_in, run_heading, search_summary
 from hapax.evaluation.report.sections import StoryLine, nested, score_histogram, tally_rules, vote_counts
@@ -178,19 +179,29 @@ class RulePage:
     summary: RuleSummary
     run: RunRecord | None
     histogram: Histogram | None
+    dots: DotPlot | None
     delta: str
     head: StoredTable
     long_tail: StoredTable
 
 
-def rule_page(kb: KnowledgeBase, library: Library, name: str) -> RulePage:
-    """The page of a rule. Raises NotStored if the knowledge base holds no rule of this name."""
+def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Callable[[object], str]) -> RulePage:
+    """The page of a rule. `statement_url` gives the page of a statement by its id.
+
+    Raises NotStored if the knowledge base holds no rule of this name.
+    """
     record = next((record for record in kb.rules() if record.name == name), None)
     if record is None:
         raise NotStored(f"The knowledge base holds no rule {name!r}.")
     rule = stored_rule(kb, name, library)
     run, summary = _last_search(kb, name)
-    tally = None if run is None else tally_rules(_of_rule(kb, run, name), 0).get(name)
+    statements = [] if run is None else list(statements_of(kb, run.id, name))
+    tally = tally_rules(statements, 0).get(name)
+    dots = []
+    for statement in statements:
+        if statement.log_likelihood is not None:
+            address = statement_url(statement.id)
+            dots.append(Dot(statement.distribution.value, statement.log_likelihood, statement.text, address))
     ends = [tables.statements(kb, WantedStatements(rule=name, end=end), FEW) for end in Distribution]
     return RulePage(
         record,
@@ -199,13 +210,10 @@ def rule_page(kb: KnowledgeBase, library: Library, name: str) -> RulePage:
         summary,
         run,
         None if tally is None else score_histogram([tally]),
+        dot_plot(dots),
         "" if tally is None else str(tally.delta),
         *ends,
     )
-
-
-def _of_rule(kb: KnowledgeBase, run: RunRecord, name: str) -> list[StatementRecord]:
-    return [statement for statement in statements_of(kb, run.id) if statement.rule == name]
 
 
 def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, RuleSummary]:
@@ -229,6 +237,11 @@ class RunPage:
     facts: int
     is_running: bool
 
+    @property
+    def funnel(self) -> Funnel:
+        """The verdicts as a plot."""
+        return Funnel(tuple(self.verdicts))
+
 
 def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
     """The page of a run, counted from what is stored so far. Raises HapaxError for an unknown run."""
@@ -239,7 +252,11 @@ def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
         counted[0 if verdict.accepted else 1] += verdict.count
     ((statements,),) = kb.query("SELECT count(*) FROM statements WHERE run_id = ?", (run.id,))
     ((facts,),) = kb.query("SELECT count(*) FROM facts WHERE run_id = ?", (run.id,))
-    verdicts = [(gate, accepted, stopped) for gate, (accepted, stopped) in counts.items()]
+    compat = run.settings.get("compat")
+    order = [gate.name for gate in gates_in_order(compat if isinstance(compat, str) else None) if gate.name in counts]
+    # A gate of another version of Hapax comes last.
+    order += [name for name in counts if name not in order]
+    verdicts = [(gate, counts[gate][0], counts[gate][1]) for gate in order]
     costs = costs_in(run, search_summary(kb, run))
     return RunPage(run, run_heading(run), costs, verdicts, statements, facts, run.status == "running")
 

@@ -10,10 +10,12 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import resources
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
 
 from hapax.engine.search.oracle import short_model_name
 from hapax.evaluation.report.build import Report
@@ -43,7 +45,8 @@ _HIDDEN = re.compile(
 
 def page(report: Report) -> str:
     """Render the page. Equal reports give equal texts."""
-    style, script = report_style(), resources.files("hapax.evaluation.report").joinpath("script.js").read_text("utf-8")
+    style = report_style()
+    script = plot_script() + resources.files("hapax.evaluation.report").joinpath("script.js").read_text("utf-8")
     template = page_environment().get_template("page.html.jinja")
     return template.render(
         report=report, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
@@ -53,6 +56,12 @@ def page(report: Report) -> str:
 def report_style() -> str:
     """The style sheet of the report."""
     return resources.files("hapax.evaluation.report").joinpath("style.css").read_text("utf-8")
+
+
+def plot_script() -> str:
+    """The script that draws plots: Observable Plot, as tools/plots bundles it, and what calls it."""
+    folder = resources.files("hapax.evaluation.report")
+    return "".join(folder.joinpath(name).read_text("utf-8") for name in ("observable-plot.js", "plots.js"))
 
 
 def page_environment(*folders: tuple[str, str]) -> Environment:
@@ -68,6 +77,7 @@ def page_environment(*folders: tuple[str, str]) -> Environment:
     environment.filters |= {
         "pieces": pieces,
         "plain": plain,
+        "plotted": plotted,
         "brief": brief,
         "full": full,
         "number": number,
@@ -106,6 +116,21 @@ def pieces(text: object) -> Iterator[tuple[str, bool]]:
 def plain(text: object) -> str:
     """The text for an attribute, with the names of hidden characters in brackets."""
     return "".join(f"[{part}]" if hidden else part for part, hidden in pieces(text))
+
+
+def plotted(values: object) -> Markup:
+    """The values of a plot as JSON for an attribute in single quotes, with the names of hidden characters in texts."""
+    return htmlsafe_json_dumps(_plain_texts(values))
+
+
+def _plain_texts(values: object) -> object:
+    if isinstance(values, str):
+        return plain(values)
+    if isinstance(values, Mapping):
+        return {name: _plain_texts(value) for name, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return list(map(_plain_texts, values))
+    return values
 
 
 def is_long(text: object) -> bool:

@@ -34,10 +34,11 @@ def streamed(kb: KnowledgeBase, sql: str, parameters: Sequence[object] = ()) -> 
         yield from kb.database.conn.execute(sql, tuple(parameters))
 
 
-def statements_of(kb: KnowledgeBase, run_id: str) -> Iterator[StatementRecord]:
-    """Statements of a run without their proofs, which take most of the space."""
-    sql = f"{_WITHOUT_PROOFS.select} WHERE statements.run_id = ? AND {STANDING} ORDER BY statements.rowid"
-    return kb.read_rows(_WITHOUT_PROOFS, streamed(kb, sql, (run_id,)))
+def statements_of(kb: KnowledgeBase, run_id: str, rule: str | None = None) -> Iterator[StatementRecord]:
+    """Statements of a run, or of one of its rules, without their proofs, which take most of the space."""
+    of_rule, parameters = ("", (run_id,)) if rule is None else ("AND statements.rule = ?", (run_id, rule))
+    sql = f"{_WITHOUT_PROOFS.select} WHERE statements.run_id = ? {of_rule} AND {STANDING} ORDER BY statements.rowid"
+    return kb.read_rows(_WITHOUT_PROOFS, streamed(kb, sql, parameters))
 
 
 def proved(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> list[StatementRecord]:
