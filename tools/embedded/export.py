@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from hapax.llm_oracle.backends.identities import TEACHERS_FILE
+from hapax.llm_oracle.backends.weight_hashes import write_sums
 from tools.embedded.corpus import Corpus
 from tools.embedded.tokenizer import BEGIN, END, PADDING
 
@@ -42,6 +43,7 @@ def export_model(
     exported.config.dtype = torch.float16
     exported.save_pretrained(folder)
     (folder / "model.safetensors").chmod(0o644)  # safetensors makes it readable to its owner only
+    write_sums(folder, ["model.safetensors"])
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers types it in part
         tokenizer_object=tokenizer,
         bos_token=BEGIN,
